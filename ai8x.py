@@ -21,13 +21,13 @@ from __future__ import annotations
 import sys
 import types
 
-from layers import chips
-from layers.bias_correction import correct_biases
-from layers.chips import DEVICE_CLASSES, Dev, set_device
-from layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
-from layers.composition import QuantizationAwareModule
-from layers.damage import Damage, is_quantized, output_damage, weight_damage
-from layers.elementary import (
+from ai8xtools.layers import chips
+from ai8xtools.layers.bias_correction import correct_biases
+from ai8xtools.layers.chips import DEVICE_CLASSES, Dev, set_device
+from ai8xtools.layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
+from ai8xtools.layers.composition import QuantizationAwareModule
+from ai8xtools.layers.damage import Damage, is_quantized, output_damage, weight_damage
+from ai8xtools.layers.elementary import (
     ID3,
     Abs,
     AvgPoolFloor,
@@ -50,12 +50,12 @@ from layers.elementary import (
     WeightScale,
     get_activation,
 )
-from layers.elementwise import Add, BitwiseOr, BitwiseXor, Eltwise, Or, Sub, Xor
-from layers.images import bayer_filter, fold, normalize, unfold_batch
-from layers.limits import ConvolutionShape, Limit, Size
-from layers.named_layers import FUSED_NAMES, NAMED_CLASSES
-from layers.onnx_export import onnx_export_prep
-from layers.onnx_twins import (
+from ai8xtools.layers.elementwise import Add, BitwiseOr, BitwiseXor, Eltwise, Or, Sub, Xor
+from ai8xtools.layers.images import bayer_filter, fold, normalize, unfold_batch
+from ai8xtools.layers.limits import ConvolutionShape, Limit, Size
+from ai8xtools.layers.named_layers import FUSED_NAMES, NAMED_CLASSES
+from ai8xtools.layers.onnx_export import onnx_export_prep
+from ai8xtools.layers.onnx_twins import (
     FloorONNX,
     FloorQatONNX,
     OutputScaleONNX,
@@ -65,10 +65,16 @@ from layers.onnx_twins import (
     ScalerONNX,
     WeightScaleONNX,
 )
-from layers.operators import Conv1d, Conv2d, FusedSoftwareLinearReLU, Linear, SoftwareLinear
-from layers.parts import Activation, OperatorKind, PoolingKind
-from layers.quantiles import interp, quantile
-from layers.ranges import (
+from ai8xtools.layers.operators import (
+    Conv1d,
+    Conv2d,
+    FusedSoftwareLinearReLU,
+    Linear,
+    SoftwareLinear,
+)
+from ai8xtools.layers.parts import Activation, OperatorKind, PoolingKind
+from ai8xtools.layers.quantiles import interp, quantile
+from ai8xtools.layers.ranges import (
     DEFAULT_Z_SCORE,
     NotFiniteError,
     init_hist,
@@ -78,12 +84,12 @@ from layers.ranges import (
     share_histograms,
     stat_collect,
 )
-from layers.rounding import Grid
-from layers.scales import apply_scales, settle_scales
-from layers.single_bits import keep_single_bits_in_reach, start_single_bits
-from layers.steps import kind_of
-from layers.tracing import Node, NotTraceableError, graph_of
-from layers.training_steps import (
+from ai8xtools.layers.rounding import Grid
+from ai8xtools.layers.scales import apply_scales, settle_scales
+from ai8xtools.layers.single_bits import keep_single_bits_in_reach, start_single_bits
+from ai8xtools.layers.steps import kind_of
+from ai8xtools.layers.tracing import Node, NotTraceableError, graph_of
+from ai8xtools.layers.training_steps import (
     fuse_bn_layers,
     has_thresholds,
     initiate_qat,
@@ -92,7 +98,7 @@ from layers.training_steps import (
     use_ranges,
     use_thresholds,
 )
-from layers.weight_ranges import fit_ranges, refit_ranges, settle_quantiles
+from ai8xtools.layers.weight_ranges import fit_ranges, refit_ranges, settle_quantiles
 
 globals().update(NAMED_CLASSES)
 globals().update(DEVICE_CLASSES)

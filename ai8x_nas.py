@@ -7,8 +7,8 @@ Source: docs/architecture-search.md.
 
 from __future__ import annotations
 
-from layers.elastic.fixed import PlainLayer, SequentialNetwork
-from layers.elastic.networks import (
+from ai8xtools.layers.elastic.fixed import PlainLayer, SequentialNetwork
+from ai8xtools.layers.elastic.networks import (
     OnceForAll1DSequentialModel,
     OnceForAll1DSequentialUnit,
     OnceForAll2DSequentialModel,
@@ -16,14 +16,14 @@ from layers.elastic.networks import (
     OnceForAllSequentialModel,
     OnceForAllSequentialUnit,
 )
-from layers.elastic.operators import (
+from ai8xtools.layers.elastic.operators import (
     ElasticBatchNorm1d,
     ElasticBatchNorm2d,
     ElasticConv1d,
     ElasticConv2d,
     ElasticLinear,
 )
-from layers.elastic.space import (
+from ai8xtools.layers.elastic.space import (
     Architecture,
     LayerChoice,
     SearchSpace,

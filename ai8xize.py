@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import interrupts  # noqa: F401 - before all else
+import ai8xtools.interrupts  # noqa: F401 - before all else
 
 # isort: split
 
@@ -11,8 +11,8 @@ import gc
 import os
 import sys
 
-from commands import targets
-from diagnostics import leave, run
+from ai8xtools.commands import targets
+from ai8xtools.diagnostics import leave, run
 
 # One thread is fastest for networks of this size and keeps the memory of the BLAS library small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import interrupts  # noqa: F401 - before all else
+import ai8xtools.interrupts  # noqa: F401 - before all else
 
 # isort: split
 
 import sys
 from collections.abc import Sequence
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line says."""
     # inside, so that `run` reports Ctrl-C meanwhile
-    from commands.fuser.arguments import parse
-    from commands.fuser.fuse import fuse
+    from ai8xtools.commands.fuser.arguments import parse
+    from ai8xtools.commands.fuser.fuse import fuse
 
     fuse(parse(arguments))
 

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import interrupts  # noqa: F401 - before all else
+import ai8xtools.interrupts  # noqa: F401 - before all else
 
 # isort: split
 
 import sys
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
     # inside, so that `run` reports Ctrl-C meanwhile
-    from commands.emulate.arguments import parse
-    from commands.emulate.emulate import emulate
+    from ai8xtools.commands.emulate.arguments import parse
+    from ai8xtools.commands.emulate.emulate import emulate
 
     return emulate(parse())
 

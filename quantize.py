@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-import interrupts  # noqa: F401 - before all else
+import ai8xtools.interrupts  # noqa: F401 - before all else
 
 # isort: split
 
 import sys
 from collections.abc import Sequence
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says."""
-    from commands import targets  # inside, so that `run` reports Ctrl-C meanwhile
+    from ai8xtools.commands import targets  # inside, so that `run` reports Ctrl-C meanwhile
 
     return targets.main("quantize.py", sys.argv[1:] if arguments is None else arguments)
 

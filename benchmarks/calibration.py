@@ -24,19 +24,25 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ai8x
-from checkpoint import Array, Checkpoint, read_checkpoint
-from commands.quantize.calibrator import load_samples
-from quantization import (
+from ai8xtools.checkpoint import Array, Checkpoint, read_checkpoint
+from ai8xtools.commands.quantize.calibrator import load_samples
+from ai8xtools.quantization import (
     Calibration,
     ClipMethod,
     QuantizationOptions,
     bits_by_layer,
     quantize_checkpoint,
 )
-from quantization.calibration import calibrate
-from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
-from training.network.building import build_model
-from training.options import TrainingOptions
+from ai8xtools.quantization.calibration import calibrate
+from ai8xtools.training.catalog.discovery import (
+    DatasetEntry,
+    ModelEntry,
+    choose,
+    find_datasets,
+    find_models,
+)
+from ai8xtools.training.network.building import build_model
+from ai8xtools.training.options import TrainingOptions
 
 METHODS: dict[str, dict[str, Any]] = {
     "power of two (default)": {},

@@ -22,15 +22,15 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from commands.emulate.plain import library_of  # noqa: E402
-from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
-from emulator.cpu.compiler import PREFERENCE  # noqa: E402
-from emulator.cpu.counting import NOTHING  # noqa: E402
-from emulator.plain import compile_plain, run_plain  # noqa: E402
-from software.cmsis.build import build_calls  # noqa: E402
-from software.cores import CORES  # noqa: E402
-from software.profile import UNLIMITED, Profile  # noqa: E402
-from synthesis.network import Activation, Layer, Network, Operator  # noqa: E402
+from ai8xtools.commands.emulate.plain import library_of  # noqa: E402
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
+from ai8xtools.emulator.cpu.compiler import PREFERENCE  # noqa: E402
+from ai8xtools.emulator.cpu.counting import NOTHING  # noqa: E402
+from ai8xtools.emulator.plain import compile_plain, run_plain  # noqa: E402
+from ai8xtools.software.cmsis.build import build_calls  # noqa: E402
+from ai8xtools.software.cores import CORES  # noqa: E402
+from ai8xtools.software.profile import UNLIMITED, Profile  # noqa: E402
+from ai8xtools.synthesis.network import Activation, Layer, Network, Operator  # noqa: E402
 from tests.software.known_answers import read_network  # noqa: E402
 
 KNOWN = ROOT.parent / "shared/kat-software/cmsis-software-nn"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from software.graph import Convolution
+from ai8xtools.software.graph import Convolution
 from tools.kernel_layer import expected
 
 _PARTS = ("ConvolutionFunctions", "NNSupportFunctions")

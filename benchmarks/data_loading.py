@@ -25,13 +25,13 @@ from torch.utils.data import DataLoader, Dataset
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ai8x
+from ai8xtools.training.data.batches import Order, TensorBatches
 from datasets.audio import LENGTH
 from datasets.images import ImageDataset, RandomAffine, RandomCrop
 from datasets.kws import KeywordDataset
 from datasets.kws_cache import SHIFT, Prepared
 from datasets.torchvision_access import torchvision
 from models.ai85net import ai85net5
-from training.data.batches import Order, TensorBatches
 
 ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 SETS: dict[str, tuple[tuple[int, int, int], RandomAffine | None, RandomCrop | None]] = {

@@ -29,13 +29,13 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402 - its threads are set above
 from tabulate import tabulate  # noqa: E402
 
+from ai8xtools.emulator import Board, EmulatorError, NetworkAlone, NetworkRun, compile_project  # noqa: E402
+from ai8xtools.emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData  # noqa: E402
+from ai8xtools.emulator.machine.accelerator import run_words  # noqa: E402
+from ai8xtools.emulator.project.tree import TreeOptions  # noqa: E402
+from ai8xtools.emulator.words.recording import read_words  # noqa: E402
 from device import known_chips  # noqa: E402
 from device.chip import DEFAULT_APB_BASE  # noqa: E402
-from emulator import Board, EmulatorError, NetworkAlone, NetworkRun, compile_project  # noqa: E402
-from emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData  # noqa: E402
-from emulator.machine.accelerator import run_words  # noqa: E402
-from emulator.project.tree import TreeOptions  # noqa: E402
-from emulator.words.recording import read_words  # noqa: E402
 
 NETWORK, CHECKPOINT = "mnist-chw-ai85", "mnist-ai85net5-qat8-q"
 SLOWEST = 5

@@ -28,12 +28,12 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from checkpoint import Checkpoint, write_checkpoint  # noqa: E402
-from commands import targets  # noqa: E402
-from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
-from emulator.cpu.compiler import PREFERENCE  # noqa: E402
-from emulator.cpu.counting import NOTHING  # noqa: E402
-from emulator.plain import compile_plain, run_plain  # noqa: E402
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint  # noqa: E402
+from ai8xtools.commands import targets  # noqa: E402
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
+from ai8xtools.emulator.cpu.compiler import PREFERENCE  # noqa: E402
+from ai8xtools.emulator.cpu.counting import NOTHING  # noqa: E402
+from ai8xtools.emulator.plain import compile_plain, run_plain  # noqa: E402
 
 _SHARE = 0.6
 """Instructions for each product, at most, of the published cycles."""

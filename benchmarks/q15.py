@@ -20,17 +20,17 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
-from emulator.cpu.compiler import PREFERENCE  # noqa: E402
-from emulator.cpu.counting import NOTHING  # noqa: E402
-from emulator.plain import compile_plain, run_plain  # noqa: E402
-from quantization.q15.execute import execute, quantize_input  # noqa: E402
-from quantization.q15.floating import measure  # noqa: E402
-from quantization.q15.formats import Guard  # noqa: E402
-from quantization.q15.graph import Graph, GraphBuilder  # noqa: E402
-from quantization.q15.network import quantize_network  # noqa: E402
-from software.q15.calls import program  # noqa: E402
-from software.q15.emit import Sample, emit  # noqa: E402
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
+from ai8xtools.emulator.cpu.compiler import PREFERENCE  # noqa: E402
+from ai8xtools.emulator.cpu.counting import NOTHING  # noqa: E402
+from ai8xtools.emulator.plain import compile_plain, run_plain  # noqa: E402
+from ai8xtools.quantization.q15.execute import execute, quantize_input  # noqa: E402
+from ai8xtools.quantization.q15.floating import measure  # noqa: E402
+from ai8xtools.quantization.q15.formats import Guard  # noqa: E402
+from ai8xtools.quantization.q15.graph import Graph, GraphBuilder  # noqa: E402
+from ai8xtools.quantization.q15.network import quantize_network  # noqa: E402
+from ai8xtools.software.q15.calls import program  # noqa: E402
+from ai8xtools.software.q15.emit import Sample, emit  # noqa: E402
 
 _RNG = np.random.default_rng(1)
 

@@ -22,17 +22,17 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
+from ai8xtools.emulator.cpu.compiler import PREFERENCE  # noqa: E402
+from ai8xtools.emulator.cpu.counting import NOTHING  # noqa: E402
+from ai8xtools.emulator.plain import PlainRun, compile_plain, run_plain  # noqa: E402
+from ai8xtools.software.cores import CORES  # noqa: E402
+from ai8xtools.software.graph import Convolution  # noqa: E402
+from ai8xtools.software.kernels.lanes import LANES  # noqa: E402
+from ai8xtools.software.kernels.registry import Kernel  # noqa: E402
+from ai8xtools.software.kernels.table import choose  # noqa: E402
 from benchmarks.cmsis_nn import depthwise_program  # noqa: E402
 from benchmarks.software_networks import known_networks  # noqa: E402
-from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
-from emulator.cpu.compiler import PREFERENCE  # noqa: E402
-from emulator.cpu.counting import NOTHING  # noqa: E402
-from emulator.plain import PlainRun, compile_plain, run_plain  # noqa: E402
-from software.cores import CORES  # noqa: E402
-from software.graph import Convolution  # noqa: E402
-from software.kernels.lanes import LANES  # noqa: E402
-from software.kernels.registry import Kernel  # noqa: E402
-from software.kernels.table import choose  # noqa: E402
 from tools.kernel_layer import Trial, layer, program  # noqa: E402
 
 _RNG = np.random.default_rng(1)

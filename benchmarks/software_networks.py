@@ -13,19 +13,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.cpu.counting import NOTHING
-from emulator.plain import compile_plain, run_plain
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.plan import Plan, Scheme
-from software.plan.planner import plan
-from synthesis.network import Network
-from synthesis.simulate import simulate
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.cpu.counting import NOTHING
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.values import frozen
 from tests.software.known_answers import read_network
-from values import frozen
 
 _SECONDS = 600.0
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ai8xtools.reading import read_bytes
 from datasets.errors import REPLACE, DatasetError
 from datasets.images import ImageDataset
-from reading import read_bytes
 
 _SAMPLES = 22
 _FILES = ("zeros.bit", "ones.bit")

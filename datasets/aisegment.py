@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
+from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import as_tensor, opened
-from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ai8xtools.reading import open_file
 from datasets.errors import REPLACE, DatasetError, library
-from reading import open_file
 
 RATE = 16000  # samples per second
 MAX_BYTES = 256 << 20

@@ -19,11 +19,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from checkpoint.atomic import atomic_file
-from checkpoint.errors import CheckpointError, UnreadableFileError
-from checkpoint.mapped import map_tensors
+from ai8xtools.checkpoint.atomic import atomic_file
+from ai8xtools.checkpoint.errors import CheckpointError, UnreadableFileError
+from ai8xtools.checkpoint.mapped import map_tensors
+from ai8xtools.reading.system import reserve
 from datasets.errors import DatasetError
-from reading.system import reserve
 
 Kind = tuple[torch.dtype, tuple[int, ...]]
 """Type of a tensor, and its shape without the first dimension."""

@@ -23,12 +23,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
+from ai8xtools.reading import read_text
 from datasets import cache
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import image_files, opened, read_image
 from datasets.images import fold_batch
 from datasets.progress import progress
-from reading import read_text
 
 _HEIGHT, _WIDTH = 720, 960
 _LABEL = 3  # plane of a prepared picture behind red, green and blue

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from checkpoint import CheckpointError, ClassReference
-from checkpoint.known_objects import Constructor, NumberType
-from checkpoint.unpickler import Unpickler
+from ai8xtools.checkpoint import CheckpointError, ClassReference
+from ai8xtools.checkpoint.known_objects import Constructor, NumberType
+from ai8xtools.checkpoint.unpickler import Unpickler
+from ai8xtools.reading import read_bytes
 from datasets.downloads import Download, fetch, unpack
 from datasets.errors import ANEW_FOLDER, REPLACE, DatasetError
 from datasets.images import ImageDataset, RandomCrop, train_and_test
-from reading import read_bytes
 
 _SIZE = (3, 32, 32)
 _MAX_FILE_BYTES = 256 << 20

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ai8xtools.reading.system import in_order
 from datasets.errors import DatasetError
 from datasets.image_files import as_tensor, image_files, opened
-from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from checkpoint.atomic import atomic_file
+from ai8xtools.checkpoint.atomic import atomic_file
+from ai8xtools.reading.system import stays_below
 from datasets.errors import ANEW, DatasetError
 from datasets.progress import progress
-from reading.system import stays_below
 
 _TIMEOUT_SECONDS = 30
 _BLOCK_BYTES = 1 << 18

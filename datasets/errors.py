@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError
 
 ANEW = "Delete the file, so that it is downloaded again."
 ANEW_FOLDER = "Delete the folder of the file, so that all of it is downloaded again."

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ai8xtools.reading import ForeignFileError, open_file
 from datasets.downloads import Download, fetch
 from datasets.errors import ANEW, DatasetError
-from reading import ForeignFileError, open_file
 
 SIZE = (28, 28)
 MAX_BYTES = 640 << 20

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ai8xtools.reading import open_file
+from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError
-from reading import open_file
-from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -18,12 +18,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
+from ai8xtools.reading.system import in_order
 from datasets import cache
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.image_files import as_tensor, image_files, opened
 from datasets.images import fold_batch
 from datasets.progress import progress
-from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ai8xtools.reading.system import in_order
 from datasets.audio import LENGTH, read_wav
 from datasets.errors import DatasetError
 from datasets.kws import TWENTY, KeywordDataset, Selection, kws_get_datasets, record
-from reading.system import in_order
 
 LAYOUT = (
     "Expected in the folder MSnoise/raw of --data: noise_train and noise_test, full of WAV files "

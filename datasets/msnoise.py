@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ai8xtools.reading.system import in_order
 from datasets.audio import LENGTH
 from datasets.errors import DatasetError
 from datasets.kws_noise import LAYOUT, read_noises
 from datasets.sounds import as_item
-from reading.system import in_order
 
 _CUTS = 20  # of each recording in an epoch
 

@@ -19,10 +19,10 @@ from torch.nn import functional
 from torch.utils.data import Dataset
 
 import ai8x
+from ai8xtools.reading import read_bytes, read_text
 from datasets.boxes import Objects, collate
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import read_image
-from reading import read_bytes, read_text
 
 CLASSES = tuple(
     """aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike

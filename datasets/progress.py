@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
-from reading.streams import terminal
+from ai8xtools.reading.streams import terminal
 
 
 @contextlib.contextmanager

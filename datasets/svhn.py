@@ -21,13 +21,13 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
+from ai8xtools.reading import open_file
+from ai8xtools.reading.system import in_order
 from datasets import cache
 from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError, library
 from datasets.image_files import as_tensor, opened
 from datasets.progress import progress
-from reading import open_file
-from reading.system import in_order
 
 _SIZE = 74
 _MARGIN = 1.3  # side of the square, relative to that around the boxes alone

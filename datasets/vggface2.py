@@ -22,10 +22,10 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
+from ai8xtools.reading import MIB, read_text
 from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError
 from datasets.image_files import as_tensor, opened
-from reading import MIB, read_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image

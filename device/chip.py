@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ai8xtools.values import frozen
 from device.registers import SHARED_REGISTERS, Register
-from values import frozen
 
 GROUPS = 4
 PROCESSORS_PER_GROUP = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from values import frozen
+from ai8xtools.values import frozen
 
 
 class FieldOverflowError(ValueError):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ai8xtools.values import frozen
 from device.chip import PROCESSORS, Chip
 from device.family import known_chips
-from values import frozen
 
 Choice = range | tuple[int, ...]
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from checkpoint import read_checkpoint
+from ai8xtools.checkpoint import read_checkpoint
 
 _DEPTHS = {50: (3, 4, 14, 3), 100: (3, 13, 30, 3), 152: (3, 8, 36, 3)}
 _WIDTHS = (64, 128, 256, 512)

@@ -8,19 +8,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import interrupts  # noqa: F401 - before all else
+import ai8xtools.interrupts  # noqa: F401 - before all else
 
 # isort: split
 
 from collections.abc import Sequence
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Do what the command line says."""
-    from commands.lowbit.arguments.drawing import parse_capacity
-    from commands.lowbit.capacity import draw
+    from ai8xtools.commands.lowbit.arguments.drawing import parse_capacity
+    from ai8xtools.commands.lowbit.capacity import draw
 
     return draw(parse_capacity(words))
 

@@ -8,19 +8,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import interrupts  # noqa: F401 - before all else
+import ai8xtools.interrupts  # noqa: F401 - before all else
 
 # isort: split
 
 from collections.abc import Sequence
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Do what the command line says."""
-    from commands.container.arguments import parse
-    from commands.container.container import handle
+    from ai8xtools.commands.container.arguments import parse
+    from ai8xtools.commands.container.container import handle
 
     return handle(parse(words))
 

@@ -15,7 +15,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several processes: their threads woul
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
+ENGINE = ROOT / "ai8xtools"
 SHARED = ROOT.parent / "shared"
+
+
+def room_folder(name: str) -> Path:
+    """Return the folder of a room, which stands in the package or beside it."""
+    return ENGINE / name if (ENGINE / name).is_dir() else ROOT / name
+
 
 # The default tests draw the same examples every time, so that they fail for the change at hand and
 # nothing else; `make properties` explores. What it finds becomes an explicit example.

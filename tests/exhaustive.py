@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import room_folder
 
 Member = TypeVar("Member", bound=enum.Enum)
 Place = Callable[[Any], object]
@@ -45,8 +45,8 @@ def assert_refused(place: Place, member: enum.Enum) -> None:
 def places_in(room: str, enumerations: Collection[str]) -> set[str]:
     """Return the functions of a room that match members, as `file.py:Class.function`."""
     return {
-        f"{path.relative_to(ROOT / room)}:{name}"
-        for path in sorted((ROOT / room).rglob("*.py"))
+        f"{path.relative_to(room_folder(room))}:{name}"
+        for path in sorted(room_folder(room).rglob("*.py"))
         for name, function in _functions(ast.parse(path.read_text()))
         if any(_is_over(node, enumerations) for node in ast.walk(function))
     }

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint import Checkpoint
-from quantization import QuantizationOptions, quantize_checkpoint
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
 from tests.ai8x_random import RandomLayer, random_layers
 
 

@@ -12,8 +12,11 @@ import torch
 
 import ai8x
 import ai8x_nas
-from layers.elastic.networks import OnceForAll1DSequentialModel, OnceForAll2DSequentialModel
-from layers.elastic.space import (
+from ai8xtools.layers.elastic.networks import (
+    OnceForAll1DSequentialModel,
+    OnceForAll2DSequentialModel,
+)
+from ai8xtools.layers.elastic.space import (
     Architecture,
     LayerChoice,
     SearchSpace,

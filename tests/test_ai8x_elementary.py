@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import ai8x
-from layers.steps import STEPS, run_stepwise
+from ai8xtools.layers.steps import STEPS, run_stepwise
 from tests.ai8x_random import RandomLayer, random_layers
 
 

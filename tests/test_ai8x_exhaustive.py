@@ -13,13 +13,21 @@ import torch
 from torch import nn
 
 import ai8x
-from frontends.modules import keys, walk
-from layers import choices, composition, elementary, limits, named_layers, operators, steps
-from layers.parts import Activation, OperatorKind, PoolingKind
-from quantization import adaptive, convert
-from quantization.options import ClipMethod
+from ai8xtools.frontends.modules import keys, walk
+from ai8xtools.layers import (
+    choices,
+    composition,
+    elementary,
+    limits,
+    named_layers,
+    operators,
+    steps,
+)
+from ai8xtools.layers.parts import Activation, OperatorKind, PoolingKind
+from ai8xtools.quantization import adaptive, convert
+from ai8xtools.quantization.options import ClipMethod
+from ai8xtools.training.export import counting
 from tests.exhaustive import Place, assert_refused, check_places, stand_in
-from training.export import counting
 
 
 def limits_of(kind: OperatorKind) -> Iterator[object]:

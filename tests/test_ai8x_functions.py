@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from layers import ranges, steps
-from layers.damage import output_damage, weight_damage
-from layers.images import bayer_filter, fold, normalize, unfold_batch
-from layers.limits import pool_limits
-from layers.parts import PoolingKind
-from layers.quantiles import interp, quantile
-from layers.rounding import Grid
-from layers.scales import Flow, agreed_exponents
-from layers.weight_ranges import best_range, squared_error
+from ai8xtools.layers import ranges, steps
+from ai8xtools.layers.damage import output_damage, weight_damage
+from ai8xtools.layers.images import bayer_filter, fold, normalize, unfold_batch
+from ai8xtools.layers.limits import pool_limits
+from ai8xtools.layers.parts import PoolingKind
+from ai8xtools.layers.quantiles import interp, quantile
+from ai8xtools.layers.rounding import Grid
+from ai8xtools.layers.scales import Flow, agreed_exponents
+from ai8xtools.layers.weight_ranges import best_range, squared_error
 
 
 @pytest.fixture(autouse=True)
@@ -283,7 +283,7 @@ def small_flows() -> Iterator[tuple[dict[str, int], list[set[str]]]]:
 
 
 def test_layers_that_meet_have_the_largest_of_their_ranges() -> None:
-    from layers.scales import _INPUT
+    from ai8xtools.layers.scales import _INPUT
 
     for exponents, groups in small_flows():
         layers: Any = {name: Namespace(activation_threshold=t) for name, t in exponents.items()}
@@ -329,8 +329,8 @@ def test_damage_of_weights_and_outputs_is_that_of_their_definition() -> None:
 
 
 def test_twins_of_onnx_round_like_the_steps() -> None:
-    from layers import elementary
-    from layers.onnx_twins import ClampONNX, RoundingONNX, exact_twin
+    from ai8xtools.layers import elementary
+    from ai8xtools.layers.onnx_twins import ClampONNX, RoundingONNX, exact_twin
 
     x = torch.arange(-400, 401) / 256
     for rounding, steps_, unit in itertools.product(ROUNDED, (1.0, 8.0), (1.0, 0.125)):
@@ -365,8 +365,8 @@ def test_what_is_read_by_several_layers_is_scaled_once_and_only_at_the_end() -> 
 
     model = Two().eval()
     x = torch.rand(2, 2, 5, 5) - 0.5
-    from layers.scales import apply_scales
-    from layers.training_steps import use_thresholds
+    from ai8xtools.layers.scales import apply_scales
+    from ai8xtools.layers.training_steps import use_thresholds
 
     use_thresholds(model)
     with torch.no_grad():
@@ -385,7 +385,7 @@ def test_what_is_read_by_several_layers_is_scaled_once_and_only_at_the_end() -> 
 @pytest.mark.parametrize("bits", [1, 2, 8])
 @torch.no_grad()
 def test_corrected_biases_make_good_for_what_rounding_takes_from_the_mean(bits: int) -> None:
-    from layers.bias_correction import correct_biases, layers_in_order
+    from ai8xtools.layers.bias_correction import correct_biases, layers_in_order
 
     torch.manual_seed(6)
 
@@ -416,7 +416,7 @@ def test_corrected_biases_make_good_for_what_rounding_takes_from_the_mean(bits: 
 
 @pytest.mark.parametrize("simulate", [False, True])
 def test_quantize_rounds_to_its_bits_or_divides_by_them(simulate: bool) -> None:
-    from layers.elementary import Quantize
+    from ai8xtools.layers.elementary import Quantize
 
     ai8x.set_device(85, simulate=simulate, round_avg=False, verbose=False)
     x = torch.arange(-600, 600) / 8 if simulate else torch.arange(-600, 600) / 512
@@ -432,7 +432,7 @@ def test_quantize_rounds_to_its_bits_or_divides_by_them(simulate: bool) -> None:
 
 
 def test_output_shift_is_the_exponent_of_the_least_power_of_two_that_holds() -> None:
-    from layers.elementary import output_shift_of
+    from ai8xtools.layers.elementary import output_shift_of
 
     for exponent in range(-20, 21):
         for value in (2.0**exponent, 2.0**exponent * 1.25, 2.0**exponent * 1.75):

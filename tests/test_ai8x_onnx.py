@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint.onnx import read_onnx
+from ai8xtools.checkpoint.onnx import read_onnx
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.pipeline import synthesize
 from device import MAX78000
-from synthesis.options import EncodeOptions
-from synthesis.pipeline import synthesize
 from tests.ai8x_random import RandomLayer, random_layers
 from tests.synthesis.networks import describe, files, mask
 

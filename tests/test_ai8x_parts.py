@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import ai8x as ai8x_module
-from layers import choices, elementary, onnx_twins, scales, training_steps
-from layers.bias_correction import layers_in_order, reach, summed
-from layers.damage import is_quantized, output_damage, weight_damage
-from layers.generations import BOOKKEEPING
-from layers.steps import STEPS
-from layers.tracing import NotTraceableError, graph_of, modules_of
+from ai8xtools.layers import choices, elementary, onnx_twins, scales, training_steps
+from ai8xtools.layers.bias_correction import layers_in_order, reach, summed
+from ai8xtools.layers.damage import is_quantized, output_damage, weight_damage
+from ai8xtools.layers.generations import BOOKKEEPING
+from ai8xtools.layers.steps import STEPS
+from ai8xtools.layers.tracing import NotTraceableError, graph_of, modules_of
 
 ai8x: Any = ai8x_module
 
@@ -662,7 +662,7 @@ def test_software_layers_keep_16_bits_in_simulation(name: str) -> None:
 @pytest.mark.parametrize("shift", [-2, 0, 3])
 @torch.no_grad()
 def test_parts_of_elastic_layers_are_scaled_by_their_output_shift(shift: int) -> None:
-    from layers.elastic.operators import ElasticConv1d, ElasticConv2d, ElasticLinear
+    from ai8xtools.layers.elastic.operators import ElasticConv1d, ElasticConv2d, ElasticLinear
 
     for layer, shape, function in (
         (ElasticConv1d(3, 4, 5, padding=2, bias=True), (2, 2, 9), functional.conv1d),

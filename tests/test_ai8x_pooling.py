@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from layers.pooling import pooled
+from ai8xtools.layers.pooling import pooled
 
 LAST = {"memory_format": torch.channels_last}
 

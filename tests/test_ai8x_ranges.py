@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint import Checkpoint, read_checkpoint
-from layers.ranges import best_exponent, merged
-from quantization import QuantizationOptions, quantize_checkpoint
-from training.saving import checkpoints
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint
+from ai8xtools.layers.ranges import best_exponent, merged
+from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
+from ai8xtools.training.saving import checkpoints
 
 NAMES = ("res", "cat", "wide", "mixed", "multi", "shared")
 POLICY = {"weight_bits": 8, "shift_quantile": 1.0}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from layers.single_bits import REACH, SHARE
+from ai8xtools.layers.single_bits import REACH, SHARE
 
 
 class Small(nn.Module):

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from diagnostics.errors import ToolError
-from layers.weight_ranges import best_range, quantile_of_range, squared_error
-from quantization import QuantizationOptions, quantize_checkpoint
-from training.policies import qat
-from training.saving import checkpoints
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.layers.weight_ranges import best_range, quantile_of_range, squared_error
+from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
+from ai8xtools.training.policies import qat
+from ai8xtools.training.saving import checkpoints
 
 KEY = "range_exponent"
 

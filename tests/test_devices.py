@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-import devices
+from ai8xtools import devices
 
 
 @pytest.mark.parametrize(

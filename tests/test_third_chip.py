@@ -14,12 +14,12 @@ pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator
 
 import ai8x
 import ai8xize
-import devices
 import emulate
 import quantize
+from ai8xtools import devices
+from ai8xtools.diagnostics import DiagnosticError, run
+from ai8xtools.layers.chips import Dev
 from device import CHIPS, Chip, chip_named
-from diagnostics import DiagnosticError, run
-from layers.chips import Dev
 from tests.conftest import ROOT
 from tests.made_up_chips import MADE_UP, SMALL, UNPIPELINED
 from tests.synthesis.emulated import emulated

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
+from ai8xtools.diagnostics import run
+from ai8xtools.emulator import Accelerator, EmulatorError, LayerFinding, Writes, run_loader
+from ai8xtools.emulator.checks.finding import Severity
+from ai8xtools.emulator.checks.registers import UNKNOWN_BITS, check_layer, layer_facts
+from ai8xtools.emulator.decode.config import LayerConfig
+from ai8xtools.emulator.decode.layer import decode_layer
+from ai8xtools.synthesis.words import phase_words
 from device import CHIPS, Chip
 from device.chip import DEFAULT_APB_BASE, STREAM_REGISTERS, WORD_BYTES
 from device.registers import Register
-from diagnostics import run
-from emulator import Accelerator, EmulatorError, LayerFinding, Writes, run_loader
-from emulator.checks.finding import Severity
-from emulator.checks.registers import UNKNOWN_BITS, check_layer, layer_facts
-from emulator.decode.config import LayerConfig
-from emulator.decode.layer import decode_layer
-from synthesis.words import phase_words
 from tools.manual.examples import streaming_example
 
 WORD_BITS = 32

@@ -26,9 +26,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from ai8xtools.reading.system import lock  # noqa: E402
 from device import MAX78000  # noqa: E402
-from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
-from reading.system import lock  # noqa: E402
 
 TRAIN, QUANTIZE = "scripts/train_digits.sh", "scripts/quantize_digits.sh"
 TRAINING_SOURCES = (

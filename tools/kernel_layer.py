@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics import Place
-from software.graph import Convolution, Interval
-from software.kernels.registry import Kernel
-from values import frozen
+from ai8xtools.diagnostics import Place
+from ai8xtools.software.graph import Convolution, Interval
+from ai8xtools.software.kernels.registry import Kernel
+from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
 
-RUNTIME = Path(__file__).parent.parent / "software" / "runtime"
+RUNTIME = Path(__file__).parent.parent / "ai8xtools" / "software" / "runtime"
 _TYPES = {"int8": "int8_t", "uint8": "uint8_t", "uint32": "uint32_t"}
 _LAYER = """#define SCRATCH_{number} {scratch}
 static const {type} weights_{number}[] NN_ALIGNED = {{ {weights} }};

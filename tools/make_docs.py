@@ -23,11 +23,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from checkpoint import atomic
-from diagnostics import run
-from synthesis.check import CONSTRAINTS
-from synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLOAD_KEYS, Key
-from synthesis.parse.schema import description_schema
+from ai8xtools.checkpoint import atomic
+from ai8xtools.diagnostics import run
+from ai8xtools.synthesis.check import CONSTRAINTS
+from ai8xtools.synthesis.parse.keys import (
+    DATA_BUFFER_KEYS,
+    GLOBAL_KEYS,
+    LAYER_KEYS,
+    UNLOAD_KEYS,
+    Key,
+)
+from ai8xtools.synthesis.parse.schema import description_schema
 from tools.manual import chips, examples, registers
 from tools.manual.markdown import filled, marked
 from tools.manual.options import options_page
@@ -35,11 +41,7 @@ from tools.manual.pictures import PICTURES
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
-SOURCES = (
-    "*.py", "answer/**/*.py", "checkpoint/**/*.py", "commands/**/*.py", "datasets/**/*.py",
-    "diagnostics/**/*.py", "emulator/**/*.py", "frontends/**/*.py", "quantization/**/*.py",
-    "software/**/*.py", "synthesis/**/*.py", "tools/*.py", "training/**/*.py", "writing/**/*.py",
-)  # fmt: skip
+SOURCES = ("*.py", "ai8xtools/**/*.py", "datasets/**/*.py", "tools/*.py")
 CATALOGUE = Path(__file__).resolve().parent / "manual" / "codes.toml"
 """The groups of codes, and the meaning of each that is not said beside its check."""
 BLANK = "…"

@@ -24,8 +24,8 @@ from sklearn.datasets import load_digits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from checkpoint import atomic
-from diagnostics import run
+from ai8xtools.checkpoint import atomic
+from ai8xtools.diagnostics import run
 
 WHITE = 16  # the brightest value of the collection
 
@@ -53,7 +53,7 @@ def lowbit_samples() -> NDArray[np.int8]:
 
     They fill 12 of 16 rows and columns, about as digits of MNIST do.
     """
-    from software.lowbit.engine import input_codes
+    from ai8xtools.software.lowbit.engine import input_codes
 
     framed = (np.pad(enlarge(image, 12), 2) for image in load_digits().images[:4])
     pictures = [picture / WHITE for picture in framed]

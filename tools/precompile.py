@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from diagnostics import run  # noqa: E402
-from writing.templates import compile_all  # noqa: E402
+from ai8xtools.diagnostics import run  # noqa: E402
+from ai8xtools.writing.templates import compile_all  # noqa: E402
 
 
 def main() -> int:

@@ -23,30 +23,30 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from commands.fixed.quantize import map_ranges  # noqa: E402
-from commands.q15 import BITS  # noqa: E402
-from commands.q15.arguments import parse  # noqa: E402
-from commands.q15.network import Case, read_case  # noqa: E402
-from commands.quantize.samples import as_maps  # noqa: E402
-from diagnostics import run  # noqa: E402
-from quantization.fixed.division import Division  # noqa: E402
-from quantization.fixed.network import FixedRules, fix_network  # noqa: E402
-from quantization.fixed.ranges import Rule  # noqa: E402
-from quantization.formats import to_fixed  # noqa: E402
-from quantization.q15.execute import execute, quantize_input  # noqa: E402
-from quantization.q15.floating import measure  # noqa: E402
-from quantization.q15.formats import Guard  # noqa: E402
-from quantization.q15.network import quantize_network  # noqa: E402
-from software.container.from_fixed import FixedLowering  # noqa: E402
-from software.container.pack import pack  # noqa: E402
-from software.q15.emit import Sample, emit  # noqa: E402
-from training.catalog.own_data import dataset_named  # noqa: E402
-from training.options import TrainingOptions  # noqa: E402
-from values import frozen  # noqa: E402
+from ai8xtools.commands.fixed.quantize import map_ranges  # noqa: E402
+from ai8xtools.commands.q15 import BITS  # noqa: E402
+from ai8xtools.commands.q15.arguments import parse  # noqa: E402
+from ai8xtools.commands.q15.network import Case, read_case  # noqa: E402
+from ai8xtools.commands.quantize.samples import as_maps  # noqa: E402
+from ai8xtools.diagnostics import run  # noqa: E402
+from ai8xtools.quantization.fixed.division import Division  # noqa: E402
+from ai8xtools.quantization.fixed.network import FixedRules, fix_network  # noqa: E402
+from ai8xtools.quantization.fixed.ranges import Rule  # noqa: E402
+from ai8xtools.quantization.formats import to_fixed  # noqa: E402
+from ai8xtools.quantization.q15.execute import execute, quantize_input  # noqa: E402
+from ai8xtools.quantization.q15.floating import measure  # noqa: E402
+from ai8xtools.quantization.q15.formats import Guard  # noqa: E402
+from ai8xtools.quantization.q15.network import quantize_network  # noqa: E402
+from ai8xtools.software.container.from_fixed import FixedLowering  # noqa: E402
+from ai8xtools.software.container.pack import pack  # noqa: E402
+from ai8xtools.software.q15.emit import Sample, emit  # noqa: E402
+from ai8xtools.training.catalog.own_data import dataset_named  # noqa: E402
+from ai8xtools.training.options import TrainingOptions  # noqa: E402
+from ai8xtools.values import frozen  # noqa: E402
 
 _BATCH = 50
 _C = ROOT / "tools" / "c"
-_READER = ROOT / "software" / "runtime" / "nnb"
+_READER = ROOT / "ai8xtools" / "software" / "runtime" / "nnb"
 _FIXED = ((None, Division.POWER_OF_TWO), (None, Division.INTEGER), (8, Division.POWER_OF_TWO))
 _BOUNDS = {"Q15": 0.05, "Q7": 0.3}
 

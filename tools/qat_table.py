@@ -36,12 +36,12 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ai8x
+from ai8xtools.diagnostics import run
+from ai8xtools.training.saving import checkpoints
 from datasets.idx import read_collection
 from datasets.images import train_and_test
 from datasets.mnist import ADDRESS, DIGESTS, mnist_get_datasets
-from diagnostics import run
 from models.ai85net import ai85net5, ai85netextrasmall
-from training.saving import checkpoints
 
 ROOT = Path(__file__).resolve().parent.parent
 TRAINED = ROOT / "trained" / "mnist-ai85net5-qat8.pth.tar"

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
 from tools.rtl_simulation import missing_tools, simulate  # noqa: E402
 
 NETWORK = (

@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ai8xtools.emulator import EmulatorError, Writes
+from ai8xtools.emulator.cpu.core import Core
+from ai8xtools.emulator.cpu.io import Unobserved
+from ai8xtools.emulator.firmware.compiling import compile_project, compile_wrapper
+from ai8xtools.emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
+from ai8xtools.emulator.firmware.loader import OK
+from ai8xtools.emulator.firmware.rtl_bus import TestBus, Write
+from ai8xtools.emulator.state.power import CPU1_CLOCK, is_running
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, FLASH_BASE, KERNEL_COLUMN_STRIDE_BYTES
-from emulator import EmulatorError, Writes
-from emulator.cpu.core import Core
-from emulator.cpu.io import Unobserved
-from emulator.firmware.compiling import compile_project, compile_wrapper
-from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
-from emulator.firmware.loader import OK
-from emulator.firmware.rtl_bus import TestBus, Write
-from emulator.state.power import CPU1_CLOCK, is_running
 
 SDK = Path(__file__).resolve().parent.parent / "rtl" / "sdk"
 PHASES = ("cnn_init", "cnn_load_weights", "cnn_load_bias", "cnn_configure")

@@ -18,11 +18,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from ai8xtools.diagnostics import run
+from ai8xtools.emulator import Accelerator, EmulatorError, Writes
+from ai8xtools.emulator.report.cycles import STARTUP_CYCLES, network_cycles
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
-from diagnostics import run
-from emulator import Accelerator, EmulatorError, Writes
-from emulator.report.cycles import STARTUP_CYCLES, network_cycles
 
 
 def register_writes(folder: Path) -> Iterator[tuple[int, int, int]]:

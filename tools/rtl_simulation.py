@@ -10,10 +10,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ai8xtools.emulator.firmware.rtl_bus import TestBus
+from ai8xtools.synthesis.emit.rtl import chip_header
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
-from emulator.firmware.rtl_bus import TestBus
-from synthesis.emit.rtl import chip_header
 from tools.rtl_program import TestProgram, camera_words
 
 ROOT = Path(__file__).resolve().parent.parent

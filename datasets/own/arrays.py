@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.reading.archives import ArchiveError, read_members
+from ai8xtools.reading.npy import NpyError, arrays_of
 from datasets.errors import DatasetError
-from reading.archives import ArchiveError, read_members
-from reading.npy import NpyError, arrays_of
 
 MAX_BYTES = 4 << 30
 _PAIRS = (("x_train", "y_train"), ("x_test", "y_test"))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ai8xtools.reading.system import in_order
 from datasets.errors import DatasetError
-from reading.system import in_order
 
 Sample = tuple[Path, int]
 TRAIN, TEST = "train", "test"

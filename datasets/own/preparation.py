@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.reading import MIB, open_file, read_bytes
 from datasets.errors import REPLACE, DatasetError, library
-from reading import MIB, open_file, read_bytes
 
 PICTURES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff",
                       ".webp"})  # fmt: skip

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics.errors import InputError
 from datasets.own.preparation import Preparation
 from datasets.own.settings import DataSettings
-from diagnostics.errors import InputError
 
 KEY = "own_data"
 """The entry of a checkpoint's `extras`."""

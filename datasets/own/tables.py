@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.reading import MIB, read_text
+from ai8xtools.reading.text import has_foreign_digits
 from datasets.errors import DatasetError
-from reading import MIB, read_text
-from reading.text import has_foreign_digits
 
 MAX_BYTES = 256 * MIB
 

@@ -1,6 +1,6 @@
 /*
  * Stand-in for the header of the chip's simulation environment, on top of the emulator's SDK
- * (emulator/sdk): what programs of RTL simulation tests use of the two models, MAX78000 with its
+ * (ai8xtools/emulator/sdk): what programs of RTL simulation tests use of the two models, MAX78000 with its
  * older register names and MAX78002. Oscillators are ready as soon as they are enabled.
  */
 #ifndef RTL_GLOBAL_FUNCTIONS_H

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from answer import (
+from ai8xtools.answer import (
     Answer,
     AnswerError,
     HashedWords,
@@ -21,8 +21,15 @@ from answer import (
     read_answer,
     write_answer,
 )
-from answer.content import grid_width, hashed_columns, hashed_rows
-from answer.hashes import BLOCK_WORDS, block_hashes, find_word, padded, run_hashes, weights
+from ai8xtools.answer.content import grid_width, hashed_columns, hashed_rows
+from ai8xtools.answer.hashes import (
+    BLOCK_WORDS,
+    block_hashes,
+    find_word,
+    padded,
+    run_hashes,
+    weights,
+)
 
 
 def words(*values: int) -> HashedWords:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import ROOT
+from tests.conftest import ENGINE, ROOT, room_folder
 
 RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("rooms.toml").read_text())
 ALLOWED = {name: set(text.split()) for name, text in RULES["imports"].items()}
@@ -19,7 +19,7 @@ INSIDE = {
     room: {part: set(text.split()) for part, text in parts.items()}
     for room, parts in RULES["inside"].items()
 }
-ROOMS = [name for name in ALLOWED if (ROOT / name / "__init__.py").is_file()]
+ROOMS = [name for name in ALLOWED if (room_folder(name) / "__init__.py").is_file()]
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,21 @@ class Import:
 @cache
 def modules() -> dict[str, Path]:
     """All modules that have rules, by name."""
-    files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
-    files += [ROOT / f"{name}.py" for name in ALLOWED if (ROOT / f"{name}.py").is_file()]
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in files
-    }
+    files = [path for room in ROOMS for path in sorted(room_folder(room).rglob("*.py"))]
+    files += [path for folder in (ROOT, ENGINE) for path in sorted(folder.glob("*.py"))
+              if path.stem in ALLOWED or folder == ENGINE]  # fmt: skip
+    return {_name(path): path for path in files}
+
+
+def _name(path: Path) -> str:
+    """Return the name of a module, within the package or beside it."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return within(".".join(parts).removesuffix(".__init__"))
+
+
+def within(name: str) -> str:
+    """Return what a module of the package is called there: `ai8xtools.values` is `values`."""
+    return name.removeprefix("ai8xtools.")
 
 
 def imports_of(name: str, text: str, known: frozenset[str]) -> Iterator[Import]:
@@ -58,8 +67,8 @@ def imports_of(name: str, text: str, known: frozenset[str]) -> Iterator[Import]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             full = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [one if one in known else node.module for one in full]
-        for one in names:
+            names = [one if within(one) in known else node.module for one in full]
+        for one in map(within, names):
             if one.split(".")[0] not in sys.stdlib_module_names or one == "argparse":
                 yield Import(name, one, node.lineno, id(node) in typing)
 
@@ -82,6 +91,8 @@ def breaks(one: Import) -> str:
     """Return the rule that an import breaks; empty if none."""
     room, _, rest = one.importer.partition(".")
     other, _, others_rest = one.imported.partition(".")
+    if one.imported in (ENGINE.name, "root"):
+        return ""
     if one.imported == "argparse":
         return "" if room in RULES["options"]["argparse"].split() else "only commands read options"
     if other != room:

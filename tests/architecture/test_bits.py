@@ -14,25 +14,28 @@ import pytest
 
 from tests.conftest import ROOT
 
-ROOMS = {"synthesis/encode": True, "emulator": False}
+ROOMS = {"ai8xtools/synthesis/encode": True, "ai8xtools/emulator": False}
 """Folders below the root; in strict ones no two values are combined bit by bit at all, and no
 number looks like a word. In the others arrays of truth values are, and addresses are numbers."""
 
 HELPERS = {
-    "emulator/bits.py": "bytes of words, signed values, sets of numbers; no registers",
-    "emulator/cpu/instructions.py": "decodes instructions of the cores; no registers",
+    "ai8xtools/emulator/bits.py": "bytes of words, signed values, sets of numbers; no registers",
+    "ai8xtools/emulator/cpu/instructions.py": "decodes instructions of the cores; no registers",
 }
 """Modules whose subject is the arithmetic on bits."""
 
 ALLOWED = {
-    ("emulator/cpu/core.py", "UC_PROT_READ | UC_PROT_EXEC"): "flags of unicorn",
-    ("emulator/cpu/core.py", "back | core.code_bit"): "Thumb addresses are odd",
-    ("emulator/cpu/gdb/packets.py", "byte ^ _ESCAPED_BY"): "so gdb's protocol escapes bytes",
-    ("emulator/cpu/core.py", "uc.reg_read(core.position) & ~core.code_bit"): "the same",
-    ("emulator/cpu/core.py", "position | core.code_bit"): "the same",
-    ("emulator/cpu/core.py", "int(self._uc.reg_read(core.link)) & ~core.code_bit"): "the same",
-    ("emulator/cpu/counting.py", "self._image.symbols[name] & ~family.code_bit"): "the same",
-    ("emulator/cpu/architecture.py", "UC_MODE_THUMB | UC_MODE_MCLASS"): "flags of unicorn",
+    (f"ai8xtools/emulator/{file}", text): reason
+    for (file, text), reason in {
+    ("cpu/core.py", "UC_PROT_READ | UC_PROT_EXEC"): "flags of unicorn",
+    ("cpu/core.py", "back | core.code_bit"): "Thumb addresses are odd",
+    ("cpu/gdb/packets.py", "byte ^ _ESCAPED_BY"): "so gdb's protocol escapes bytes",
+    ("cpu/core.py", "uc.reg_read(core.position) & ~core.code_bit"): "the same",
+    ("cpu/core.py", "position | core.code_bit"): "the same",
+    ("cpu/core.py", "int(self._uc.reg_read(core.link)) & ~core.code_bit"): "the same",
+    ("cpu/counting.py", "self._image.symbols[name] & ~family.code_bit"): "the same",
+    ("cpu/architecture.py", "UC_MODE_THUMB | UC_MODE_MCLASS"): "flags of unicorn",
+}.items()
 }  # fmt: skip
 """Why an expression is not a word that is made or taken apart by hand."""
 

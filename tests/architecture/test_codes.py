@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.imports import ROOMS
-from tests.conftest import ROOT
+from tests.conftest import ENGINE, ROOT, room_folder
 
 CODE = re.compile(r"[EWN]\d{3}")
 FILES = [
     *sorted(ROOT.glob("*.py")),
-    *(file for room in (*ROOMS, "tools") for file in sorted((ROOT / room).rglob("*.py"))),
+    *(file for room in (*ROOMS, "tools") for file in sorted(room_folder(room).rglob("*.py"))),
 ]
 
 
@@ -74,17 +74,17 @@ def test_no_codes_stand_apart_from_their_complaints() -> None:
 
 
 def test_codes_named_in_declarations_exist() -> None:
-    from synthesis.check import CONSTRAINTS
+    from ai8xtools.synthesis.check import CONSTRAINTS
 
     codes = {entry.code for entry in CONSTRAINTS}
     assert {entry.covers.code for entry in CONSTRAINTS if entry.covers} <= codes
 
 
 def test_options_named_in_declarations_exist() -> None:
-    page = (ROOT / "commands" / "loader" / "arguments" / "shared.py").read_text()
+    page = (ENGINE / "commands" / "loader" / "arguments" / "shared.py").read_text()
     named = re.findall(
         r'(?:waived_by|silenced_by)="(--[a-z-]+)"',
-        "".join(file.read_text() for file in sorted(Path(ROOT / "synthesis").rglob("*.py"))),
+        "".join(file.read_text() for file in sorted(Path(ENGINE / "synthesis").rglob("*.py"))),
     )
     assert set(named) >= {"--ignore-bias-groups", "--ignore-energy-warning"}
     assert [option for option in named if f'"{option}"' not in page] == []

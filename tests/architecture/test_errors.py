@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.imports import ROOMS
-from tests.conftest import ROOT
+from tests.conftest import ENGINE, ROOT, room_folder
 
-BASE = ROOT / "diagnostics" / "errors.py"
+BASE = ENGINE / "diagnostics" / "errors.py"
 ATTRIBUTES = {"code", "message", "place", "remedy"}
 
 
@@ -48,6 +48,10 @@ def test_the_base_imports_nothing() -> None:
 @pytest.mark.parametrize("room", [*ROOMS, "scripts"])
 def test_no_other_error_declares_the_attributes_of_the_base(room: str) -> None:
     found = [
-        name for file in sorted((ROOT / room).rglob("*.py")) for name in classes_like_the_base(file)
+        name
+        for file in sorted(room_folder(room).rglob("*.py"))
+        for name in classes_like_the_base(file)
     ]
-    assert found == (["diagnostics/errors.py: ToolError"] if room == "diagnostics" else [])
+    assert found == (
+        ["ai8xtools/diagnostics/errors.py: ToolError"] if room == "diagnostics" else []
+    )

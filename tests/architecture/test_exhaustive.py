@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, room_folder
 from tests.exhaustive import fall_through
 
 ENUMERATIONS = {
@@ -20,9 +20,9 @@ ENUMERATIONS = {
 """By room the enumerations whose members change what is computed."""
 
 ACCEPTED = {
-    ("emulator/decode/layer.py", "comparison kind is LayerKind.DEPTHWISE"):
+    ("ai8xtools/emulator/decode/layer.py", "comparison kind is LayerKind.DEPTHWISE"):
         "the kind was read from registers in the line before",
-    ("emulator/report/describe.py",
+    ("ai8xtools/emulator/report/describe.py",
      "comparison output.activation is not ActivationFunction.NONE"):
         "a new one is named by its value",
 }  # fmt: skip
@@ -31,7 +31,7 @@ ACCEPTED = {
 _MODULES = [
     pytest.param(path, names, id=str(path.relative_to(ROOT)))
     for room, names in ENUMERATIONS.items()
-    for path in sorted((ROOT / room).rglob("*.py"))
+    for path in sorted(room_folder(room).rglob("*.py"))
     if any(f"{name}." in path.read_text() for name in names)
 ]
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, room_folder
 
 FUNCTION, EXPRESSION = 40, 26
 """Nodes from which on a function or an expression says enough to have been copied."""
@@ -96,7 +95,7 @@ def shared(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
 def modules(room: str) -> dict[str, str]:
     return {
         str(path.relative_to(ROOT)): path.read_text()
-        for path in sorted(Path(ROOT, room).rglob("*.py"))
+        for path in sorted(room_folder(room).rglob("*.py"))
     }
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from commands.emulate.arguments import EmulateOptions
-from commands.fuser.arguments import FuserOptions
-from commands.loader.options import LoaderOptions
-from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.fuser.arguments import FuserOptions
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from ai8xtools.training.options import TrainingOptions
 from tests.architecture.imports import ROOMS
 from tests.architecture.test_rooms import imported_names, python_files
 from tests.conftest import ROOT
-from training.options import TrainingOptions
 
 NAMESPACE = "Namespace"
 
@@ -24,7 +24,7 @@ NAMESPACE = "Namespace"
 def reads_options(file: Path) -> bool:
     """Whether a file belongs to the modules that read a command line."""
     parts = file.relative_to(ROOT).with_suffix("").parts
-    return parts[0] == "commands" and "arguments" in parts
+    return "commands" in parts and "arguments" in parts
 
 
 def handed_on(tree: ast.AST) -> Iterator[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.imports import ROOMS
-from tests.conftest import ROOT
+from tests.conftest import ROOT, room_folder
 
 # Marks of C, SystemVerilog and make that do not occur in messages for people
 FOREIGN_CODE = re.compile(
@@ -22,7 +22,7 @@ FOREIGN_CODE = re.compile(
 
 def python_files(*folders: str) -> Iterator[Path]:
     for folder in folders:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+        yield from sorted(room_folder(folder).rglob("*.py"))
 
 
 def imported_names(file: Path) -> set[str]:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import yaml
 
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.parse.keys import LAYER_KEYS, LAYOUT_KEYS
 from device import Chip, chip_named
-from synthesis.layout import InputPort
-from synthesis.options import ResolveOptions
-from synthesis.parse.keys import LAYER_KEYS, LAYOUT_KEYS
 from tests.conftest import ROOT
 
 KEPT = frozenset({"calcx4", "readahead", "tcalc", "snoop_sequence"})
@@ -55,8 +55,8 @@ class Case:
 
     def from_model(self) -> str:
         """Return the text of the description that `ai8xize.py --model` makes."""
-        from commands.loader.models import describe_model  # needs torch
-        from commands.loader.options import ModelSource
+        from ai8xtools.commands.loader.models import describe_model  # needs torch
+        from ai8xtools.commands.loader.options import ModelSource
 
         assert self.model is not None, f"{self.name} is known by its description only"
         return describe_model(ModelSource(self.model), self.chip, self.checkpoint, self.sample).text

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from ai8xtools.synthesis.arrange.bounds import witness_of
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.search import search
+from ai8xtools.synthesis.arrange.values import BLOCK, Choice, Problem
+from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.network import Layer, Network, Operator
 from device import MAX78000
-from synthesis.arrange.bounds import witness_of
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.search import search
-from synthesis.arrange.values import BLOCK, Choice, Problem
-from synthesis.layout import LayerLayout, Layout
-from synthesis.network import Layer, Network, Operator
 
 CASES = (
     (0.85, 0.45),

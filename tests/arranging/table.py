@@ -22,12 +22,12 @@ from unittest import mock
 
 import numpy as np
 
-from diagnostics import DiagnosticError
-from diagnostics.errors import ToolError
-from synthesis.arrange import arranging
-from synthesis.options import EncodeOptions, PlaceOptions, SummaryOptions
-from synthesis.pipeline import Synthesis, synthesize
-from synthesis.summarize.latency import latency_terms
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.synthesis.arrange import arranging
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, SummaryOptions
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
+from ai8xtools.synthesis.summarize.latency import latency_terms
 from tests.arranging.cases import Case, default_kat, own_cases, vendor_cases
 from tests.synthesis.emulated import emulated
 

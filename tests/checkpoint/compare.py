@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from checkpoint import ClassReference
+from ai8xtools.checkpoint import ClassReference
 
 
 def tensors_equal_to_torch(ours: Any, theirs: Any, where: str = "") -> int:

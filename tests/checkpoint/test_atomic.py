@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checkpoint.atomic import atomic_file, write_bytes
+from ai8xtools.checkpoint.atomic import atomic_file, write_bytes
 
 
 def test_file_has_its_content_and_the_usual_permissions(tmp_path: Path) -> None:

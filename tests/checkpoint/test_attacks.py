@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from checkpoint import CheckpointError, read_checkpoint
-from checkpoint.onnx import read_onnx
+from ai8xtools.checkpoint import CheckpointError, read_checkpoint
+from ai8xtools.checkpoint.onnx import read_onnx
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
 from tests.robustness.readers import Corpus, run
 

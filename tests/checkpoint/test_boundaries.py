@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint import (
+from ai8xtools.checkpoint import (
     Checkpoint,
     CheckpointError,
     containers,
@@ -32,7 +32,7 @@ from checkpoint import (
     unpickler,
     writer,
 )
-from checkpoint.atomic import (
+from ai8xtools.checkpoint.atomic import (
     NEW,
     NOW,
     OLD,
@@ -44,8 +44,8 @@ from checkpoint.atomic import (
     target_of,
     temporary_prefix,
 )
-from checkpoint.onnx_graph import read_graph
-from checkpoint.unpickler import Unpickler
+from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.checkpoint.unpickler import Unpickler
 from tests.checkpoint import onnx_writer
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
 from tests.conftest import ROOT

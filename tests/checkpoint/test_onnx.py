@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkpoint.errors import CheckpointError
-from checkpoint.onnx import MAX_FILE_BYTES, OnnxModel, read_onnx
-from checkpoint.onnx_tensors import MAX_ELEMENTS
-from checkpoint.onnx_wire import MAX_FIELDS, Decoder, integers
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.onnx import MAX_FILE_BYTES, OnnxModel, read_onnx
+from ai8xtools.checkpoint.onnx_tensors import MAX_ELEMENTS
+from ai8xtools.checkpoint.onnx_wire import MAX_FIELDS, Decoder, integers
 from tests.checkpoint import onnx_writer as onnx
 from tests.checkpoint.onnx_writer import chain, field, model, node, tensor, tensor_of
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint import (
+from ai8xtools.checkpoint import (
     Checkpoint,
     CheckpointError,
     atomic,
@@ -32,8 +32,8 @@ from checkpoint import (
     safetensors,
     writer,
 )
-from checkpoint.known_objects import KNOWN, StorageRecord, StorageType, TensorRecord
-from checkpoint.unpickler import Unpickler
+from ai8xtools.checkpoint.known_objects import KNOWN, StorageRecord, StorageType, TensorRecord
+from ai8xtools.checkpoint.unpickler import Unpickler
 from tests.checkpoint.compare import checkpoint_pickle, text, zip_container
 
 

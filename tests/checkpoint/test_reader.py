@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkpoint import ClassReference, read_checkpoint
+from ai8xtools.checkpoint import ClassReference, read_checkpoint
 from tests.checkpoint.compare import (
     checkpoint_pickle,
     tensors_equal_to_torch,

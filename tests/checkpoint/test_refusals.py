@@ -19,8 +19,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkpoint import Checkpoint, CheckpointError, read_checkpoint
-from checkpoint.reader import MAX_FILE_BYTES
+from ai8xtools.checkpoint import Checkpoint, CheckpointError, read_checkpoint
+from ai8xtools.checkpoint.reader import MAX_FILE_BYTES
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
 
 ONE = np.ones(1, "<f4").tobytes()

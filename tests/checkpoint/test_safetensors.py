@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkpoint import (
+from ai8xtools.checkpoint import (
     Array,
     Checkpoint,
     CheckpointError,
@@ -22,7 +22,7 @@ from checkpoint import (
     read_checkpoint,
     write_safetensors,
 )
-from checkpoint.safetensors import LEFT_OUT
+from ai8xtools.checkpoint.safetensors import LEFT_OUT
 
 
 def same(ours: Any, theirs: Any) -> bool:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkpoint import (
+from ai8xtools.checkpoint import (
     Checkpoint,
     CheckpointError,
     ClassReference,

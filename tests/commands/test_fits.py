@@ -11,13 +11,13 @@ import pytest
 
 import ai8xize
 import train
+from ai8xtools.diagnostics import run
+from ai8xtools.software.profile import names
+from ai8xtools.synthesis.emit import ProjectOptions
+from ai8xtools.synthesis.fits import judge
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import synthesize
 from device import MAX78000
-from diagnostics import run
-from software.profile import names
-from synthesis.emit import ProjectOptions
-from synthesis.fits import judge
-from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 
 MNIST = str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar")

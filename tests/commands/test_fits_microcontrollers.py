@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ai8xize
-from diagnostics import run
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 from tests.software.test_qformat import saved, stored_network
 

@@ -17,25 +17,13 @@ from typing import Any
 import pytest
 
 import quantize
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import run
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 
 TRAINED = ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar"
-ROOMS = (
-    *(
-        "ai8xtools",
-        "answer",
-        "checkpoint",
-        "commands",
-        "device",
-        "diagnostics",
-        "frontends",
-        "quantization",
-    ),
-    *("reading", "synthesis", "templates", "training", "values", "writing"),
-)
+ROOMS = ("ai8xtools", "device", "templates")
 QUANTIZED = ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar"
 
 
@@ -133,8 +121,8 @@ def project(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 def test_trace_is_no_file_of_the_project(
     project: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from commands.emulate.arguments import parse as parse_emulation
-    from commands.emulate.emulate import emulate
+    from ai8xtools.commands.emulate.arguments import parse as parse_emulation
+    from ai8xtools.commands.emulate.emulate import emulate
 
     (project / "own.c").write_text("int x;\n")
     before = contents(project)
@@ -236,7 +224,7 @@ def test_unusual_surroundings(folder: Path, environment: dict[str, str | None]) 
 def test_checkout_that_cannot_be_written(folder: Path) -> None:
     """A copy of the tools without the right to write; root may write anyway."""
     copy = folder / "tools"
-    for name in ("ai8xize.py", "interrupts.py"):
+    for name in ("ai8xize.py",):
         copy.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, copy)
     for room in ROOMS:
@@ -256,8 +244,8 @@ def test_checkout_that_cannot_be_written(folder: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_a_run_with_a_message_and_no_litter(folder: Path, number: int) -> None:
     program = (
-        "import time, signal, sys; from diagnostics import run\n"
-        "from checkpoint.atomic import atomic_file\n"
+        "import time, signal, sys; from ai8xtools.diagnostics import run\n"
+        "from ai8xtools.checkpoint.atomic import atomic_file\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it in children, too\n"
         "def main():\n"
         "    with atomic_file('result') as file:\n"
@@ -290,7 +278,7 @@ def test_interrupt_at_the_start_shows_no_traceback(folder: Path, delay: float) -
 @pytest.mark.defect
 def test_defect_asks_for_a_report_without_data_of_the_user(folder: Path) -> None:
     program = (
-        "import sys; from diagnostics import run\n"
+        "import sys; from ai8xtools.diagnostics import run\n"
         "def main():\n"
         "    secret = {'layer': 1}\n"
         "    return secret['my-secret-network']\n"
@@ -325,7 +313,7 @@ def test_option_with_a_slip_is_recognized(folder: Path) -> None:
 
 
 def test_a_hundred_messages_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
-    from diagnostics import Diagnostic, print_diagnostics
+    from ai8xtools.diagnostics import Diagnostic, print_diagnostics
 
     print_diagnostics([Diagnostic("E101", f"number {n}") for n in range(873)])
     lines = capsys.readouterr().err.splitlines()

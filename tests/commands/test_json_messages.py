@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from diagnostics import Diagnostic, Severity, print_diagnostics, print_result, run
+from ai8xtools.diagnostics import Diagnostic, Severity, print_diagnostics, print_result, run
 from tests.conftest import ROOT
 
 TOOLS = {

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from commands.loader.arguments import arguments
-from commands.loader.arguments import parse as parse_words
-from commands.loader.options import LoaderOptions
-from diagnostics import run
-from synthesis.layout import InputPort
+from ai8xtools.commands.loader.arguments import arguments
+from ai8xtools.commands.loader.arguments import parse as parse_words
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.diagnostics import run
+from ai8xtools.synthesis.layout import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]
 

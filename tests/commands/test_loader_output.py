@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import run
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import run
+from ai8xtools.writing.manifest import MANIFEST
 from tests.conftest import ROOT
-from writing.manifest import MANIFEST
 
 RESOURCES = """\
 Weight memory: 23,584 bytes out of 442,368 bytes total (5.3%)

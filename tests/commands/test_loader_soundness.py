@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from answer import FILE_NAME, read_answer
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import run
+from ai8xtools.answer import FILE_NAME, read_answer
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import run
 from tests.synthesis.networks import describe, sample, save, weights
 
 GAP: dict[str, Any] = {

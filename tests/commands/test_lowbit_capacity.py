@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from commands.lowbit.arguments.drawing import parse_capacity
-from commands.lowbit.capacity import draw
+from ai8xtools.commands.lowbit.arguments.drawing import parse_capacity
+from ai8xtools.commands.lowbit.capacity import draw
 
 
 def test_each_network_has_a_line_and_a_dot(tmp_path: Path) -> None:

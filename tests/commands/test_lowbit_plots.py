@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from commands.lowbit.arguments.drawing import parse_plots
-from commands.lowbit.diagram import Axis, axis
-from commands.lowbit.logs import read_run
-from commands.lowbit.plots import plot
-from diagnostics.errors import InputError
+from ai8xtools.commands.lowbit.arguments.drawing import parse_plots
+from ai8xtools.commands.lowbit.diagram import Axis, axis
+from ai8xtools.commands.lowbit.logs import read_run
+from ai8xtools.commands.lowbit.plots import plot
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.lowbit.recipe import Recipe
 from tests.conftest import ROOT
-from training.lowbit.recipe import Recipe
 
 
 def log(path: Path, recipe: Recipe, accuracies: list[float]) -> str:

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from checkpoint import CheckpointError
-from commands.lowbit import compare
-from commands.lowbit.convert import network_of
-from commands.lowbit.files import read, save
-from commands.lowbit.foreign import read_any
-from commands.targets import main
-from diagnostics.errors import InputError
-from quantization.lowbit import ENCODINGS
-from software.lowbit.engine import integers, run
-from software.lowbit.header import read_header
-from training.lowbit.network import LowBitNetwork
-from training.lowbit.recipe import Recipe
+from ai8xtools.checkpoint import CheckpointError
+from ai8xtools.commands.lowbit import compare
+from ai8xtools.commands.lowbit.convert import network_of
+from ai8xtools.commands.lowbit.files import read, save
+from ai8xtools.commands.lowbit.foreign import read_any
+from ai8xtools.commands.targets import main
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.lowbit import ENCODINGS
+from ai8xtools.software.lowbit.engine import integers, run
+from ai8xtools.software.lowbit.header import read_header
+from ai8xtools.training.lowbit.network import LowBitNetwork
+from ai8xtools.training.lowbit.recipe import Recipe
 
 CLASSES = tuple("0123456789")
 

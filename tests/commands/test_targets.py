@@ -7,25 +7,27 @@ from pathlib import Path
 
 import pytest
 
-import commands
-from commands import targets
-from commands.targets import registry
-from commands.targets.arguments import select
+from ai8xtools import commands
+from ai8xtools.commands import targets
+from ai8xtools.commands.targets import registry
+from ai8xtools.commands.targets.arguments import select
 from tools.manual.options import options_page
 
 TOY = {
     "__init__": """
-from commands.targets import Target
+from ai8xtools.commands.targets import Target
 
 TARGET = Target(
     names=("TOY",),
     what="a toy",
-    tools={"ai8xize.py": ("commands.toy.arguments", "commands.toy.create.create")},
+    tools={
+        "ai8xize.py": ("ai8xtools.commands.toy.arguments", "ai8xtools.commands.toy.create.create")
+    },
     elsewhere="toys are made by ai8xize.py",
 )
 """,
     "arguments": """
-from commands.arguments import Parser
+from ai8xtools.commands.arguments import Parser
 
 
 def arguments():

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import ai8x
-from commands.train.search import ChipDeployment
+from ai8xtools.commands.train.search import ChipDeployment
+from ai8xtools.training.catalog.own_file import own_model
 from models.ai85nasnet import (
     ai85nasnet_sequential_cifar100,
     ai85nasnet_sequential_kws20,
     ai85nasnet_sequential_mnist,
 )
-from training.catalog.own_file import own_model
 
 
 def _elastic(make: Any) -> Any:

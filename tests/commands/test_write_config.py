@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import DiagnosticError
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import DiagnosticError
 from tests.synthesis.arranged import CONV, kernels_of
 from tests.synthesis.networks import describe, files, sample
 

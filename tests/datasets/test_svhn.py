@@ -38,7 +38,7 @@ def _annotate(path: Path, houses: dict[str, list[Digit]]) -> None:
                     group.create_dataset(field, data=values[0])
                     continue
                 pointers = [
-                    [file.create_dataset(f"values/{number}/{field}/{i}", data=value).ref]
+                    [file.create_dataset(f"ai8xtools/values/{number}/{field}/{i}", data=value).ref]
                     for i, value in enumerate(values)
                 ]
                 empty = np.zeros((0, 1), h5py.ref_dtype)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnostics import DiagnosticError
+from ai8xtools.diagnostics import DiagnosticError
 from tests.conftest import ROOT
 from tools import demo
 

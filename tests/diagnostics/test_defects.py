@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 from tests.conftest import pytest_runtest_call
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from diagnostics import (
+from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
     Place,
@@ -16,7 +16,7 @@ from diagnostics import (
     print_diagnostics,
     run,
 )
-from diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError
 
 
 def test_diagnostic_prints_place_message_code_and_remedy() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-PROGRAM = "import sys; from diagnostics import leave, run; leave(run(lambda: {body}))"
+PROGRAM = "import sys; from ai8xtools.diagnostics import leave, run; leave(run(lambda: {body}))"
 
 
 def end(body: str, **streams: int) -> subprocess.CompletedProcess[bytes]:

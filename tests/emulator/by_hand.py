@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ai8xtools.emulator import Accelerator, NetworkRun, Writes
 from device import MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS
-from emulator import Accelerator, NetworkRun, Writes
 
 
 class Words:

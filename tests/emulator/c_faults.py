@@ -25,10 +25,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from diagnostics.errors import ToolError
-from emulator import Board, NetworkRun
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.emulator import Board, NetworkRun
 from tests.emulator.faults import first_difference
 
 KINDS = ("register", "kernel", "bias", "input", "run")
@@ -37,7 +37,7 @@ _REGISTER = re.compile(r"\*\) (0x50[0-9a-f]{6})\) = (0x[0-9a-f]{8});")
 _WORD, _BYTE = re.compile(r"0x[0-9a-f]{8}"), re.compile(r"0x[0-9a-f]{2}\b")
 _FIRST = "First wrong word: "
 _LAYER = re.compile(
-    r"First layer that departs from answer.npz: layer (\d+)|Not executed: layers? (\d+)"
+    r"First layer that departs from ai8xtools.answer.npz: layer (\d+)|Not executed: layers? (\d+)"
 )
 
 

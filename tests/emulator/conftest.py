@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("unicorn", reason="the emulator needs unicorn (requirements-emulator.txt)")
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from emulator import EmulatorError
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.emulator import EmulatorError
 
 PROJECT = Path(__file__).resolve().parent / "project"
 Emulate = Callable[..., tuple[int, str]]

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cpu.architecture import CORTEX_M4
-from emulator.cpu.memory_map import CoreMemory
-from emulator.firmware.compiling import compile_firmware
-from synthesis.emit import Footprint, ProjectOptions, emit_project, footprint
-from synthesis.emit.code_size import Compiler
-from synthesis.pipeline import Synthesis
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4
+from ai8xtools.emulator.cpu.memory_map import CoreMemory
+from ai8xtools.emulator.firmware.compiling import compile_firmware
+from ai8xtools.synthesis.emit import Footprint, ProjectOptions, emit_project, footprint
+from ai8xtools.synthesis.emit.code_size import Compiler
+from ai8xtools.synthesis.pipeline import Synthesis
 from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
 
 TOLERANCE = 0.02
@@ -57,7 +57,7 @@ def chosen(compiler: Compiler) -> Iterator[None]:
     """Let `emulate.py` take one of the installed compilers for a while."""
     with pytest.MonkeyPatch.context() as patch:
         if compiler == "clang":
-            patch.setattr("emulator.cpu.compiler.shutil.which", lambda _name: None)
+            patch.setattr("ai8xtools.emulator.cpu.compiler.shutil.which", lambda _name: None)
         yield
 
 

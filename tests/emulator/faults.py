@@ -22,15 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from answer import Answer
+from ai8xtools.answer import Answer
+from ai8xtools.emulator import Accelerator, EmulatorError, NetworkRun, Writes
+from ai8xtools.emulator.comparison.layers import compare_layers
+from ai8xtools.emulator.comparison.words import compare_words
+from ai8xtools.emulator.comparison.wrong import WrongWord
+from ai8xtools.synthesis.answer import build_answer
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.words import final_registers, phase_words
 from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES
-from emulator import Accelerator, EmulatorError, NetworkRun, Writes
-from emulator.comparison.layers import compare_layers
-from emulator.comparison.words import compare_words
-from emulator.comparison.wrong import WrongWord
-from synthesis.answer import build_answer
-from synthesis.program import Program
-from synthesis.words import final_registers, phase_words
 from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
 
 NETWORKS = (

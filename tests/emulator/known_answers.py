@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.machine.accelerator import run_words
+from ai8xtools.emulator.words.recording import read_words
 from device import CHIPS, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator import EmulatorError
-from emulator.machine.accelerator import run_words
-from emulator.words.recording import read_words
 
 REQUIRED = 0.98
 

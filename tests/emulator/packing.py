@@ -6,9 +6,7 @@ import dataclasses
 import random
 from collections.abc import Sequence
 
-from device import MAX78000, Chip
-from device.chip import DEFAULT_APB_BASE
-from emulator.decode.config import (
+from ai8xtools.emulator.decode.config import (
     ActivationFunction,
     ElementwiseOperation,
     Kernels,
@@ -17,7 +15,9 @@ from emulator.decode.config import (
     Output,
     WritePointer,
 )
-from emulator.state.memory import Memory
+from ai8xtools.emulator.state.memory import Memory
+from device import MAX78000, Chip
+from device.chip import DEFAULT_APB_BASE
 from tests.emulator.test_arithmetic import INPUT, LAYER
 
 Fields = dict[str, dict[str, int]]

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.inputs import random_input, read_inputs
-from emulator import EmulatorError, NetworkAlone
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.inputs import random_input, read_inputs
+from ai8xtools.emulator import EmulatorError, NetworkAlone
 from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from emulator import EmulatorError
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.emulator import EmulatorError
 from tests.conftest import ROOT
 from tests.emulator.trees import change, verdict
 

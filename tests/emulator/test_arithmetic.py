@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from emulator.decode.config import (
+from ai8xtools.emulator.decode.config import (
     ActivationFunction,
     ElementwiseOperation,
     Input,
@@ -19,7 +19,13 @@ from emulator.decode.config import (
     Output,
     WritePointer,
 )
-from emulator.machine.arithmetic import LayerParameters, convolve, finish, operate, prepare
+from ai8xtools.emulator.machine.arithmetic import (
+    LayerParameters,
+    convolve,
+    finish,
+    operate,
+    prepare,
+)
 from tests import plain_arithmetic as plain
 
 BYTES = np.arange(-128, 128)
@@ -281,7 +287,7 @@ def test_large_layers_are_multiplied_in_blocks(monkeypatch: pytest.MonkeyPatch) 
     wanted = [plain.convolved(image.tolist(), w, (1, 1)) for w in weights.tolist()]
     for rows in (1, 2, 3, 7, 8):
         block = rows * 2 * 9 * 5 * 8
-        monkeypatch.setattr("emulator.machine.arithmetic._BLOCK_BYTES", block)
+        monkeypatch.setattr("ai8xtools.emulator.machine.arithmetic._BLOCK_BYTES", block)
         found = convolve(image.astype(np.int32)[..., None], weights.astype(np.float64), config)
         assert found[..., 0].tolist() == wanted, rows
 

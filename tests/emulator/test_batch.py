@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator import Accelerator, EmulatorError
-from emulator.decode.own_input import set_input
-from emulator.machine.batch import NetworkBatch
-from emulator.words.recording import read_words
+from ai8xtools.emulator import Accelerator, EmulatorError
+from ai8xtools.emulator.decode.own_input import set_input
+from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.words.recording import read_words
 from tests.emulator.by_hand import one_by_one
 from tests.emulator.known_answers import chip_of
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
+from ai8xtools.emulator import Accelerator, LayerFinding, run_loader
+from ai8xtools.emulator.checks.finding import Severity
+from ai8xtools.emulator.checks.registers import check_registers
 from device import CHIPS, Chip
 from device.chip import INSTANCES
-from emulator import Accelerator, LayerFinding, run_loader
-from emulator.checks.finding import Severity
-from emulator.checks.registers import check_registers
 from tests.emulator.trees import generate
 from tools.bit_flips import Network, Verdict, all_flips, judge_all, streaming_words
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
 from tests.emulator.c_faults import KINDS, fault, told
 from tests.emulator.trees import change, generate
 
@@ -77,4 +77,6 @@ def test_layer_that_delivers_more_is_named(
     wrong = f"{register}) = 0x{int(found[1], 16) ^ 1 << bit:08x}"
     change(project / "cnn.c", (found[0], wrong))
     emulate(parse([str(project)]))
-    assert re.search(f"First layer that departs from answer.npz: {text}", capsys.readouterr().out)
+    assert re.search(
+        f"First layer that departs from ai8xtools.answer.npz: {text}", capsys.readouterr().out
+    )

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator import Board, EmulatorError
-from emulator.cpu.mathematics import OPERATIONS, format_number, parse_number
-from emulator.cpu.port import PORT
-from emulator.firmware.compiling import SDK
+from ai8xtools.emulator import Board, EmulatorError
+from ai8xtools.emulator.cpu.mathematics import OPERATIONS, format_number, parse_number
+from ai8xtools.emulator.cpu.port import PORT
+from ai8xtools.emulator.firmware.compiling import SDK
 
 Run = Callable[..., str]
 

@@ -11,18 +11,18 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ai8xtools.emulator.bits import signed
+from ai8xtools.emulator.checks.biases import bias_hints, check_biases
+from ai8xtools.emulator.checks.finding import LayerFinding, LayerReport, Severity, WrongField
+from ai8xtools.emulator.checks.loaded_kernels import check_kernels
+from ai8xtools.emulator.checks.network import layers_without_part, unread_channels
+from ai8xtools.emulator.checks.overwrites import check_writes
+from ai8xtools.emulator.decode.config import LayerConfig, LayerKind, WritePointer
+from ai8xtools.emulator.machine.snoop import Decision, WrittenWords, watch
+from ai8xtools.emulator.state.data_memory import DataMemory
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator.bits import signed
-from emulator.checks.biases import bias_hints, check_biases
-from emulator.checks.finding import LayerFinding, LayerReport, Severity, WrongField
-from emulator.checks.loaded_kernels import check_kernels
-from emulator.checks.network import layers_without_part, unread_channels
-from emulator.checks.overwrites import check_writes
-from emulator.decode.config import LayerConfig, LayerKind, WritePointer
-from emulator.machine.snoop import Decision, WrittenWords, watch
-from emulator.state.data_memory import DataMemory
-from emulator.state.memory import Memory
 from tests.emulator.packing import set_field, start
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 from tests.emulator.test_random_programs import bias_place

@@ -10,19 +10,19 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import EmulatorError, LayerFinding, NetworkRun
+from ai8xtools.emulator.checks.finding import LayerReport, Severity
+from ai8xtools.emulator.checks.impossible import refuse_impossible
+from ai8xtools.emulator.checks.loaded_kernels import check_kernels
+from ai8xtools.emulator.checks.overwrites import check_own_input
+from ai8xtools.emulator.checks.registers import control_rules, groups, kernel_rules, shape_rules
+from ai8xtools.emulator.checks.registers.facts import LayerFacts, Rule
+from ai8xtools.emulator.checks.registers.rings import shared_words
+from ai8xtools.emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
+from ai8xtools.emulator.decode.locations import input_bytes
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator import EmulatorError, LayerFinding, NetworkRun
-from emulator.checks.finding import LayerReport, Severity
-from emulator.checks.impossible import refuse_impossible
-from emulator.checks.loaded_kernels import check_kernels
-from emulator.checks.overwrites import check_own_input
-from emulator.checks.registers import control_rules, groups, kernel_rules, shape_rules
-from emulator.checks.registers.facts import LayerFacts, Rule
-from emulator.checks.registers.rings import shared_words
-from emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
-from emulator.decode.locations import input_bytes
-from emulator.state.memory import Memory
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 
 Allowed = dict[tuple[str, str], list[int]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import EmulatorError, LayerFinding
+from ai8xtools.emulator.checks.finding import Severity, WrongField
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE, FIFO_DATA
-from emulator import EmulatorError, LayerFinding
-from emulator.checks.finding import Severity, WrongField
 from tests.emulator.by_hand import Words, one_by_one
 
 IMAGE = np.array([[[1, 2], [3, -128]]])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from answer import PHASES, Answer, HashedWords, LayerAnswer, LayerForm
-from answer.content import (
+from ai8xtools.answer import PHASES, Answer, HashedWords, LayerAnswer, LayerForm
+from ai8xtools.answer.content import (
     NO_WORDS,
     Registers,
     StoredBiases,
@@ -22,18 +22,18 @@ from answer.content import (
     hashed_columns,
     hashed_rows,
 )
-from answer.hashes import BLOCK_WORDS, run_hashes
+from ai8xtools.answer.hashes import BLOCK_WORDS, run_hashes
+from ai8xtools.emulator import NetworkRun, Writes
+from ai8xtools.emulator.comparison.layers import LayerDeparture, Pixel, compare_layers
+from ai8xtools.emulator.comparison.partial import next_word, written_so_far
+from ai8xtools.emulator.comparison.places import describe_wrong
+from ai8xtools.emulator.comparison.words import WordComparison, compare_words
+from ai8xtools.emulator.comparison.wrong import ByteChange, Kind, WrongWord
+from ai8xtools.emulator.decode.locations import output_locations
+from ai8xtools.emulator.machine.execution import LayerRun
+from ai8xtools.emulator.state.memory import Memory
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE, FIFO_DATA
-from emulator import NetworkRun, Writes
-from emulator.comparison.layers import LayerDeparture, Pixel, compare_layers
-from emulator.comparison.partial import next_word, written_so_far
-from emulator.comparison.places import describe_wrong
-from emulator.comparison.words import WordComparison, compare_words
-from emulator.comparison.wrong import ByteChange, Kind, WrongWord
-from emulator.decode.locations import output_locations
-from emulator.machine.execution import LayerRun
-from emulator.state.memory import Memory
 from tests.emulator.by_hand import Words, one_by_one
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 

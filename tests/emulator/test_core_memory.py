@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.emit import ProjectOptions, emit_project, fitted, footprint
+from ai8xtools.synthesis.emit.fitting import Fitting
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
 from device import MAX78000
-from diagnostics import Diagnostic
-from synthesis.emit import ProjectOptions, emit_project, fitted, footprint
-from synthesis.emit.fitting import Fitting
-from synthesis.options import ResolveOptions
-from synthesis.pipeline import Synthesis, synthesize
 from tests.conftest import ROOT
 from tests.emulator.core_memory import TOLERANCE, installed, measured, measured_network
 from tests.networks.deployed import BY_FILE, with_random_weights

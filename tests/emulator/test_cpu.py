@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from emulator import EmulatorError
-from emulator.cpu.architecture import ARCHITECTURES, CORTEX_M4, RISCV
-from emulator.cpu.compiler import compile_program
-from emulator.cpu.core import Core
-from emulator.cpu.elf import Image, read_image
-from emulator.cpu.io import IoArea, Unobserved
-from emulator.cpu.memory_map import CoreMemory
-from emulator.cpu.port import PORT
-from emulator.firmware.compiling import SDK
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES, CORTEX_M4, RISCV
+from ai8xtools.emulator.cpu.compiler import compile_program
+from ai8xtools.emulator.cpu.core import Core
+from ai8xtools.emulator.cpu.elf import Image, read_image
+from ai8xtools.emulator.cpu.io import IoArea, Unobserved
+from ai8xtools.emulator.cpu.memory_map import CoreMemory
+from ai8xtools.emulator.cpu.port import PORT
+from ai8xtools.emulator.firmware.compiling import SDK
 
 PROGRAM = f"""
 volatile unsigned *const console = (unsigned *) {PORT:#x}u;

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import Accelerator, EmulatorError
+from ai8xtools.emulator.report.cycles import STARTUP_CYCLES, Cycles, format_cycles, network_cycles
+from ai8xtools.emulator.words.recording import read_words
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
-from emulator import Accelerator, EmulatorError
-from emulator.report.cycles import STARTUP_CYCLES, Cycles, format_cycles, network_cycles
-from emulator.words.recording import read_words
 from tests.emulator.by_hand import Words, one_by_one
 
 OTHER_LAYERS = {  # the estimate is for other layers than those in the registers

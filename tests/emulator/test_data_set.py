@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.emulate.arguments import parse
-from emulator import LoadedNetwork
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.emulator import LoadedNetwork
 from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate

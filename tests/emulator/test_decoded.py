@@ -13,25 +13,25 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from device import CHIPS, MAX78000, MAX78002, Chip
-from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA
-from emulator import EmulatorError
-from emulator.decode import own_input
-from emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
-from emulator.decode.cycles import network_cycles
-from emulator.decode.fifo import fifo_image, push_image, surplus_words
-from emulator.decode.layer import decode_layer
-from emulator.decode.locations import (
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.decode import own_input
+from ai8xtools.emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
+from ai8xtools.emulator.decode.cycles import network_cycles
+from ai8xtools.emulator.decode.fifo import fifo_image, push_image, surplus_words
+from ai8xtools.emulator.decode.layer import decode_layer
+from ai8xtools.emulator.decode.locations import (
     input_bytes,
     output_bytes,
     output_locations,
     unused_lanes,
     words_of,
 )
-from emulator.decode.weights import columns_of, depthwise_bias, layer_bias, layer_kernels
-from emulator.machine.execution import LayerExecution
-from emulator.machine.kernels import DecodedKernels
-from emulator.state.memory import Memory
+from ai8xtools.emulator.decode.weights import columns_of, depthwise_bias, layer_bias, layer_kernels
+from ai8xtools.emulator.machine.execution import LayerExecution
+from ai8xtools.emulator.machine.kernels import DecodedKernels
+from ai8xtools.emulator.state.memory import Memory
+from device import CHIPS, MAX78000, MAX78002, Chip
+from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 
 KINDS = tuple(LayerKind)

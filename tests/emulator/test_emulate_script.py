@@ -322,7 +322,7 @@ def test_device_of_recorded_words_must_be_named(recording: Path) -> None:
 
 
 def test_number_of_wrong_words_is_a_lower_bound_if_time_was_short() -> None:
-    from commands.emulate.emulate import _count_wrong
+    from ai8xtools.commands.emulate.emulate import _count_wrong
 
     assert _count_wrong(3, True).startswith("3 words of the output differ")
     assert _count_wrong(3, False).startswith("At least 3 words of the output differ")

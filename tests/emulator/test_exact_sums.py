@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.decode.config import ActivationFunction, Output, WritePointer
-from emulator.machine.arithmetic import exact_type
+from ai8xtools.emulator.decode.config import ActivationFunction, Output, WritePointer
+from ai8xtools.emulator.machine.arithmetic import exact_type
 
 NOWHERE = (WritePointer(0, 0),) * 4
 

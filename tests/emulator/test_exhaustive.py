@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator.decode.config import ActivationFunction, ElementwiseOperation, LayerConfig, LayerKind
-from emulator.decode.locations import output_locations
-from emulator.influence.tolerance import Tolerance, of_sums
-from emulator.machine.arithmetic import finish, prepare
+from ai8xtools.emulator.decode.config import (
+    ActivationFunction,
+    ElementwiseOperation,
+    LayerConfig,
+    LayerKind,
+)
+from ai8xtools.emulator.decode.locations import output_locations
+from ai8xtools.emulator.influence.tolerance import Tolerance, of_sums
+from ai8xtools.emulator.machine.arithmetic import finish, prepare
 from tests.emulator.by_hand import one_by_one
 from tests.exhaustive import assert_refused, check_places, stand_in
 

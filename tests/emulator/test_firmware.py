@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ai8xtools.emulator import Board, EmulatorError, compile_project
+from ai8xtools.emulator.firmware.compiling import target_of
 from device import MAX78000
-from emulator import Board, EmulatorError, compile_project
-from emulator.firmware.compiling import target_of
 
 Variant = Callable[..., Path]
 

@@ -306,7 +306,7 @@ def test_power_measurement_is_recognized_and_shortened(energy: Path, run: Emulat
 def test_program_that_goes_on_after_it_has_passed_is_ended(
     digits: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emulator.firmware.progress.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("ai8xtools.emulator.firmware.progress.QUIET_SECONDS", 0.2)
     folder = c_files(digits, tmp_path / "on")
     forever = "while (1) { LED_Toggle(LED1); MXC_Delay(MSEC(500)); }"
     change(folder / "main.c", ("    return 0;", f"    {forever}\n    return 0;"))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from diagnostics.errors import ToolError
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.diagnostics.errors import ToolError
 from tests.emulator.trees import c_files, generate, verdict
 
 PROGRAMS = Path(__file__).with_name("firmware")
@@ -29,7 +29,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """End programs that have passed and go on for ever sooner."""
-    monkeypatch.setattr("emulator.firmware.progress.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("ai8xtools.emulator.firmware.progress.QUIET_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_tasks_on_the_other_core_are_refused(tasks: Path, run: Emulate) -> None:
 def test_tasks_that_wait_for_ever_are_told(
     tasks: Path, run: Emulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emulator.firmware.progress.PATIENCE", 100)
+    monkeypatch.setattr("ai8xtools.emulator.firmware.progress.PATIENCE", 100)
     program = tasks / "program.c"
     program.write_text(program.read_text().replace("xSemaphoreGiveFromISR(done, &woken);", ""))
     status, text = run(tasks)

@@ -14,12 +14,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.debugging import served
-from emulator import Board, EmulatorError
-from emulator.cpu.gdb import GdbServer
-from emulator.cpu.gdb.target import REGISTERS
-from emulator.project.tree import TreeOptions
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.debugging import served
+from ai8xtools.emulator import Board, EmulatorError
+from ai8xtools.emulator.cpu.gdb import GdbServer
+from ai8xtools.emulator.cpu.gdb.target import REGISTERS
+from ai8xtools.emulator.project.tree import TreeOptions
 from tests.conftest import ROOT
 from tests.emulator.trees import verdict
 

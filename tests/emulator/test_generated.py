@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator import Board
-from emulator.cpu.architecture import CORTEX_M4, RISCV
-from emulator.firmware.compiling import compile_project
+from ai8xtools.emulator import Board
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
+from ai8xtools.emulator.firmware.compiling import compile_project
 from tests.conftest import ROOT
 
 

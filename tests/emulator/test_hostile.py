@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from diagnostics import diagnostics_of
-from diagnostics.errors import ToolError
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.diagnostics import diagnostics_of
+from ai8xtools.diagnostics.errors import ToolError
 from tests.emulator.test_workshop import BOMB, temporary
 
 __all__ = ["temporary"]
@@ -138,7 +138,7 @@ def test_hostile_project(
     PROJECTS[project](folder)
     before, children = state(folder), threads()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("commands.emulate.arguments.LEAST_READING_SECONDS", LIMIT)
+    monkeypatch.setattr("ai8xtools.commands.emulate.arguments.LEAST_READING_SECONDS", LIMIT)
     begin = time.monotonic()
     try:
         assert emulate(parse([str(folder), "--device", "MAX78000", "--time-limit", str(LIMIT)]))

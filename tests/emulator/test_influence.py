@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from emulator import Accelerator, NetworkAlone, Writes
-from emulator.decode.config import ActivationFunction, Output, WritePointer
-from emulator.influence.kernels import KernelInfluence, kernel_influence
-from emulator.influence.tolerance import Tolerance, of_sums
-from emulator.machine.arithmetic import finish
-from emulator.machine.batch import NetworkBatch
-from emulator.state.memory import Memory
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
-from synthesis.program import Program
-from synthesis.words import phase_words
+from ai8xtools.emulator import Accelerator, NetworkAlone, Writes
+from ai8xtools.emulator.decode.config import ActivationFunction, Output, WritePointer
+from ai8xtools.emulator.influence.kernels import KernelInfluence, kernel_influence
+from ai8xtools.emulator.influence.tolerance import Tolerance, of_sums
+from ai8xtools.emulator.machine.arithmetic import finish
+from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.words import phase_words
 from tests.emulator.by_hand import one_by_one
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, generate

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import RecordedWords, Writes
+from ai8xtools.emulator.machine.accelerator import run_words
+from ai8xtools.emulator.words.recording import read_words
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
-from emulator import RecordedWords, Writes
-from emulator.machine.accelerator import run_words
-from emulator.words.recording import read_words
 from tests.emulator.known_answers import answer
 
 SELECTION = (

@@ -9,15 +9,20 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ai8xtools.emulator.checks.finding import WrongField
+from ai8xtools.emulator.checks.registers import (
+    control_rules,
+    kernel_rules,
+    pointer_rules,
+    shape_rules,
+)
+from ai8xtools.emulator.checks.registers.facts import GroupRule, LayerFacts
+from ai8xtools.emulator.checks.registers.images import fits_better
+from ai8xtools.emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
+from ai8xtools.emulator.decode.layer import decode_layer
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator.checks.finding import WrongField
-from emulator.checks.registers import control_rules, kernel_rules, pointer_rules, shape_rules
-from emulator.checks.registers.facts import GroupRule, LayerFacts
-from emulator.checks.registers.images import fits_better
-from emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
-from emulator.decode.layer import decode_layer
-from emulator.state.memory import Memory
 from tests.emulator.packing import drawn, pack, set_field, start
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 from tests.emulator.test_check_rules import Allowed, allowed, facts_of

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device import MAX78000
-from emulator import AddressMap, LoadedNetwork, Writes
-from emulator.report.departure import (
+from ai8xtools.emulator import AddressMap, LoadedNetwork, Writes
+from ai8xtools.emulator.report.departure import (
     Departure,
     SimulatedChannel,
     departure_of_layers,
     departure_of_words,
 )
+from device import MAX78000
 from tests.emulator.by_hand import one_by_one
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from device import MAX78000
-from emulator import (
+from ai8xtools.emulator import (
     PHASES,
     Difference,
     Effect,
@@ -18,6 +17,7 @@ from emulator import (
     count_words,
     run_loader,
 )
+from device import MAX78000
 
 BASE = 0x50000000
 POST = BASE + MAX78000.layer_address(0, 0, "POST")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import Accelerator, EmulatorError, Writes
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.emulator.words.writes import WriteLog
 from device import MAX78000
-from emulator import Accelerator, EmulatorError, Writes
-from emulator.state.memory import Memory
-from emulator.words.writes import WriteLog
 from tests.emulator.by_hand import Words, one_by_one
 
 IMAGE = np.array([[[1, 2], [3, -128]]])

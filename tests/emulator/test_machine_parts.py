@@ -10,17 +10,17 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import Accelerator, EmulatorError
+from ai8xtools.emulator.checks.finding import LayerReport
+from ai8xtools.emulator.checks.reads import check_reads
+from ai8xtools.emulator.decode.cycles import Cycles
+from ai8xtools.emulator.decode.locations import input_bytes
+from ai8xtools.emulator.machine.execution import LayerExecution, LayerRun
+from ai8xtools.emulator.machine.timing import Mark, MarkKind, MarkLog, TimedRun
+from ai8xtools.emulator.state.data_memory import OUTSIDE, DataMemory
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA
-from emulator import Accelerator, EmulatorError
-from emulator.checks.finding import LayerReport
-from emulator.checks.reads import check_reads
-from emulator.decode.cycles import Cycles
-from emulator.decode.locations import input_bytes
-from emulator.machine.execution import LayerExecution, LayerRun
-from emulator.machine.timing import Mark, MarkKind, MarkLog, TimedRun
-from emulator.state.data_memory import OUTSIDE, DataMemory
-from emulator.state.memory import Memory
 from tests.emulator.packing import set_field, start
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 

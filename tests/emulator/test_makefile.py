@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.project.makefile import MAX_CHARACTERS, Makefile, MakefileError
+from ai8xtools.emulator.project.makefile import MAX_CHARACTERS, Makefile, MakefileError
 
 
 def read(folder: Path, text: str) -> Makefile:

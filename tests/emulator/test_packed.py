@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
+from ai8xtools.emulator.checks.finding import WrongField
+from ai8xtools.emulator.checks.registers import GROUP_RULES, RULES, check_registers, layer_facts
+from ai8xtools.emulator.checks.registers.facts import Expectation, LayerFacts
+from ai8xtools.emulator.checks.registers.groups import OWN_FIELDS, registers_of
+from ai8xtools.emulator.decode.layer import decode_layer
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, Chip
-from emulator.checks.finding import WrongField
-from emulator.checks.registers import GROUP_RULES, RULES, check_registers, layer_facts
-from emulator.checks.registers.facts import Expectation, LayerFacts
-from emulator.checks.registers.groups import OWN_FIELDS, registers_of
-from emulator.decode.layer import decode_layer
-from emulator.state.memory import Memory
 from tests.emulator.packing import Made, drawn, kinds_of, pack, set_field, start
 
 Place = tuple[str, str]

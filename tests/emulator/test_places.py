@@ -12,13 +12,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from answer import Answer, LayerAnswer, LayerForm
+from ai8xtools.answer import Answer, LayerAnswer, LayerForm
+from ai8xtools.emulator.comparison.places import describe_wrong
+from ai8xtools.emulator.comparison.wrong import ByteChange, Kind, WrongWord
+from ai8xtools.emulator.decode.config import LayerConfig, LayerKind
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator.comparison.places import describe_wrong
-from emulator.comparison.wrong import ByteChange, Kind, WrongWord
-from emulator.decode.config import LayerConfig, LayerKind
-from emulator.state.memory import Memory
 from tests.emulator.packing import Made, taps_of
 from tests.emulator.test_compared import answer_of
 from tests.emulator.test_decoded import places, processors_of

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from emulator import EmulatorError
-from emulator.cpu.architecture import ARCHITECTURES, Architecture
-from emulator.cpu.instructions import Kind, instructions
-from emulator.plain import compile_plain, run_plain
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES, Architecture
+from ai8xtools.emulator.cpu.instructions import Kind, instructions
+from ai8xtools.emulator.plain import compile_plain, run_plain
 
 NETWORK = """
 #include <stdint.h>

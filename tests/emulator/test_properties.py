@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ai8xtools.emulator import AddressMap, EmulatorError, Writes
+from ai8xtools.emulator.decode.config import ActivationFunction, Output, WritePointer
+from ai8xtools.emulator.machine.arithmetic import finish
+from ai8xtools.emulator.words.writes import effect_of
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator import AddressMap, EmulatorError, Writes
-from emulator.decode.config import ActivationFunction, Output, WritePointer
-from emulator.machine.arithmetic import finish
-from emulator.words.writes import effect_of
 from tests.emulator.by_hand import Words, one_by_one
 
 SMALL = st.integers(1, 4)

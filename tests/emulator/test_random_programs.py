@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import Accelerator
+from ai8xtools.emulator.decode.config import ElementwiseOperation, LayerConfig, LayerKind
+from ai8xtools.emulator.decode.own_input import input_values, set_input
+from ai8xtools.emulator.machine.accelerator import NetworkRun
+from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, Chip
-from emulator import Accelerator
-from emulator.decode.config import ElementwiseOperation, LayerConfig, LayerKind
-from emulator.decode.own_input import input_values, set_input
-from emulator.machine.accelerator import NetworkRun
-from emulator.machine.batch import NetworkBatch
-from emulator.state.memory import Memory
 from tests import plain_arithmetic as plain
 from tests.emulator.packing import Made, drawn, kinds_of, pack, start, taps_of
 from tests.emulator.test_decoded import places, processors_of, value_of

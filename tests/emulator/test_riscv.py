@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator import Board, EmulatorError, compile_project
-from emulator.cpu.architecture import RISCV
-from emulator.firmware.compiling import compile_wrapper
+from ai8xtools.emulator import Board, EmulatorError, compile_project
+from ai8xtools.emulator.cpu.architecture import RISCV
+from ai8xtools.emulator.firmware.compiling import compile_wrapper
 
 Pair = Callable[..., Path]
 START = "    MXC_SYS_ClockEnable(MXC_SYS_PERIPH_CLOCK_CPU1);\n"

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ai8xtools.emulator import Accelerator
+from ai8xtools.emulator.machine.snoop import is_configured, result_words
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.emulator.words.recording import read_words
 from device import MAX78002
 from device.chip import DEFAULT_APB_BASE, GROUPS
 from device.registers import SNOOP_CONDITION
-from emulator import Accelerator
-from emulator.machine.snoop import is_configured, result_words
-from emulator.state.memory import Memory
-from emulator.words.recording import read_words
 from tests.emulator.by_hand import Words
 
 WATCHED = 0x1001  # the word of pixel 1 of the output

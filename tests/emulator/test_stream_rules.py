@@ -9,13 +9,13 @@ from itertools import product
 
 import pytest
 
+from ai8xtools.emulator.checks.registers import stream_rules, stream_values
+from ai8xtools.emulator.checks.registers.facts import LayerFacts
+from ai8xtools.emulator.decode.config import LayerConfig, LayerKind
+from ai8xtools.emulator.decode.fifo import surplus_words
+from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator.checks.registers import stream_rules, stream_values
-from emulator.checks.registers.facts import LayerFacts
-from emulator.decode.config import LayerConfig, LayerKind
-from emulator.decode.fifo import surplus_words
-from emulator.state.memory import Memory
 from tests.emulator.packing import Made, drawn, line_words, set_field
 from tests.emulator.test_arithmetic import INPUT, LAYER
 

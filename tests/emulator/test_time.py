@@ -11,15 +11,20 @@ from typing import Any
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.emulator import Board
+from ai8xtools.emulator.decode.cycles import STARTUP_CYCLES, network_cycles
+from ai8xtools.emulator.report.timeline import CoreActivity, Timeline, timeline
+from ai8xtools.emulator.report.trace_events import trace_events
+from ai8xtools.emulator.report.vcd import value_changes
+from ai8xtools.emulator.state.clocks import (
+    CLOCK_DIVIDER,
+    WORD_CYCLES,
+    accelerator_mhz,
+    word_microseconds,
+)
 from device import MAX78000, MAX78002
-from emulator import Board
-from emulator.decode.cycles import STARTUP_CYCLES, network_cycles
-from emulator.report.timeline import CoreActivity, Timeline, timeline
-from emulator.report.trace_events import trace_events
-from emulator.report.vcd import value_changes
-from emulator.state.clocks import CLOCK_DIVIDER, WORD_CYCLES, accelerator_mhz, word_microseconds
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate
 
@@ -286,7 +291,7 @@ def test_a_long_recording_has_a_slower_clock(
     found: Timeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cycles = sum(span.cycles for span in found.layers)
-    monkeypatch.setattr("emulator.report.vcd._MOST_EDGES", cycles)
+    monkeypatch.setattr("ai8xtools.emulator.report.vcd._MOST_EDGES", cycles)
     changes = read_dump(value_changes(found)).changes
     assert "chip.accelerator.clock" not in changes
     ticks = [value for _, value in changes["chip.accelerator.clock_div_10"]].count("1")

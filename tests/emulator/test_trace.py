@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ai8xtools.emulator import AddressMap, Writes
+from ai8xtools.emulator.report.trace import Row, as_csv, as_text, trace
 from device import MAX78000, MAX78002
 from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA, FIFO_DATA
-from emulator import AddressMap, Writes
-from emulator.report.trace import Row, as_csv, as_text, trace
 from tests.emulator.by_hand import Words, one_by_one
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commands.loader.verify import coverage, departure, verify
+from ai8xtools.commands.loader.verify import coverage, departure, verify
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.emit import ProjectOptions, emit_project
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
+from ai8xtools.writing.folder import write_project
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.emit import ProjectOptions, emit_project
-from synthesis.options import EncodeOptions
-from synthesis.pipeline import Synthesis, synthesize
 from tests.synthesis.networks import describe, files, sample, weights
-from writing.folder import write_project
 
 CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}
 LAYERS = (CONV, {**CONV, "max_pool": 2, "pool_stride": 2}, CONV)
@@ -110,7 +110,7 @@ def test_only_layers_that_were_compared_are_called_right() -> None:
 
 
 def test_nothing_departs_from_the_simulation(made: tuple[Synthesis, Path]) -> None:
-    from emulator import run_loader
+    from ai8xtools.emulator import run_loader
 
     result, folder = made
     record = run_loader(folder, "MAX78000")

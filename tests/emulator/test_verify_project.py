@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import DiagnosticError
-from diagnostics.errors import ToolError
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
 from tests.conftest import ROOT
 from tests.emulator.trees import change, generate, one_file
 

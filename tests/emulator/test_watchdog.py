@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from emulator.cpu.watchdog import IDLE_SECONDS, watched
+from ai8xtools.emulator.cpu.watchdog import IDLE_SECONDS, watched
 
 
 def calls_during(work: Callable[[], None], accesses: Callable[[], int]) -> list[str]:

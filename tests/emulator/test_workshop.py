@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cpu import workshop
-from emulator.cpu.deadline import within
-from emulator.cpu.workshop import Workshop
-from emulator.errors import EmulatorError
-from reading import MIB
+from ai8xtools.emulator.cpu import workshop
+from ai8xtools.emulator.cpu.deadline import within
+from ai8xtools.emulator.cpu.workshop import Workshop
+from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.reading import MIB
 from tests.conftest import ROOT
 
 BOMB = """
@@ -158,7 +158,7 @@ def test_memory_of_compilers_is_limited(tmp_path: Path, monkeypatch: pytest.Monk
 def test_lower_limits_of_the_user_stay(limit: str, tmp_path: Path) -> None:
     code = (
         "import os, resource as r, pathlib\n"
-        "from emulator.cpu.workshop import Workshop\n"
+        "from ai8xtools.emulator.cpu.workshop import Workshop\n"
         "before = [r.getrlimit(k)[1] for k in (r.RLIMIT_AS, r.RLIMIT_FSIZE, r.RLIMIT_CPU)]\n"
         "show = 'import resource as r, sys; print(*(r.getrlimit(k)[1] for k in (r.RLIMIT_AS, "
         "r.RLIMIT_FSIZE, r.RLIMIT_CPU)), file=sys.stderr)'\n"

@@ -12,16 +12,16 @@ import torch
 
 import ai8x
 import ai8xize
-from commands.loader.models import describe_model
-from commands.loader.options import ModelSource
-from diagnostics import run
-from synthesis.options import EncodeOptions
-from synthesis.parse import Described
-from synthesis.pipeline import synthesize
+from ai8xtools.commands.loader.models import describe_model
+from ai8xtools.commands.loader.options import ModelSource
+from ai8xtools.diagnostics import run
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.parse import Described
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.training.saving import checkpoints
 from tests.conftest import ROOT
 from tests.networks.deployed import BY_FILE, with_random_weights
 from tests.synthesis.emulated import emulated
-from training.saving import checkpoints
 
 MNIST = str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar")
 SAMPLE = str(ROOT / "tests/sample_mnist.npy")

@@ -11,10 +11,10 @@ import yaml
 from torch import Tensor, nn
 
 import ai8x
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.networks import describe
+from ai8xtools.frontends.text import ModelDescription
 from device import MAX78000
-from diagnostics.errors import InputError
-from frontends.modules.networks import describe
-from frontends.text import ModelDescription
 
 
 class Frames(nn.Module):

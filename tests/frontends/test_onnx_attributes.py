@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint.errors import CheckpointError
-from checkpoint.onnx import read_onnx
-from checkpoint.onnx_graph import OnnxNode
-from frontends.layers import Refusal
-from frontends.onnx import geometry
-from frontends.onnx.constants import computed
-from frontends.onnx.network import describe_onnx
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.onnx import read_onnx
+from ai8xtools.checkpoint.onnx_graph import OnnxNode
+from ai8xtools.frontends.layers import Refusal
+from ai8xtools.frontends.onnx import geometry
+from ai8xtools.frontends.onnx.constants import computed
+from ai8xtools.frontends.onnx.network import describe_onnx
 from tests.checkpoint import onnx_writer as wire
 
 WEIGHTS = np.zeros((8, 1, 3, 3))

@@ -17,18 +17,18 @@ import yaml
 
 import ai8x
 import ai8xize
-from checkpoint import Checkpoint
-from checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.diagnostics import run
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.networks import describe
+from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.frontends.onnx.network import describe_onnx
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.parse import Described
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.synthesis.understand import understand
 from device import MAX78000
-from diagnostics import run
-from diagnostics.errors import InputError
-from frontends.modules.networks import describe
-from frontends.modules.plain.network import import_network
-from frontends.onnx.network import describe_onnx
-from synthesis.options import ResolveOptions
-from synthesis.parse import Described
-from synthesis.simulate import simulate
-from synthesis.understand import understand
 from tests.conftest import ROOT
 from tests.frontends import plain_networks as plain
 from tests.networks.deployed import BY_FILE, with_random_weights

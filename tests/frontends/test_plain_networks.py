@@ -16,16 +16,16 @@ from torch.nn import functional
 import ai8x
 import ai8xize
 import quantize
-from checkpoint import read_checkpoint
-from commands.q15.network import graph_of
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.commands.q15.network import graph_of
+from ai8xtools.diagnostics import run
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.foreign import foreign_modules
+from ai8xtools.frontends.modules.networks import describe
+from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
 from datasets.torchvision_access import torchvision
 from device import MAX78000, MAX78002
-from diagnostics import run
-from diagnostics.errors import InputError
-from frontends.modules.foreign import foreign_modules
-from frontends.modules.networks import describe
-from frontends.modules.plain.network import import_network
-from frontends.modules.plain.ranges import beyond_range, fit_ranges
 from tests.conftest import ROOT
 from tests.frontends import plain_networks as plain
 

@@ -16,32 +16,32 @@ import torch
 from torch import Tensor
 
 import ai8x
-from checkpoint import Checkpoint
-from commands.q15.network import graph_of
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.commands.q15.network import graph_of
+from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.networks import describe
+from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
+from ai8xtools.quantization import Calibration, QuantizationOptions, quantize_checkpoint
+from ai8xtools.quantization.calibration import calibrate
+from ai8xtools.quantization.q15.execute import execute, quantize_input
+from ai8xtools.quantization.q15.floating import compute, measure
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.network import quantize_network
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.synthesis.configuration import configuration
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.parse import Described
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.synthesis.understand import understand
+from ai8xtools.synthesis.words import phase_words
 from device import MAX78000, MAX78002, Chip
-from diagnostics import DiagnosticError, Severity
-from diagnostics.errors import InputError
-from frontends.modules.networks import describe
-from frontends.modules.plain.network import import_network
-from frontends.modules.plain.ranges import beyond_range, fit_ranges
-from quantization import Calibration, QuantizationOptions, quantize_checkpoint
-from quantization.calibration import calibrate
-from quantization.q15.execute import execute, quantize_input
-from quantization.q15.floating import compute, measure
-from quantization.q15.formats import Guard
-from quantization.q15.network import quantize_network
-from software.cores import CORES
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.plan import Scheme
-from software.plan.planner import plan
-from synthesis.configuration import configuration
-from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.parse import Described
-from synthesis.pipeline import synthesize
-from synthesis.simulate import simulate
-from synthesis.understand import understand
-from synthesis.words import phase_words
 from tests.frontends.random_modules import Drawing, Integers
 from tests.software.oracle.whole import Executor
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "ten-minutes.md").read_text()

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from frontends.windows import stages
+from ai8xtools.frontends.windows import stages
 
 
 def positions(size: int, window: int, stride: int, dilation: int = 1) -> list[int]:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint import Checkpoint
-from quantization import QuantizationOptions, quantize_checkpoint
-from training.catalog.discovery import find_models
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
+from ai8xtools.training.catalog.discovery import find_models
 
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
 Run = Callable[[nn.Module, Tensor], Any]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from torch import nn
 
-from commands.loader.models import describe_model
-from commands.loader.options import ModelSource
-from synthesis.options import EncodeOptions
-from synthesis.parse import Described
-from synthesis.pipeline import synthesize
+from ai8xtools.commands.loader.models import describe_model
+from ai8xtools.commands.loader.options import ModelSource
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.parse import Described
+from ai8xtools.synthesis.pipeline import synthesize
 from tests.models.cases import BIAS
 from tests.models.random_weights import Case, Run
 from tests.networks.deployed import Deployed, outputs_of, with_random_weights

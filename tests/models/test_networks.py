@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import ai8x
+from ai8xtools.training.saving import checkpoints
 from datasets.idx import read_idx
 from models.ai85digitsnet import ai85digitsnet
 from models.ai85net import ai85net5, ai85netextrasmall
-from training.saving import checkpoints
 
 NETWORKS = {"ai85-mnist-qat8": ai85net5, "ai85-mnist-extrasmall-qat8": ai85netextrasmall}
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}

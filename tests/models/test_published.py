@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 import ai8x
-from checkpoint import read_checkpoint
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.training.saving import checkpoints
 from tests.models.cases import BIAS
 from tests.models.random_weights import WIDTHS, Case
-from training.saving import checkpoints
 
 # The two networks for MNIST are in test_networks.py.
 FILES: dict[str, tuple[Case, int]] = {

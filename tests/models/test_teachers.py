@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from ai8xtools.training.catalog.discovery import find_models
 from models import ir
 from tests.models.cases import TEACHERS
-from training.catalog.discovery import find_models
 
 
 @pytest.mark.parametrize("name", TEACHERS)

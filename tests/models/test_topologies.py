@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
+from ai8xtools.training.catalog.discovery import find_models
 from tests.models.cases import BIAS, CASES, COUNTED, LARGE, TEACHERS, title
 from tests.models.random_weights import Case, qat_network, quantized, simulated
-from training.catalog.discovery import find_models
 
 
 @pytest.fixture(autouse=True)

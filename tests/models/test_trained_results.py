@@ -10,20 +10,20 @@ import torch
 from torch import nn
 
 import ai8x
-from checkpoint import read_checkpoint
-from commands.train.search import ChipDeployment
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.commands.train.search import ChipDeployment
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.training.catalog.own_file import own_model
+from ai8xtools.training.options import TrainingOptions
+from ai8xtools.training.saving import checkpoints
 from datasets.digits import digits_get_datasets
 from datasets.images import ImageDataset
 from datasets.mnist import mnist_get_datasets
 from device import MAX78000
 from models.ai85digitsnet import ai85digitsnet
 from models.ai85net import ai85net5
-from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
-from training.catalog.own_file import own_model
-from training.options import TrainingOptions
-from training.saving import checkpoints
 
 TRAINED = ROOT / "trained"
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}

@@ -10,14 +10,12 @@ from pathlib import Path
 
 ROOMS = (
     *(
-        f"synthesis/{one}"
+        f"ai8xtools/synthesis/{one}"
         for one in ("encode", "place", "simulate", "resolve", "arrange", "mapping")
     ),
-    *(f"emulator/{one}" for one in ("decode", "machine", "checks", "comparison")),
-    *(f"software/{one}" for one in ("kernels", "plan", "container", "runtime")),
-    "quantization",
-    "checkpoint",
-    "layers",
+    *(f"ai8xtools/emulator/{one}" for one in ("decode", "machine", "checks", "comparison")),
+    *(f"ai8xtools/software/{one}" for one in ("kernels", "plan", "container", "runtime")),
+    *(f"ai8xtools/{one}" for one in ("quantization", "checkpoint", "layers")),
 )
 """Folders of what computes; software/runtime is C."""
 
@@ -100,6 +98,9 @@ def read(path: Path) -> list[Mutant]:
     """Read a list of defects, of TOML or JSON."""
     text = path.read_text()
     found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    for one in found["defect"]:  # lists from before the package name a file without it
+        if not Path(one["file"]).exists() and Path("ai8xtools", one["file"]).exists():
+            one["file"], one["room"] = f"ai8xtools/{one['file']}", ""
     return [
         Mutant(**{**one, "room": one.get("room") or room_of(one["file"])})
         for one in found["defect"]

@@ -127,7 +127,7 @@ def tree_key(root: Path) -> str:
 def test_files(root: Path, rooms: Iterable[str]) -> list[str]:
     """Return the files of tests near to some rooms, the nearest first."""
     found: dict[str, None] = {}
-    tops = {room.partition("/")[0]: None for room in rooms}
+    tops = {room.removeprefix("ai8xtools/").partition("/")[0]: None for room in rooms}
     for place in range(max(map(len, NEAR.values()))):
         for top in tops:
             folders = NEAR.get(top, (top,))

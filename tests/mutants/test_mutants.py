@@ -134,8 +134,8 @@ def test_tests_of_the_line_come_first_the_nearest_before_others(tmp_path: Path) 
 
 
 def test_a_campaign_tells_what_was_noticed_and_leaves_the_tree_alone(tmp_path: Path) -> None:
-    room, tests = tmp_path / "quantization", tmp_path / "tests"
-    room.mkdir()
+    room, tests = tmp_path / "ai8xtools/quantization", tmp_path / "tests"
+    room.mkdir(parents=True)
     shutil.copytree(
         Path(__file__).parent, tests / "mutants", ignore=shutil.ignore_patterns("test*")
     )
@@ -143,14 +143,17 @@ def test_a_campaign_tells_what_was_noticed_and_leaves_the_tree_alone(tmp_path: P
     (room / "a.py").write_text(text)
     (tests / "quantization").mkdir()
     (tests / "quantization/test_a.py").write_text(
-        "from quantization.a import larger\n"
+        "from ai8xtools.quantization.a import larger\n"
         "def test_larger():\n    assert larger(1, 2) == 2\n"
         "def test_broken():\n    assert larger(1, 2) == 3\n"
     )
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\n")
     changes = [("a > b", "a < b"), ("a > b", "a >= b"), ("= 5", "= 6"), ("return a", "return 7")]
-    write(tmp_path / "list.json", [Mutant("quantization/a.py", *one) for one in changes])
-    equal = '[[defect]]\nfile = "quantization/a.py"\nold = "= 5"\nnew = "= 6"\nwhy = "unused"\n'
+    write(tmp_path / "list.json", [Mutant("ai8xtools/quantization/a.py", *one) for one in changes])
+    equal = (
+        '[[defect]]\nfile = "ai8xtools/quantization/a.py"\nold = "= 5"\nnew = "= 6"\n'
+        'why = "unused"\n'
+    )
     (tests / "mutants/equivalent.toml").write_text(equal)
     command = [sys.executable, "-m", "tests.mutants", "--list", "list.json", "--jobs", "1"]
     command += ["--json", "results.json"]

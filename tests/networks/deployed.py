@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from checkpoint import write_checkpoint
+from ai8xtools.checkpoint import write_checkpoint
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
 from device import CHIPS, Chip
-from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
-from synthesis.pipeline import Synthesis, synthesize
 from tests.conftest import ROOT
 from tests.models.random_weights import Case, Run, qat_network, quantized, simulated
 

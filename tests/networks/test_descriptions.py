@@ -14,17 +14,18 @@ import torch
 from torch import nn
 
 import ai8x
-from answer import write_answer
-from diagnostics import DiagnosticError, Severity
-from emulator.comparison.layers import compare_layers
-from synthesis.answer import LARGEST_BYTES, LARGEST_SHARE, build_answer
-from synthesis.layout import InputPort
-from synthesis.mapping import map_network
-from synthesis.options import PlaceOptions
-from synthesis.pipeline import Synthesis, examine
-from synthesis.place.data import output_words
-from synthesis.place.lifetimes import memory_steps
-from synthesis.program import InputBlock
+from ai8xtools.answer import write_answer
+from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.emulator.comparison.layers import compare_layers
+from ai8xtools.synthesis.answer import LARGEST_BYTES, LARGEST_SHARE, build_answer
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import map_network
+from ai8xtools.synthesis.options import PlaceOptions
+from ai8xtools.synthesis.pipeline import Synthesis, examine
+from ai8xtools.synthesis.place.data import output_words
+from ai8xtools.synthesis.place.lifetimes import memory_steps
+from ai8xtools.synthesis.program import InputBlock
+from ai8xtools.training.saving import checkpoints
 from tests.models.random_weights import WIDTHS
 from tests.networks.deployed import (
     BY_FILE,
@@ -36,7 +37,6 @@ from tests.networks.deployed import (
     with_random_weights,
 )
 from tests.synthesis.emulated import emulated
-from training.saving import checkpoints
 
 ACTIONS = BY_FILE["actiontcn-ai85"]
 

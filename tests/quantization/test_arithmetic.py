@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quantization import arithmetic
+from ai8xtools.quantization import arithmetic
 
 
 @given(

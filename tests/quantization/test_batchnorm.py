@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from checkpoint import Checkpoint
-from diagnostics.errors import InputError
-from quantization import fuse_batchnorm
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization import fuse_batchnorm
 
 
 def state_of(layer: str, op: torch.nn.Module, bn: torch.nn.Module, operation: str = "op") -> Any:

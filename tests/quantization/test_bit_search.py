@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from checkpoint import read_checkpoint
-from commands.quantize import searcher
-from commands.quantize.arguments import parse
-from commands.quantize.quantize import quantize
-from commands.quantize.searcher import budget_bytes, policy_text
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.commands.quantize import searcher
+from ai8xtools.commands.quantize.arguments import parse
+from ai8xtools.commands.quantize.quantize import quantize
+from ai8xtools.commands.quantize.searcher import budget_bytes, policy_text
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.bit_search import Step, within
+from ai8xtools.training.policies import qat
 from device import CHIPS
-from diagnostics.errors import InputError
-from quantization.bit_search import Step, within
 from tests.conftest import ROOT
-from training.policies import qat
 
 DIGITS = str(ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar")
 

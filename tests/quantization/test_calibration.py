@@ -15,18 +15,18 @@ from torch.nn import functional
 
 import ai8x
 import quantize
-from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from diagnostics import run
-from diagnostics.errors import InputError
-from models.ai85digitsnet import ai85digitsnet
-from quantization import (
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from ai8xtools.diagnostics import run
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization import (
     Calibration,
     QuantizationOptions,
     bits_by_layer,
     quantize_checkpoint,
 )
-from quantization.adaptive import DataRounding, Moments, columns, weight_rows
-from quantization.calibration import LayerChoice, calibrate
+from ai8xtools.quantization.adaptive import DataRounding, Moments, columns, weight_rows
+from ai8xtools.quantization.calibration import LayerChoice, calibrate
+from models.ai85digitsnet import ai85digitsnet
 
 
 @pytest.fixture(autouse=True)

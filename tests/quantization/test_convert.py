@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint import Checkpoint
-from diagnostics.errors import InputError
-from quantization import ClipMethod, QuantizationOptions, Quantized, quantize_checkpoint
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization import ClipMethod, QuantizationOptions, Quantized, quantize_checkpoint
 
 WEIGHTS = np.array([[0.5, -0.25], [0.125, 0.0]], np.float32)
 BIAS = np.array([0.25, -0.5], np.float32)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnostics.errors import InputError
-from quantization import formats
-from quantization.fixed import Division, Rule, choose_lengths, data_magnitude, summarize
-from quantization.fixed.layer import FixedLayer, fixed_layer
-from quantization.fixed.network import _saturating
-from quantization.lowbit import (
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization import formats
+from ai8xtools.quantization.fixed import Division, Rule, choose_lengths, data_magnitude, summarize
+from ai8xtools.quantization.fixed.layer import FixedLayer, fixed_layer
+from ai8xtools.quantization.fixed.network import _saturating
+from ai8xtools.quantization.lowbit import (
     ENCODINGS,
     SIGNED,
     clip_scalar,
@@ -35,17 +35,17 @@ from quantization.lowbit import (
     statistics,
     unpack,
 )
-from quantization.lowbit.encodings import TRAINING_ONLY
-from quantization.q15 import execute
-from quantization.q15.formats import (
+from ai8xtools.quantization.lowbit.encodings import TRAINING_ONLY
+from ai8xtools.quantization.q15 import execute
+from ai8xtools.quantization.q15.formats import (
     Guard,
     LayerFormats,
     QuantizedLayer,
     largest_sum,
     quantize_layer,
 )
-from quantization.q15.graph import Clip, Graph, GraphBuilder, Pool, Weighted
-from quantization.q15.network import leaders_of, measured_maps, quantize_network
+from ai8xtools.quantization.q15.graph import Clip, Graph, GraphBuilder, Pool, Weighted
+from ai8xtools.quantization.q15.network import leaders_of, measured_maps, quantize_network
 
 RANDOM = np.random.default_rng
 
@@ -158,7 +158,7 @@ def example() -> Graph:
 
 
 def torch_maps(graph: Graph, x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    from quantization.q15.floating import compute
+    from ai8xtools.quantization.q15.floating import compute
 
     return compute(graph, x)
 
@@ -203,7 +203,7 @@ def test_transposed_network_computes_the_transposed_maps() -> None:
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_integers_of_a_network_come_near_its_maps(bits: int) -> None:
-    from quantization.q15.floating import measure
+    from ai8xtools.quantization.q15.floating import measure
 
     graph = example()
     samples = RANDOM(7).uniform(-1, 1, (20, 2, 6, 5))
@@ -230,7 +230,7 @@ def test_integers_of_a_network_come_near_its_maps(bits: int) -> None:
 
 
 def test_percentile_is_that_of_all_values() -> None:
-    from quantization.q15.floating import measure
+    from ai8xtools.quantization.q15.floating import measure
 
     made = GraphBuilder((1, 3, 4))
     graph = made.finished(made.clip("c", 0, -0.5, 0.25))
@@ -485,7 +485,7 @@ def test_limits_that_formats_have_are_powers_of_two() -> None:
 
 
 def test_search_takes_the_cheapest_bits_per_byte_until_none_are_left() -> None:
-    from quantization.bit_search import Sensitivity, _changes, least_bytes
+    from ai8xtools.quantization.bit_search import Sensitivity, _changes, least_bytes
 
     random = RANDOM(9)
     for _ in range(20):
@@ -514,7 +514,7 @@ def test_search_takes_the_cheapest_bits_per_byte_until_none_are_left() -> None:
 
 
 def test_budget_of_just_as_many_bytes_is_enough() -> None:
-    from quantization.bit_search import Step, within
+    from ai8xtools.quantization.bit_search import Step, within
 
     steps = [Step({"a": b}, 10 * b, float(b), 1.0) for b in (8, 4, 2, 1)]
     for budget in range(10, 90):
@@ -528,7 +528,7 @@ def test_budget_of_just_as_many_bytes_is_enough() -> None:
 def test_noise_is_what_the_best_factor_leaves() -> None:
     import torch
 
-    from quantization.bit_search import noise_of
+    from ai8xtools.quantization.bit_search import noise_of
 
     torch.manual_seed(2)
     wanted = torch.randn(6, 4).double()
@@ -547,7 +547,7 @@ def test_noise_is_what_the_best_factor_leaves() -> None:
 def test_clipped_outputs_are_those_at_a_limit_whose_value_is_beyond() -> None:
     import torch
 
-    from quantization.layer_errors import _Output, _right
+    from ai8xtools.quantization.layer_errors import _Output, _right
 
     sums = _Output()
     assert sums.clipped_part == 0
@@ -572,7 +572,7 @@ def test_columns_times_rows_are_what_the_operator_computes(kind: str) -> None:
     import torch
     from torch import nn
 
-    from quantization.adaptive import DataRounding, Moments, columns, weight_rows
+    from ai8xtools.quantization.adaptive import DataRounding, Moments, columns, weight_rows
 
     torch.manual_seed(4)
     op: Any = {
@@ -627,7 +627,7 @@ def test_columns_times_rows_are_what_the_operator_computes(kind: str) -> None:
 def test_places_are_thinned_out_evenly_beyond_the_limit() -> None:
     import torch
 
-    from quantization import adaptive
+    from ai8xtools.quantization import adaptive
 
     for places in (adaptive.MAX_COLUMNS, adaptive.MAX_COLUMNS + 1, 3 * adaptive.MAX_COLUMNS):
         moments = adaptive.Moments.empty(1, 1)
@@ -641,7 +641,7 @@ def test_places_are_thinned_out_evenly_beyond_the_limit() -> None:
 def test_steps_of_an_output_follow_shift_bits_and_range() -> None:
     import torch
 
-    from quantization.calibration import decibels, output_steps
+    from ai8xtools.quantization.calibration import decibels, output_steps
 
     for wide, shift, bits, threshold in itertools.product(
         (False, True), (-3, 0, 2), (1, 8), (None, -1, 2)
@@ -660,7 +660,7 @@ def test_steps_of_an_output_follow_shift_bits_and_range() -> None:
 def test_scales_to_try_begin_where_nothing_is_clipped() -> None:
     import torch
 
-    from quantization.calibration import _scales
+    from ai8xtools.quantization.calibration import _scales
 
     for bits, weight, bias in itertools.product(
         (1, 2, 4, 8), (0.0, 2.0**-30, 0.3, 1.0, 1.5, 2.0**20), (None, 0.0, 0.1, 3.0, 700.0)
@@ -680,7 +680,7 @@ def test_scales_to_try_begin_where_nothing_is_clipped() -> None:
 
 
 def test_error_sums_are_those_of_all_batches_at_once() -> None:
-    from quantization.q15.report import ErrorSums, rows
+    from ai8xtools.quantization.q15.report import ErrorSums, rows
 
     graph = example()
     samples = RANDOM(3).uniform(-1, 1, (11, 2, 6, 5))
@@ -713,8 +713,8 @@ def test_error_sums_are_those_of_all_batches_at_once() -> None:
 
 @pytest.mark.parametrize("shape", [(0,), (), (2, 0, 3)])
 def test_tensors_without_values_or_axes_cannot_be_quantized(shape: tuple[int, ...]) -> None:
-    from checkpoint import Checkpoint
-    from quantization import QuantizationOptions, quantize_checkpoint
+    from ai8xtools.checkpoint import Checkpoint
+    from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
 
     state = {"a.op.weight": np.ones(shape, np.float32), "a.output_shift": np.zeros(1, np.float32)}
     with pytest.raises(InputError) as caught:
@@ -724,8 +724,8 @@ def test_tensors_without_values_or_axes_cannot_be_quantized(shape: tuple[int, ..
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 def test_report_counts_what_lies_beyond_the_integers(bits: int) -> None:
-    from quantization.arithmetic import quantize_weights
-    from quantization.report import Conversion, measure
+    from ai8xtools.quantization.arithmetic import quantize_weights
+    from ai8xtools.quantization.report import Conversion, measure
 
     limit = 2 ** (bits - 1)
     values = (np.arange(-8 * limit, 8 * limit) / (4 * limit)).astype(np.float32).reshape(4, -1)
@@ -743,7 +743,7 @@ def test_report_counts_what_lies_beyond_the_integers(bits: int) -> None:
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_network_comes_back_from_its_checkpoint(bits: int) -> None:
-    from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
+    from ai8xtools.quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
 
     graph = example()
     samples = RANDOM(3).uniform(-1, 1, (3, 2, 6, 5))
@@ -765,7 +765,7 @@ def test_network_comes_back_from_its_checkpoint(bits: int) -> None:
 
 
 def test_fixed_network_keeps_formats_that_meet_and_its_budget() -> None:
-    from quantization.fixed.network import FixedRules, fix_network
+    from ai8xtools.quantization.fixed.network import FixedRules, fix_network
 
     graph = example()
     samples = RANDOM(3).uniform(-1, 1, (3, 2, 6, 5))

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint import read_checkpoint
-from commands.quantize.arguments import parse
-from commands.quantize.error_report import costliest, report_text
-from commands.quantize.quantize import quantize
-from diagnostics.errors import InputError
-from quantization.layer_errors import LayerError, NetworkErrors
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.commands.quantize.arguments import parse
+from ai8xtools.commands.quantize.error_report import costliest, report_text
+from ai8xtools.commands.quantize.quantize import quantize
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.layer_errors import LayerError, NetworkErrors
 from tests.conftest import ROOT
 
 DIGITS = str(ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar")

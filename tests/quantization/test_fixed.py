@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnostics.errors import InputError
-from quantization.fixed import (
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.fixed import (
     Division,
     Rule,
     choose_lengths,
@@ -22,7 +22,7 @@ from quantization.fixed import (
     q_format,
     weight_magnitude,
 )
-from quantization.formats import ceil_log2, power_of_two_fraction, sqnr_db, to_fixed
+from ai8xtools.quantization.formats import ceil_log2, power_of_two_fraction, sqnr_db, to_fixed
 from tests.software.fixed_answers import fixed_cases
 
 

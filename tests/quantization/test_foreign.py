@@ -11,9 +11,9 @@ from torch import nn
 
 import batchnormfuser
 import quantize
-from checkpoint import read_checkpoint
-from diagnostics import run
-from quantization import foreign_tensors
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.diagnostics import run
+from ai8xtools.quantization import foreign_tensors
 from tests.conftest import ROOT
 
 SEQUENTIAL = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1))

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import ai8x
-from quantization.bit_search import Sensitivity, search, sensitivities, within
-from quantization.calibration import Walk, calibrate, fill
-from quantization.layer_errors import network_errors
+from ai8xtools.quantization.bit_search import Sensitivity, search, sensitivities, within
+from ai8xtools.quantization.calibration import Walk, calibrate, fill
+from ai8xtools.quantization.layer_errors import network_errors
 
 NAMES = ["first", "last"]
 

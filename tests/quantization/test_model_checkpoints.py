@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint import Checkpoint, read_checkpoint
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint
+from ai8xtools.training.catalog.discovery import ModelEntry, find_models
 from tests.conftest import SHARED
-from training.catalog.discovery import ModelEntry, find_models
 
 SIMULATED = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
 OLD_NAMES = re.compile(r"\.(conv2d|conv1d|linear)\.")

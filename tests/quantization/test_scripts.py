@@ -16,8 +16,14 @@ import pytest
 
 import batchnormfuser
 import quantize
-from checkpoint import Checkpoint, atomic, read_checkpoint, write_checkpoint, write_safetensors
-from diagnostics import run
+from ai8xtools.checkpoint import (
+    Checkpoint,
+    atomic,
+    read_checkpoint,
+    write_checkpoint,
+    write_safetensors,
+)
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 
 SHARED_FOLDER = ROOT.parent / "shared" / "checkpoints"

@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint import Checkpoint
-from diagnostics.errors import InputError
-from quantization import QuantizationOptions, doubts, foreign, formats, fuse_batchnorm
-from quantization.fixed import Division, Rule, divided, divisor, fixed_layer, weight_magnitude
-from quantization.fixed.length import weight_sqnr_db
-from quantization.fixed.network import FixedRules, fix_network
-from quantization.fixed.numbers import q_format
-from quantization.fixed.ranges import Summary, summarize
-from quantization.options import LARGEST, Calibration, ClipMethod, check_bits
-from quantization.q15.formats import Guard
-from quantization.q15.graph import Graph, GraphBuilder
-from quantization.q15.network import quantize_network
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization import QuantizationOptions, doubts, foreign, formats, fuse_batchnorm
+from ai8xtools.quantization.fixed import (
+    Division,
+    Rule,
+    divided,
+    divisor,
+    fixed_layer,
+    weight_magnitude,
+)
+from ai8xtools.quantization.fixed.length import weight_sqnr_db
+from ai8xtools.quantization.fixed.network import FixedRules, fix_network
+from ai8xtools.quantization.fixed.numbers import q_format
+from ai8xtools.quantization.fixed.ranges import Summary, summarize
+from ai8xtools.quantization.options import LARGEST, Calibration, ClipMethod, check_bits
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
+from ai8xtools.quantization.q15.network import quantize_network
 
 RANDOM = np.random.default_rng
 ONES, ZEROS = np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32)
@@ -42,7 +49,7 @@ def refused(code: str, what: Any) -> bool:
 
 def stored_network() -> Checkpoint:
     """Return the file of a network with every kind of step."""
-    from quantization.q15.file import StoredNetwork, to_checkpoint
+    from ai8xtools.quantization.q15.file import StoredNetwork, to_checkpoint
 
     random = RANDOM(5)
     made = GraphBuilder((2, 4, 3))
@@ -58,7 +65,7 @@ def stored_network() -> Checkpoint:
 
 def test_every_number_of_a_stored_network_is_checked() -> None:
     """What is changed is the first step of a kind, an entry of the plan, or a tensor."""
-    from quantization.q15.file import from_checkpoint
+    from ai8xtools.quantization.q15.file import from_checkpoint
 
     good = stored_network()
     from_checkpoint(good, "file")
@@ -123,7 +130,7 @@ def test_maps_that_no_step_makes_have_no_fraction() -> None:
 
 def test_samples_have_numbers_that_are_not_all_zero() -> None:
     pytest.importorskip("torch")
-    from quantization.q15.floating import check_samples, measure
+    from ai8xtools.quantization.q15.floating import check_samples, measure
 
     some, none = np.ones((2, 1, 2, 2)), np.zeros((2, 1, 2, 2))
     check_samples([none, some])
@@ -147,7 +154,7 @@ def test_percentiles_of_large_maps_are_those_of_evenly_spaced_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("torch")
-    from quantization.q15 import floating
+    from ai8xtools.quantization.q15 import floating
 
     monkeypatch.setattr(floating, "_KEPT_VALUES", 10)
     values = RANDOM(1).normal(0, 1, (3, 1, 3, 4))
@@ -466,7 +473,7 @@ def test_logarithms_and_ratios_at_their_edges() -> None:
 
 def test_weights_that_are_levels_leave_a_clip_scalar() -> None:
     """Their noise is none, and nothing is clipped: the scalar is 0, not a division of 0 by 0."""
-    from quantization.lowbit import ENCODINGS, octav
+    from ai8xtools.quantization.lowbit import ENCODINGS, octav
 
     for name in ("4bitsym", "NF4", "8bit"):
         encoding = ENCODINGS[name]
@@ -483,7 +490,7 @@ def test_weights_that_are_levels_leave_a_clip_scalar() -> None:
 def test_inputs_with_the_largest_moments_are_rounded_to_the_nearest() -> None:
     """All others can make good for them, and the error is near the least that is possible."""
     torch = pytest.importorskip("torch")
-    from quantization.adaptive import DataRounding, Moments
+    from ai8xtools.quantization.adaptive import DataRounding, Moments
 
     errors = []
     added = torch.tensor([*itertools.product(range(-3, 5), repeat=4)])
@@ -516,7 +523,7 @@ def test_inputs_with_the_largest_moments_are_rounded_to_the_nearest() -> None:
 @pytest.mark.parametrize("sizes", [[1], [2], [3, 2], [1, 1, 5], [64]])
 def test_every_sample_either_shapes_or_judges(sizes: list[int]) -> None:
     torch = pytest.importorskip("torch")
-    from quantization.calibration import Walk
+    from ai8xtools.quantization.calibration import Walk
 
     numbers = torch.arange(sum(sizes))
     walk = Walk(torch.nn.Identity(), torch.nn.Identity(), numbers.split(sizes))
@@ -533,7 +540,7 @@ def test_every_sample_either_shapes_or_judges(sizes: list[int]) -> None:
 
 def test_results_of_several_outputs_stand_beside_one_another() -> None:
     torch = pytest.importorskip("torch")
-    from quantization.bit_search import flat_results
+    from ai8xtools.quantization.bit_search import flat_results
 
     class Several(torch.nn.Module):  # type: ignore[name-defined, misc]
         def forward(self, x: Any) -> Any:

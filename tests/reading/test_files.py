@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reading import ForeignFileError, read_bytes, read_text
-from reading.archives import ArchiveError, read_members
+from ai8xtools.reading import ForeignFileError, read_bytes, read_text
+from ai8xtools.reading.archives import ArchiveError, read_members
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reading.npy import MAX_FILE_BYTES, NpyError, read_arrays
+from ai8xtools.reading.npy import MAX_FILE_BYTES, NpyError, read_arrays
 
 
 def file_of(header: str, version: bytes = b"\x01\x00") -> bytes:

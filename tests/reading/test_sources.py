@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reading import check_sources
+from ai8xtools.reading import check_sources
 
 
 def test_folder_of_sources_and_whatever_else_is_taken(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from reading.text import cleaned, is_plain, line
+from ai8xtools.reading.text import cleaned, is_plain, line
 
 
 def test_control_characters_become_escapes() -> None:

@@ -20,16 +20,16 @@ from torch import Tensor
 
 import ai8x
 import quantize
-from checkpoint import Checkpoint, write_checkpoint
-from commands.train.arguments import parse
-from commands.train.search import ChipDeployment
-from diagnostics.errors import ToolError
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint
+from ai8xtools.commands.train.arguments import parse
+from ai8xtools.commands.train.search import ChipDeployment
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.training import session
+from ai8xtools.training.catalog import own_data
+from ai8xtools.training.catalog.discovery import DatasetEntry, find_datasets, find_models
 from models.ir import Backbone
 from tests.models.cases import BIAS
 from tests.models.random_weights import Case, qat_network
-from training import session
-from training.catalog import own_data
-from training.catalog.discovery import DatasetEntry, find_datasets, find_models
 
 LINES = Path(__file__).with_name("lines.txt")
 SHAPES: dict[str, tuple[int, ...]] = {

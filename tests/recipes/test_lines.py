@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.quantize.arguments import parse as parse_quantize
-from commands.train.arguments import parse as parse_train
+from ai8xtools.commands.quantize.arguments import parse as parse_quantize
+from ai8xtools.commands.train.arguments import parse as parse_train
 from tests.conftest import ROOT
 from tests.recipes.running import lines, missing_names, run
 

@@ -13,11 +13,11 @@ import ai8x
 import ai8xize
 import quantize
 import train
-from commands.fuser import arguments as fuser
-from commands.loader.arguments import parser as loader
-from commands.quantize import arguments as quantizer
-from commands.train.arguments import parser as trainer
-from diagnostics import run
+from ai8xtools.commands.fuser import arguments as fuser
+from ai8xtools.commands.loader.arguments import parser as loader
+from ai8xtools.commands.quantize import arguments as quantizer
+from ai8xtools.commands.train.arguments import parser as trainer
+from ai8xtools.diagnostics import run
 from models.ai85digitsnet import ai85digitsnet
 from tests.conftest import ROOT
 

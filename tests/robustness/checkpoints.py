@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from checkpoint import (
+from ai8xtools.checkpoint import (
     Checkpoint,
     CheckpointError,
     read_checkpoint,

@@ -26,8 +26,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from checkpoint import Checkpoint, write_checkpoint
-from diagnostics import run
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 from tests.robustness.archives import bomb
 from tests.robustness.reads import FILE, NET, TABLE, TRAIN, Reads

@@ -28,12 +28,12 @@ _METHODS = {
     "match": re.Pattern.match, "fullmatch": re.Pattern.fullmatch, "search": re.Pattern.search,
     **dict.fromkeys(("finditer", "findall", "sub", "split"), lambda p, t: list(p.finditer(t))),
 }  # fmt: skip
-_PLACES = ("emulator", "commands/emulate", "reading")
+_PLACES = ("ai8xtools/emulator", "ai8xtools/commands/emulate", "ai8xtools/reading")
 BOUNDS = {
-    "emulator/project/messages.py:_PATTERNS": 1000,
-    "emulator/project/standins.py:_FAMILY": 200,
-    "emulator/project/standins.py:_FAMILY_WORDS": 200,
-    "emulator/project/standins.py:_HEADER": 200,
+    "ai8xtools/emulator/project/messages.py:_PATTERNS": 1000,
+    "ai8xtools/emulator/project/standins.py:_FAMILY": 200,
+    "ai8xtools/emulator/project/standins.py:_FAMILY_WORDS": 200,
+    "ai8xtools/emulator/project/standins.py:_HEADER": 200,
 }
 """Characters of what these get; the modules say so."""
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import Diagnostic, Place
-from diagnostics.guard import diagnostics_of
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import Diagnostic, Place
+from ai8xtools.diagnostics.guard import diagnostics_of
 from tests.conftest import ROOT
 from tests.robustness.starts import CHECKPOINT, DESCRIPTION, Start, own_starts
 
@@ -540,10 +540,10 @@ def _takes_away(mistake: Mistake, other: Mistake) -> bool:
 
 def _read_policy(reader: str, path: str) -> None:
     """Read a policy as train.py does."""
-    from training.losses.multibox import read_parameters  # here: PyTorch takes its time
-    from training.policies.qat import read_policy
-    from training.policies.schedule import read_schedule
-    from training.search.policy import read_search_policy
+    from ai8xtools.training.losses.multibox import read_parameters  # here: PyTorch takes its time
+    from ai8xtools.training.policies.qat import read_policy
+    from ai8xtools.training.policies.schedule import read_schedule
+    from ai8xtools.training.search.policy import read_search_policy
 
     readers: dict[str, Callable[[str], object]] = {
         "qat": read_policy, "schedule": read_schedule, "search": read_search_policy,

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from diagnostics import Diagnostic
-from diagnostics.guard import diagnostics_of
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.diagnostics.guard import diagnostics_of
 from tests.conftest import ROOT
 from tests.robustness.mistakes import KEEPING_LINES as KEEPING_LINES_OF_FIRST
 from tests.robustness.mistakes import (
@@ -368,19 +368,19 @@ def said(mistake: Mistake, folder: Path) -> list[Diagnostic]:
 
 
 def _read_options(mistake: Mistake, path: Path) -> None:
-    from commands.train.arguments import parse
+    from ai8xtools.commands.train.arguments import parse
 
     parse(list(mistake.args))
 
 
 def _read_recipe(mistake: Mistake, path: Path) -> None:
-    from training.lowbit.recipe import read_recipe
+    from ai8xtools.training.lowbit.recipe import read_recipe
 
     read_recipe(str(path))
 
 
 def _read_profile(mistake: Mistake, path: Path) -> None:
-    from software.profile import read_profile
+    from ai8xtools.software.profile import read_profile
 
     read_profile(str(path))
 

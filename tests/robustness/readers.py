@@ -25,13 +25,18 @@ from pathlib import Path
 
 import numpy as np
 
-from checkpoint import CheckpointError, read_checkpoint, write_checkpoint, write_safetensors
-from checkpoint.known_objects import KNOWN
-from checkpoint.onnx import read_onnx
-from checkpoint.onnx_graph import read_graph
-from checkpoint.unpickler import _INSTRUCTIONS
-from checkpoint.values import Checkpoint
-from reading.npy import NpyError, read_arrays
+from ai8xtools.checkpoint import (
+    CheckpointError,
+    read_checkpoint,
+    write_checkpoint,
+    write_safetensors,
+)
+from ai8xtools.checkpoint.known_objects import KNOWN
+from ai8xtools.checkpoint.onnx import read_onnx
+from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.checkpoint.unpickler import _INSTRUCTIONS
+from ai8xtools.checkpoint.values import Checkpoint
+from ai8xtools.reading.npy import NpyError, read_arrays
 
 SECONDS = 5.0
 MEMORY = 512 << 20

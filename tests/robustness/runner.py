@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import ai8xize
-from commands.loader import create
-from commands.loader.options import LoaderOptions
-from commands.loader.soundness import unsound
-from diagnostics import run
-from emulator import EmulatorError
-from synthesis.pipeline import Synthesis
+from ai8xtools.commands.loader import create
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.loader.soundness import unsound
+from ai8xtools.diagnostics import run
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.synthesis.pipeline import Synthesis
 from tests.robustness.cases import FOLDER, Case
 from tests.synthesis.emulated import emulated
 
@@ -44,8 +44,8 @@ OTHER_RESULT = 71
 """Exit status of a case whose words give another result than its known answer."""
 _FEWEST_FILES = 12
 _IMPORTED_LATE = (
-    "commands.loader.create", "commands.loader.arguments", "synthesis.resolve.onnx_tensors",
-    "synthesis.resolve.table", "zipfile",
+    "ai8xtools.commands.loader.create", "ai8xtools.commands.loader.arguments",
+    "ai8xtools.synthesis.resolve.onnx_tensors", "ai8xtools.synthesis.resolve.table", "zipfile",
 )  # fmt: skip
 """Modules that the loader imports within functions: here, so that no case has to."""
 _NEVER = {"E001": "interrupted", "E003": "out of memory", "E009": "a defect"}

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from checkpoint import Checkpoint
+from ai8xtools.checkpoint import Checkpoint
 from tests.checkpoint.onnx_writer import chain
 from tests.conftest import ROOT
 from tests.robustness.arrays import array_file

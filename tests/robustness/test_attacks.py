@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diagnostics import Diagnostic
+from ai8xtools.diagnostics import Diagnostic
 from tests.robustness.mistakes import POLICY, Mistake, said
 from tests.robustness.starts import CHECKPOINT, DESCRIPTION, SAMPLE, own_starts
 

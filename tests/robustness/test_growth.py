@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.errors import EmulatorError
-from emulator.firmware.samples import expected_words, sample_words
-from emulator.project.definitions import declared_functions, definitions
-from emulator.project.loops import repeated_calls
-from emulator.project.makefile import Makefile, MakefileError
-from emulator.project.messages import compiler_messages
+from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.emulator.firmware.samples import expected_words, sample_words
+from ai8xtools.emulator.project.definitions import declared_functions, definitions
+from ai8xtools.emulator.project.loops import repeated_calls
+from ai8xtools.emulator.project.makefile import Makefile, MakefileError
+from ai8xtools.emulator.project.messages import compiler_messages
 from tests.robustness.growth import BOUNDS, grows, patterns, taken, worst
 
 LENGTH = 4000

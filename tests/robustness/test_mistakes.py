@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoint import read_checkpoint, write_checkpoint
-from checkpoint.values import Checkpoint
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
-from diagnostics import Diagnostic, Severity
+from ai8xtools.checkpoint import read_checkpoint, write_checkpoint
+from ai8xtools.checkpoint.values import Checkpoint
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import Diagnostic, Severity
 from tests.robustness.arrays import array_file
 from tests.robustness.mistakes import (
     Mistake,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from diagnostics import diagnostics_of
+from ai8xtools.diagnostics import diagnostics_of
+from ai8xtools.writing.folder import write_project
 from tests.robustness.foreign import prepare, run_case
 from tests.robustness.reads import TABLE
-from writing.folder import write_project
 
 KINDS: dict[str, Callable[[Path], None]] = {
     "pipe": os.mkfifo,
@@ -46,7 +46,7 @@ def test_project_is_written_over_what_is_no_file(tmp_path: Path, kind: str) -> N
 
 
 def test_network_of_a_file_with_any_ending_is_imported(tmp_path: Path) -> None:
-    from training.catalog.own_file import own_model
+    from ai8xtools.training.catalog.own_file import own_model
 
     path = tmp_path / "NET.PY"
     path.write_text("x = 1/0\n")
@@ -56,7 +56,7 @@ def test_network_of_a_file_with_any_ending_is_imported(tmp_path: Path) -> None:
 
 
 def test_library_behind_a_loop_of_links_is_refused(tmp_path: Path) -> None:
-    from software.cmsis.tree import read_library
+    from ai8xtools.software.cmsis.tree import read_library
 
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(Exception, match="E940"):
@@ -66,7 +66,7 @@ def test_library_behind_a_loop_of_links_is_refused(tmp_path: Path) -> None:
 def test_many_ways_through_a_network_are_gone_once() -> None:
     from types import SimpleNamespace as Of
 
-    from synthesis.final_scales import final_scales
+    from ai8xtools.synthesis.final_scales import final_scales
 
     layers = [Of(has_weights=True, final_scale=3, sources=None)]
     layers += [Of(has_weights=False, sources=(n, n)) for n in range(200)]

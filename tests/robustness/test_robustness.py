@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import ai8xize
-from synthesis.network import Operator
-from synthesis.parse import parse
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
-from synthesis.parse.rules import operation
+from ai8xtools.synthesis.network import Operator
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
+from ai8xtools.synthesis.parse.rules import operation
 from tests.robustness import runner
 from tests.robustness.cases import KEPT, Case, case_of
 from tests.robustness.networks import NETWORKS

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoint import CheckpointError, read_checkpoint
-from checkpoint.onnx import read_onnx
-from checkpoint.onnx_graph import read_graph
+from ai8xtools.checkpoint import CheckpointError, read_checkpoint
+from ai8xtools.checkpoint.onnx import read_onnx
+from ai8xtools.checkpoint.onnx_graph import read_graph
 from datasets.errors import DatasetError
 from datasets.own.preparation import Preparation, read_picture, read_sound
 from tests.robustness.archives import bomb

@@ -11,8 +11,17 @@ from collections.abc import Callable
 
 from numpy.random import Generator
 
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key
-from synthesis.parse.kinds import Choice, Flag, Integer, Integers, KernelSize, Mask, Pair, Reference
+from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key
+from ai8xtools.synthesis.parse.kinds import (
+    Choice,
+    Flag,
+    Integer,
+    Integers,
+    KernelSize,
+    Mask,
+    Pair,
+    Reference,
+)
 from tests.robustness.choice import pick
 from tests.robustness.words import (
     BYTES,

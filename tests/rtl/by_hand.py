@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ai8xtools.synthesis.emit.rtl import Camera, RtlOptions, emit_rtl, empty_folders, executables
+from ai8xtools.synthesis.program import FifoStream, Power, Program
+from ai8xtools.writing.folder import write_project
 from device import MAX78002
-from synthesis.emit.rtl import Camera, RtlOptions, emit_rtl, empty_folders, executables
-from synthesis.program import FifoStream, Power, Program
 from tests.synthesis.programs import options, program, summary, words
-from writing.folder import write_project
 
 FIFO = program(
     inputs=(), fifo=(FifoStream(0, 0x50000008, 0x50000004, 1, words(0x04030201, 0x08070605)),)

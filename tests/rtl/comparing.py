@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from ai8xtools.emulator import AddressMap, Effect
+from ai8xtools.emulator.words.writes import effect_of
+from ai8xtools.synthesis.program import ExpectedOutput
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator import AddressMap, Effect
-from emulator.words.writes import effect_of
-from synthesis.program import ExpectedOutput
 from tools.rtl_program import PHASES, TestProgram, read_data_images, read_kernel_images
 
 SHOWN = 10

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ai8xtools.synthesis.emit.rtl import chip_header
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
-from synthesis.emit.rtl import chip_header
 from tools.rtl_simulation import BENCH, SOURCES
 
 WARNINGS = ("-Weverything", "-Wno-unused")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from ai8xtools.emulator import EmulatorError, count_words
 from device import Chip
-from emulator import EmulatorError, count_words
 from tests.conftest import ROOT
 from tests.rtl.comparing import (
     SHOWN,

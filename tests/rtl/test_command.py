@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import ai8xize
-from commands.loader.arguments import parse
-from synthesis.emit.rtl import RtlOptions
-from synthesis.emit.rtl import test_name as name_of_test
-from synthesis.pipeline import synthesize
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.synthesis.emit.rtl import RtlOptions
+from ai8xtools.synthesis.emit.rtl import test_name as name_of_test
+from ai8xtools.synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 
 NETWORK = [
@@ -38,7 +38,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, test_dir: Path, *options: str) -> int:
     monkeypatch.chdir(ROOT)
     words = ["ai8xize.py", *NETWORK, "--test-dir", str(test_dir), *options]
     monkeypatch.setattr("sys.argv", words)
-    from diagnostics import run
+    from ai8xtools.diagnostics import run
 
     return run(ai8xize.main)
 
@@ -230,7 +230,7 @@ def test_overwriting_removes_images_that_are_no_longer_written(
 def test_camera_of_few_bits_changes_the_sample(tmp_path: Path) -> None:
     import numpy as np
 
-    from synthesis.resolve.sample import seen_by_camera
+    from ai8xtools.synthesis.resolve.sample import seen_by_camera
 
     options = ["--rtl", "--fifo", "--input-csv", "c.csv", "--input-csv-format", "565"]
     made = parse([*NETWORK, "--test-dir", "out", *options])

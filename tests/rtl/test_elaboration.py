@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyslang", reason="needs pyslang (requirements-dev.txt)")
 
-from synthesis.program import Program
+from ai8xtools.synthesis.program import Program
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.rtl.elaboration import complaints
 from tests.synthesis.programs import program

@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device import MAX78000, MAX78002
-from synthesis.emit.rtl import (
+from ai8xtools.synthesis.emit.rtl import (
     Camera,
     check_rtl_options,
     emit_rtl,
     regression_line,
 )
-from synthesis.emit.rtl import test_name as name_of_test
-from synthesis.emit.rtl.camera import camera_lines
-from synthesis.emit.rtl.images import kernel_images, kernel_parts
-from synthesis.emit.rtl.timeout import Accesses, accesses, queue_name, timeout_ms
-from synthesis.layout import InputPort
-from synthesis.place import Stream
-from synthesis.program import ExpectedOutput, KernelBlock
-from synthesis.summarize import topology
+from ai8xtools.synthesis.emit.rtl import test_name as name_of_test
+from ai8xtools.synthesis.emit.rtl.camera import camera_lines
+from ai8xtools.synthesis.emit.rtl.images import kernel_images, kernel_parts
+from ai8xtools.synthesis.emit.rtl.timeout import Accesses, accesses, queue_name, timeout_ms
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.place import Stream
+from ai8xtools.synthesis.program import ExpectedOutput, KernelBlock
+from ai8xtools.synthesis.summarize import topology
+from ai8xtools.writing.folder import folder_name
+from device import MAX78000, MAX78002
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.synthesis.programs import program, statistics, summary, words
-from writing.folder import folder_name
 
 PRELOADED = rtl_options(preload_data=True, preload_weights=True, result_output=True)
 NARROW = ExpectedOutput(words(0x50400000, 0x50408004), words(0xFFFF, 0xFFFF0000),

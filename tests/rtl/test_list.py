@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from synthesis.emit.rtl import add_test, list_problems, regression_line
+from ai8xtools.synthesis.emit.rtl import add_test, list_problems, regression_line
 from tests.rtl.by_hand import rtl_options
 from tests.synthesis.programs import program, summary
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from diagnostics import DiagnosticError
-from synthesis.emit.rtl import emit_rtl
-from synthesis.program import Program
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.emit.rtl import emit_rtl
+from ai8xtools.synthesis.program import Program
+from ai8xtools.writing.files import distinct
 from tests.rtl.by_hand import FIFO, camera, rtl_options
 from tests.synthesis.programs import program, summary
-from writing.files import distinct
 
 
 def test_distinct_files_are_kept() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
-from emulator import run_loader
-from synthesis.emit import ProjectOptions, emit_project
-from synthesis.emit.rtl import RtlOptions, emit_rtl
+from ai8xtools.emulator import run_loader
+from ai8xtools.synthesis.emit import ProjectOptions, emit_project
+from ai8xtools.synthesis.emit.rtl import RtlOptions, emit_rtl
+from ai8xtools.writing.folder import write_project
 from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
 from tests.rtl.comparing import differences, found_in, image_differences, wanted_of
 from tools.rtl_program import TestProgram
-from writing.folder import write_project
 
 PLAIN = ProjectOptions("net", tool_version="1.0")
 TEST = ProjectOptions("net", c_filename="test", api_filename="none", unload=False,

@@ -11,12 +11,12 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
+from ai8xtools.emulator.cpu.compiler import compiler
+from ai8xtools.emulator.firmware.compiling import SDK
+from ai8xtools.synthesis.emit.rtl import emit_rtl
+from ai8xtools.synthesis.program import Program
 from device import chip_named
-from emulator.cpu.architecture import CORTEX_M4, RISCV
-from emulator.cpu.compiler import compiler
-from emulator.firmware.compiling import SDK
-from synthesis.emit.rtl import emit_rtl
-from synthesis.program import Program
 from tests.conftest import ROOT
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.synthesis.programs import program, summary

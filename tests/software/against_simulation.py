@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.plan import Scheme
-from software.plan.planner import plan
-from synthesis.network import Network
-from synthesis.simulate import simulate
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, compiler
 from tests.software.operators import NETWORKS, network_of
 

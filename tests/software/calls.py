@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
-from software.cmsis.build import build_calls
-from software.cores import CORES
-from software.profile import UNLIMITED, Profile
-from synthesis.network import Network
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.cmsis.build import build_calls
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.profile import UNLIMITED, Profile
+from ai8xtools.synthesis.network import Network
 from tests.software.against_simulation import expected_bytes, inputs_of, run_main
 from tests.software.compiled import compiler
 from tests.software.networks import random_network

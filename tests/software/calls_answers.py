@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from software.cmsis.build import planned_calls
-from software.graph import Convolution, Pool, PoolKind
-from software.lower import lower
-from synthesis.network import Network
+from ai8xtools.software.cmsis.build import planned_calls
+from ai8xtools.software.graph import Convolution, Pool, PoolKind
+from ai8xtools.software.lower import lower
+from ai8xtools.synthesis.network import Network
 from tests.software.calls import files_of_calls, passes_on, profile_of
 from tests.software.compiled import SANITIZED, passed, run_project
 

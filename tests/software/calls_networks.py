@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from synthesis.understand import understand
+from ai8xtools.synthesis.understand import understand
 from tests.networks.deployed import BY_FILE, Deployed, with_random_weights
 from tests.software.calls import files_of_calls
 from tests.software.compiled import SANITIZED, compiler, passed, run_project

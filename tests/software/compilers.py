@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.errors import EmulatorError
-from emulator.plain import compile_plain, run_plain
-from software.plan.plan import Scheme
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.plan.plan import Scheme
 from tests.software.against_simulation import files_of
 from tests.software.compiled import SANITIZED
 from tests.software.operators import NETWORKS, network_of

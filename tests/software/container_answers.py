@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from diagnostics.errors import InputError
-from software.container import Container, ContainerError, run, unpack
-from software.container.cipher import deciphered
-from software.container.execute import values_of, verify_vectors
-from software.container.pack import pack, seal_checksums
-from software.container.soundness import network_inputs
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.software.container import Container, ContainerError, run, unpack
+from ai8xtools.software.container.cipher import deciphered
+from ai8xtools.software.container.execute import values_of, verify_vectors
+from ai8xtools.software.container.pack import pack, seal_checksums
+from ai8xtools.software.container.soundness import network_inputs
 
 _HEADER = {
     "major": "major", "minor": "minor", "total": "total", "flags": "flags",

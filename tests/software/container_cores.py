@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import PlainProgram, compile_plain, run_plain
-from software.container.firmware import Room, firmware
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import PlainProgram, compile_plain, run_plain
+from ai8xtools.software.container.firmware import Room, firmware
 from tests.software.container_answers import container_cases, variants
 from tests.software.nnb_in_c import build_driver, statuses
 

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from itertools import pairwise
 from typing import TypeVar
 
-from software.container import unpack
-from software.container.pack import pack, seal_checksums
-from software.container.records import (
+from ai8xtools.software.container import unpack
+from ai8xtools.software.container.pack import pack, seal_checksums
+from ai8xtools.software.container.records import (
     HEADER_BYTES,
     LAYER,
     LAYER_BYTES,
@@ -23,7 +23,7 @@ from software.container.records import (
     Tensor,
     aligned,
 )
-from software.container.soundness import intermediates
+from ai8xtools.software.container.soundness import intermediates
 
 Record = TypeVar("Record", Tensor, Layer)
 _GROWING = ("rows", "columns", "channels", "count")

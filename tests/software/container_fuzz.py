@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from software.container.pack import seal_checksums
-from software.container.records import HEADER_BYTES, LAYER_BYTES, TENSOR_BYTES
+from ai8xtools.software.container.pack import seal_checksums
+from ai8xtools.software.container.records import HEADER_BYTES, LAYER_BYTES, TENSOR_BYTES
 from tests.software.container_answers import check_of
 from tests.software.container_fields import neighbours, planned
 from tests.software.containers import KINDS, RECIPES, made

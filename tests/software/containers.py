@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.lowbit import ENCODINGS, SIGNED
-from quantization.lowbit import pack as pack_codes
-from software.container import run, unpack
-from software.container.execute import bytes_of
-from software.container.pack import Builder, Seal, pack
-from software.container.records import ROUNDED, Container, Element, Follow, Op, Vectors
+from ai8xtools.quantization.lowbit import ENCODINGS, SIGNED
+from ai8xtools.quantization.lowbit import pack as pack_codes
+from ai8xtools.software.container import run, unpack
+from ai8xtools.software.container.execute import bytes_of
+from ai8xtools.software.container.pack import Builder, Seal, pack
+from ai8xtools.software.container.records import ROUNDED, Container, Element, Follow, Op, Vectors
 
 KINDS = (Element.INT8, Element.INT16)
 _SAMPLES = 2

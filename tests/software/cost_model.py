@@ -19,27 +19,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.cpu.compiler import PREFERENCE
-from emulator.cpu.counting import NOTHING
-from emulator.cpu.memory_map import CoreMemory
-from emulator.plain import CopyEngine, compile_plain, run_plain
-from software.build import WAYS, best_plan
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.graph import Graph
-from software.lower import lower
-from software.plan.cost import channel_work, plane_work
-from software.plan.layers import takes_planes
-from software.plan.plan import Plan, Scheme
-from software.plan.planner import plan
-from software.plan.prediction import FILE, predicted, total_work
-from software.plan.schemes import Way
-from software.plan.select import Planner, Wish
-from software.profile import Profile
-from synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
-from synthesis.simulate import simulate
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.cpu.compiler import PREFERENCE
+from ai8xtools.emulator.cpu.counting import NOTHING
+from ai8xtools.emulator.cpu.memory_map import CoreMemory
+from ai8xtools.emulator.plain import CopyEngine, compile_plain, run_plain
+from ai8xtools.software.build import WAYS, best_plan
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Graph
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.cost import channel_work, plane_work
+from ai8xtools.software.plan.layers import takes_planes
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.prediction import FILE, predicted, total_work
+from ai8xtools.software.plan.schemes import Way
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
+from ai8xtools.synthesis.simulate import simulate
 from tests.networks.deployed import DEPLOYED
 from tests.software.forced_schemes import network_of
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.fixed import (
+from ai8xtools.quantization.fixed import (
     Division,
     Rule,
     choose_lengths,
@@ -23,8 +23,8 @@ from quantization.fixed import (
     summarize,
     weight_magnitude,
 )
-from quantization.fixed.length import weight_sqnr_db
-from quantization.formats import to_fixed
+from ai8xtools.quantization.fixed.length import weight_sqnr_db
+from ai8xtools.quantization.formats import to_fixed
 
 Arrays = dict[str, NDArray[Any]]
 _TOLERANCE_DB = 1e-9

@@ -15,21 +15,21 @@ from pathlib import Path
 
 import numpy as np
 
-from diagnostics import DiagnosticError
-from software.build import WAYS
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.graph import Graph
-from software.lower import lower
-from software.plan.plan import Plan
-from software.plan.select import Planner, Wish
-from software.plan.task import Level, Task
-from software.profile import Profile
-from synthesis.network import Network
-from synthesis.options import ResolveOptions
-from synthesis.simulate import simulate
-from synthesis.understand import understand
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.software.build import WAYS
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Graph
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.task import Level, Task
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.synthesis.understand import understand
 from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
 from tests.software.compiled import passed, run_project
 from tests.software.level_graphs import DELAYED

@@ -11,9 +11,9 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.values import frozen
+from ai8xtools.writing.templates import render
 from tools.kernel_layer import RUNTIME
-from values import frozen
-from writing.templates import render
 
 Bytes = NDArray[np.int8]
 

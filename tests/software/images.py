@@ -27,11 +27,11 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
-from commands import targets
-from commands.loader.arguments import arguments as chips
-from commands.software.arguments import arguments as microcontroller
-from diagnostics import DiagnosticError
-from diagnostics.errors import ToolError
+from ai8xtools.commands import targets
+from ai8xtools.commands.loader.arguments import arguments as chips
+from ai8xtools.commands.software.arguments import arguments as microcontroller
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
 from tests.software.compiled import compiler, passed, run_project
 
 

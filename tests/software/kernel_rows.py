@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from software.kernels.depthwise import DEPTHWISE
-from software.kernels.dsp import DSP
-from software.kernels.lanes import LANES, SMALL_LANES
-from software.kernels.nomul import BUCKETS
-from software.kernels.pixel import DSP_PIXEL, PIXEL
-from software.kernels.registry import PORTABLE, Kernel
+from ai8xtools.software.kernels.depthwise import DEPTHWISE
+from ai8xtools.software.kernels.dsp import DSP
+from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES
+from ai8xtools.software.kernels.nomul import BUCKETS
+from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
+from ai8xtools.software.kernels.registry import PORTABLE, Kernel
+from ai8xtools.values import frozen
+from ai8xtools.writing.templates import render
 from tests.conftest import ROOT
 from tools.kernel_layer import RUNTIME, layer
-from values import frozen
-from writing.templates import render
 
 Ints = NDArray[np.int64]
 DRIVER = ROOT / "tests" / "software" / "kernel_rows.c"

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.graph import Convolution, Graph, Pool, sources_of
-from software.lower import lower
-from software.plan.plan import Plan, Scheme
-from software.plan.planner import plan
-from synthesis.network import Activation, Layer, Network, Operator, Pooling
-from synthesis.simulate import simulate
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Convolution, Graph, Pool, sources_of
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.synthesis.network import Activation, Layer, Network, Operator, Pooling
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.calls_answers import wrong_calls
 from tests.software.compiled import passed, run_project
 from tests.software.container_cores import cases_everywhere

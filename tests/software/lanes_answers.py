@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from software.graph import Convolution
-from software.kernels.lanes import LANES, SMALL_LANES, pack_runs
-from software.kernels.nomul import BUCKETS
-from software.kernels.registry import Kernel
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES, pack_runs
+from ai8xtools.software.kernels.nomul import BUCKETS
+from ai8xtools.software.kernels.registry import Kernel
 from tests.software.compiled import SANITIZED, compiler
 from tests.software.oracle.lanes import flush_interval
 from tools.kernel_layer import Trial, expected, layer, program

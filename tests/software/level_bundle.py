@@ -12,23 +12,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from diagnostics import DiagnosticError
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.plan import Plan
-from software.plan.schemes import Way
-from software.plan.select import Planner, Wish
-from software.profile import Profile
-from synthesis.simulate import simulate
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.schemes import Way
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.writing.templates import render
 from tests.software.compiled import compiler
 from tests.software.level_graphs import DELAYED
 from tests.software.networks import random_network
 from tests.software.oracle.levels import LevelExecutor
 from tests.software.oracle.machine import Copy
 from tools.kernel_layer import RUNTIME
-from writing.templates import render
 
 _L1 = (64, 128, 200, 256, 300, 400, 512, 700, 1024, 2048)
 CHAINS = (

@@ -19,20 +19,20 @@ from pathlib import Path
 
 import numpy as np
 
-from diagnostics import DiagnosticError
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.graph import Graph
-from software.lower import lower
-from software.memory import aligned
-from software.plan.plan import Plan
-from software.plan.schemes import Way
-from software.plan.select import Planner, Wish
-from software.plan.task import Level, Traffic
-from software.profile import Profile
-from synthesis.network import Network, Tensor
-from synthesis.simulate import simulate
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Graph
+from ai8xtools.software.lower import lower
+from ai8xtools.software.memory import aligned
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.schemes import Way
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.task import Level, Traffic
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Network, Tensor
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, passed, run_project
 from tests.software.networks import random_network
 from tests.software.oracle.levels import LevelExecutor

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
+from ai8xtools.software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
+from ai8xtools.values import frozen
+from ai8xtools.writing.templates import render
 from tools.kernel_layer import RUNTIME
-from values import frozen
-from writing.templates import render
 
 Ints = NDArray[np.int64]
 _RNG = np.random.default_rng(79)

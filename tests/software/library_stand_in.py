@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from software.cmsis.functions import FUNCTIONS, prototypes_of
+from ai8xtools.software.cmsis.functions import FUNCTIONS, prototypes_of
 
 _HEADER = """#ifndef _ARM_NNFUNCTIONS_H
 #define _ARM_NNFUNCTIONS_H

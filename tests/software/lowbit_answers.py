@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.lowbit import (
+from ai8xtools.quantization.lowbit import (
     BY_IDENTIFIER,
     ENCODINGS,
     Encoding,
@@ -22,10 +22,10 @@ from quantization.lowbit import (
     statistics,
     unpack,
 )
-from software.lowbit.emit import Samples, emit
-from software.lowbit.engine import Run, multiplied, run
-from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
-from software.lowbit.requantize import requantize
+from ai8xtools.software.lowbit.emit import Samples, emit
+from ai8xtools.software.lowbit.engine import Run, multiplied, run
+from ai8xtools.software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
+from ai8xtools.software.lowbit.requantize import requantize
 
 Arrays = dict[str, NDArray[Any]]
 _ULP = 2.0**-23

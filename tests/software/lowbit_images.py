@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commands.lowbit.compare import c_classes, python_classes
+from ai8xtools.commands.lowbit.compare import c_classes, python_classes
+from ai8xtools.software.lowbit.header import read_header
+from ai8xtools.training.lowbit.pictures import codes, reduced
 from datasets.idx import read_collection
-from software.lowbit.header import read_header
-from training.lowbit.pictures import codes, reduced
 
 
 def inputs_of(folder: Path) -> tuple[NDArray[np.int8], NDArray[np.int64]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthesis.network import (
+from ai8xtools.synthesis.network import (
     NETWORK_INPUT,
     Activation,
     Combination,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from software.container import ContainerError, check_executable, run, unpack
-from software.container.execute import bytes_of, values_of
-from software.container.soundness import arena_bytes, network_inputs
+from ai8xtools.software.container import ContainerError, check_executable, run, unpack
+from ai8xtools.software.container.execute import bytes_of, values_of
+from ai8xtools.software.container.soundness import arena_bytes, network_inputs
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler
 
-READER = ROOT / "software" / "runtime" / "nnb"
+READER = ROOT / "ai8xtools" / "software" / "runtime" / "nnb"
 _DRIVER = Path(__file__).with_name("nnb_driver.c")
 _STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror")
 

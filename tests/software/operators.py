@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from checkpoint import Checkpoint
-from diagnostics import refuse_errors
-from synthesis.network import Network
-from synthesis.options import ResolveOptions
-from synthesis.understand import understand
-from values import frozen
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.diagnostics import refuse_errors
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.understand import understand
+from ai8xtools.values import frozen
 
 Shape = tuple[int, ...]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from software.plan.geometry import Geometry
-from software.plan.schemes import (
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.schemes import (
     Cut,
     Pixels,
     Planes,

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from diagnostics.errors import ToolError
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.graph import sources_of
-from software.lower import lower
-from software.memory import Block
-from software.plan.plan import Plan, Scheme
-from software.plan.planner import plan
-from synthesis.simulate import simulate
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import sources_of
+from ai8xtools.software.lower import lower
+from ai8xtools.software.memory import Block
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, passed, run_project
 from tests.software.networks import random_network
 from tests.software.oracle.whole import Executor

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
-from quantization.q15.execute import execute, quantize_input, wrapped
-from quantization.q15.floating import compute, measure
-from quantization.q15.formats import Guard
-from quantization.q15.graph import Graph, GraphBuilder, Weighted
-from quantization.q15.network import QuantizedNetwork, quantize_network
-from software.q15.emit import Sample, emit
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.quantization.q15.execute import execute, quantize_input, wrapped
+from ai8xtools.quantization.q15.floating import compute, measure
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.graph import Graph, GraphBuilder, Weighted
+from ai8xtools.quantization.q15.network import QuantizedNetwork, quantize_network
+from ai8xtools.software.q15.emit import Sample, emit
 from tests.software.compiled import SANITIZED, passed, run_project
 
 Arrays = dict[str, NDArray[Any]]

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from quantization.formats import Int64s, limits
-from quantization.q15.execute import weighted_sums
-from quantization.q15.floating import measure
-from quantization.q15.formats import Guard
-from quantization.q15.graph import Graph, GraphBuilder, Weighted
-from quantization.q15.network import QuantizedNetwork, quantize_network
+from ai8xtools.quantization.formats import Int64s, limits
+from ai8xtools.quantization.q15.execute import weighted_sums
+from ai8xtools.quantization.q15.floating import measure
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.graph import Graph, GraphBuilder, Weighted
+from ai8xtools.quantization.q15.network import QuantizedNetwork, quantize_network
 
 _BATCH = 25
 _RANDOM = np.random.default_rng(7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from software.plan.geometry import Geometry, Size
+from ai8xtools.software.plan.geometry import Geometry, Size
 
 
 def small_layers(seed: int, count: int) -> Iterator[Geometry]:

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from commands import targets
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.cpu.counting import NOTHING
-from emulator.plain import compile_plain, run_plain
-from software.plan.plan import Scheme
-from synthesis.simulate import simulate
+from ai8xtools.commands import targets
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.cpu.counting import NOTHING
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.synthesis.simulate import simulate
 from tests.conftest import ROOT
 from tests.software.against_simulation import files_of
 from tests.software.known_answers import read_network

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from commands import targets
-from commands.emulate.arguments import parse as parse_emulation
-from commands.emulate.emulate import emulate
-from diagnostics import DiagnosticError
-from emulator.errors import EmulatorError
-from software.cmsis.build import planned_calls
-from software.lower import lower
+from ai8xtools.commands import targets
+from ai8xtools.commands.emulate.arguments import parse as parse_emulation
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.software.cmsis.build import planned_calls
+from ai8xtools.software.lower import lower
 from tests.conftest import ROOT
 from tests.software.calls import differs, files_of_calls, profile_of
 from tests.software.calls_answers import wrong_calls, wrong_functions

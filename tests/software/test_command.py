@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from ai8xtools.commands import targets
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import CopyEngine, compile_plain, run_plain
+from ai8xtools.software.profile import names
 from benchmarks.mlperf_tiny import Network
-from commands import targets
-from diagnostics import DiagnosticError
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import CopyEngine, compile_plain, run_plain
-from software.profile import names
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 

@@ -9,14 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diagnostics.errors import InputError
-from software.container import ContainerError, check_executable, run, unpack, verify_vectors
-from software.container.from_graph import container_of
-from software.container.pack import Builder, Seal, pack, seal_checksums
-from software.container.records import Element, Flag, Op
-from software.lower import lower
-from synthesis.network import Layer, Network, Operator
-from synthesis.simulate import simulate
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.software.container import (
+    ContainerError,
+    check_executable,
+    run,
+    unpack,
+    verify_vectors,
+)
+from ai8xtools.software.container.from_graph import container_of
+from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
+from ai8xtools.software.container.records import Element, Flag, Op
+from ai8xtools.software.lower import lower
+from ai8xtools.synthesis.network import Layer, Network, Operator
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.container_answers import check_of, container_cases
 from tests.software.containers import KINDS, RECIPES, made
 
@@ -193,7 +199,7 @@ def test_wrong_key_is_seen_by_the_test_vectors() -> None:
 
 def test_cipher_is_that_of_rfc_8439() -> None:
     pytest.importorskip("cryptography")
-    from software.container.cipher import deciphered
+    from ai8xtools.software.container.cipher import deciphered
 
     text = (b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the "
             b"future, sunscreen would be it.")  # fmt: skip
@@ -208,7 +214,7 @@ def test_cipher_is_that_of_rfc_8439() -> None:
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from software.container.cipher import deciphered
+    from ai8xtools.software.container.cipher import deciphered
 
     monkeypatch.setitem(sys.modules, "cryptography", None)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)

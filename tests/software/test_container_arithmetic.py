@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quantization.lowbit import ENCODINGS, SIGNED, Encoding
-from quantization.lowbit import pack as pack_codes
-from software.container import run, unpack
-from software.container.execute import bytes_of, run_all, values_of
-from software.container.pack import Builder, pack
-from software.container.records import NONE, ROUNDED, Element, Follow, Op
+from ai8xtools.quantization.lowbit import ENCODINGS, SIGNED, Encoding
+from ai8xtools.quantization.lowbit import pack as pack_codes
+from ai8xtools.software.container import run, unpack
+from ai8xtools.software.container.execute import bytes_of, run_all, values_of
+from ai8xtools.software.container.pack import Builder, pack
+from ai8xtools.software.container.records import NONE, ROUNDED, Element, Follow, Op
+from ai8xtools.values import frozen
 from tests.software.compiled import compiler
 from tests.software.nnb_in_c import build_driver, pattern, statuses
-from values import frozen
 
 Ints = NDArray[np.int64]
 INT8, INT16, INT32 = Element.INT8, Element.INT16, Element.INT32

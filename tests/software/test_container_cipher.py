@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from software.container import ContainerError, unpack, verify_vectors
-from software.container.cipher import TAG_BYTES, check_tag, has_tag, tagged
-from software.container.from_graph import planned
-from software.container.pack import Seal, pack, seal_checksums
-from software.container.records import Element
-from software.container.soundness import arena_bytes
+from ai8xtools.software.container import ContainerError, unpack, verify_vectors
+from ai8xtools.software.container.cipher import TAG_BYTES, check_tag, has_tag, tagged
+from ai8xtools.software.container.from_graph import planned
+from ai8xtools.software.container.pack import Seal, pack, seal_checksums
+from ai8xtools.software.container.records import Element
+from ai8xtools.software.container.soundness import arena_bytes
 from tests.software.compiled import compiler
 from tests.software.containers import made
 from tests.software.nnb_in_c import build_driver, opened, statuses

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.container.arguments import parse
-from commands.container.container import handle
-from diagnostics.errors import InputError
-from software.container import unpack, verify_vectors
-from software.container.pack import Seal
+from ai8xtools.commands.container.arguments import parse
+from ai8xtools.commands.container.container import handle
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.software.container import unpack, verify_vectors
+from ai8xtools.software.container.pack import Seal
 from tests.conftest import ROOT
 from tests.software.containers import made
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from software.container.pack import pack
-from software.container.records import Element, Follow, Op
+from ai8xtools.software.container.pack import pack
+from ai8xtools.software.container.records import Element, Follow, Op
 from tests.software.compiled import compiler
 from tests.software.container_fields import neighbours, planned
 from tests.software.containers import Growing, few_bits

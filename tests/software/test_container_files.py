@@ -8,16 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diagnostics.errors import InputError
-from quantization.lowbit import SIGNED
-from software.container import run, unpack
-from software.container.from_graph import container_of, memory_of, planned
-from software.container.records import NONE, Container, Element, Flag, Follow, Layer, Op, Tensor
-from software.container.soundness import intermediates, network_inputs
-from software.graph import Copy
-from software.lower import lower
-from synthesis.network import Network
-from synthesis.simulate import simulate
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.lowbit import SIGNED
+from ai8xtools.software.container import run, unpack
+from ai8xtools.software.container.from_graph import container_of, memory_of, planned
+from ai8xtools.software.container.records import (
+    NONE,
+    Container,
+    Element,
+    Flag,
+    Follow,
+    Layer,
+    Op,
+    Tensor,
+)
+from ai8xtools.software.container.soundness import intermediates, network_inputs
+from ai8xtools.software.graph import Copy
+from ai8xtools.software.lower import lower
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import compiler
 from tests.software.containers import KINDS, RECIPES, made
 from tests.software.networks import random_network

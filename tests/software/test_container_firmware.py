@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from commands import targets
-from diagnostics import DiagnosticError
-from diagnostics.errors import InputError
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.errors import EmulatorError
-from emulator.plain import compile_plain, run_plain
-from software.container import unpack, verify_vectors
-from software.container.firmware import Room, firmware
-from software.container.from_graph import container_of
-from software.container.soundness import planned
-from software.lower import lower
-from synthesis.simulate import simulate
+from ai8xtools.commands import targets
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.container import unpack, verify_vectors
+from ai8xtools.software.container.firmware import Room, firmware
+from ai8xtools.software.container.from_graph import container_of
+from ai8xtools.software.container.soundness import planned
+from ai8xtools.software.lower import lower
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import compiler
 from tests.software.containers import made
 from tests.software.nnb_in_c import build_driver, statuses

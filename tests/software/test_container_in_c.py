@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from software.container import ContainerError, unpack, verify_vectors
-from software.container.cipher import check_tag, tagged
-from software.container.pack import Builder, Seal, pack, seal_checksums
-from software.container.records import Element, Op, Vectors
+from ai8xtools.software.container import ContainerError, unpack, verify_vectors
+from ai8xtools.software.container.cipher import check_tag, tagged
+from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
+from ai8xtools.software.container.records import Element, Op, Vectors
 from tests.software.compiled import compiler
 from tests.software.container_answers import variants
 from tests.software.container_fuzz import damaged

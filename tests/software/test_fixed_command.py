@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.targets import main
-from diagnostics.errors import InputError
-from quantization.fixed import Division, Rule, summarize
-from quantization.fixed.length import choose_lengths
-from quantization.fixed.network import FixedRules, fix_network
-from quantization.lowbit import SIGNED
-from quantization.q15.graph import Graph, GraphBuilder
-from software.container import unpack, verify_vectors
-from software.container.execute import run_all
-from software.container.from_fixed import FixedLowering, fixed_input
-from software.container.pack import pack
-from software.container.records import Element, Op
+from ai8xtools.commands.targets import main
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.fixed import Division, Rule, summarize
+from ai8xtools.quantization.fixed.length import choose_lengths
+from ai8xtools.quantization.fixed.network import FixedRules, fix_network
+from ai8xtools.quantization.lowbit import SIGNED
+from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
+from ai8xtools.software.container import unpack, verify_vectors
+from ai8xtools.software.container.execute import run_all
+from ai8xtools.software.container.from_fixed import FixedLowering, fixed_input
+from ai8xtools.software.container.pack import pack
+from ai8xtools.software.container.records import Element, Op
 from tests.conftest import ROOT
 
 RANDOM = np.random.default_rng(11)
@@ -51,7 +51,7 @@ def rules(bits: int | None = None, division: Division = Division.POWER_OF_TWO) -
 def test_results_are_close_to_floating_point(
     bits: int | None, error: float, division: Division
 ) -> None:
-    from quantization.q15.floating import compute
+    from ai8xtools.quantization.q15.floating import compute
 
     network = graph()
     samples = RANDOM.normal(0, 1, (6, 3, 8, 7))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
 from tests.software.compiled import local_compiler, run_program
 from tests.software.helper_calls import calls, program
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
-from software.cores import CORES
-from software.graph import Interval
-from software.kernels.dsp import DSP
-from software.kernels.lanes import LANES, SMALL_LANES, input_bounds, runs_of
-from software.kernels.nomul import BUCKETS
-from software.kernels.pixel import DSP_PIXEL, PIXEL
-from software.kernels.registry import Kernel
-from software.kernels.table import IN_TILES, choose
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.graph import Interval
+from ai8xtools.software.kernels.dsp import DSP
+from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES, input_bounds, runs_of
+from ai8xtools.software.kernels.nomul import BUCKETS
+from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
+from ai8xtools.software.kernels.registry import Kernel
+from ai8xtools.software.kernels.table import IN_TILES, choose
 from tests.software.compiled import local_compiler, run_program
 from tests.software.lanes_answers import read_case, wrong_numbers
 from tools.kernel_layer import Trial, layer, program

@@ -8,16 +8,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from software.cores import CORES
-from software.graph import Convolution
-from software.kernels.call import Call
-from software.kernels.depthwise import DEPTHWISE
-from software.kernels.dsp import DSP
-from software.kernels.lanes import LANES, SMALL_LANES, common_runs, runs_of
-from software.kernels.nomul import BUCKETS
-from software.kernels.pixel import DSP_PIXEL, PIXEL
-from software.kernels.registry import PORTABLE, Core, Kernel, Packed
-from software.kernels.table import IN_TILES, KERNELS, choose
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.depthwise import DEPTHWISE
+from ai8xtools.software.kernels.dsp import DSP
+from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES, common_runs, runs_of
+from ai8xtools.software.kernels.nomul import BUCKETS
+from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
+from ai8xtools.software.kernels.registry import PORTABLE, Core, Kernel, Packed
+from ai8xtools.software.kernels.table import IN_TILES, KERNELS, choose
 from tools.kernel_layer import layer
 
 SHAPES = [(filters, channels, kernel, groups)

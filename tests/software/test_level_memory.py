@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from software.plan.geometry import Geometry
-from software.plan.schemes import (
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.schemes import (
     Pixels,
     Planes,
     Room,

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from software.build import WAYS, best_plan
-from software.cores import CORES
-from software.fuse import fuse
-from software.graph import Combine, Convolution, Graph, Pool
-from software.lower import lower
-from software.plan.cost import (
+from ai8xtools.software.build import WAYS, best_plan
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Combine, Convolution, Graph, Pool
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.cost import (
     channel_work,
     compute_cycles,
     copy_cycles,
@@ -29,13 +29,13 @@ from software.plan.cost import (
     traffic_of,
     units_of,
 )
-from software.plan.layers import packed_groups, packed_planes, part_of
-from software.plan.plan import NoRoomError, Plan
-from software.plan.prediction import START, predicted, work_of
-from software.plan.schemes import Channels, Planes, Rows, Way, Weights
-from software.plan.select import Planner, Wish
-from software.plan.task import Level, Task, Traffic
-from software.profile import Profile
+from ai8xtools.software.plan.layers import packed_groups, packed_planes, part_of
+from ai8xtools.software.plan.plan import NoRoomError, Plan
+from ai8xtools.software.plan.prediction import START, predicted, work_of
+from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Way, Weights
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.task import Level, Task, Traffic
+from ai8xtools.software.profile import Profile
 from tests.software.networks import random_network
 from tests.software.oracle.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
 from tests.software.oracle.run_rows import just_in_time

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.cpu.compiler import PREFERENCE
-from software.build import best_plan
-from software.cores import CORES
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.channels import distance
-from software.plan.geometry import Geometry
-from software.plan.schemes import (
+from ai8xtools.emulator.cpu.compiler import PREFERENCE
+from ai8xtools.software.build import best_plan
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.channels import distance
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.schemes import (
     Planes,
     Room,
     Rows,
@@ -27,11 +27,11 @@ from software.plan.schemes import (
     rows,
     smallest,
 )
-from software.plan.select import Planner, Wish
-from software.plan.task import Level, Spot, Task
-from software.profile import Profile
-from synthesis.network import Layer, Network, Operator
-from synthesis.simulate import simulate
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.task import Level, Spot, Task
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Layer, Network, Operator
+from ai8xtools.synthesis.simulate import simulate
 from tests.networks.deployed import BY_FILE
 from tests.software.compiled import compiler
 from tests.software.cost_model import apart, compared

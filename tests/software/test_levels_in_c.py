@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from software.cores import CORES
-from software.emit.project import Sample
-from software.fuse import fuse
-from software.graph import Combine, Convolution, Pool, PoolKind
-from software.lower import lower
-from software.plan.plan import Plan
-from software.plan.schemes import Channels, Planes, Rows, Way, Weights
-from software.plan.select import Planner, Wish
-from software.profile import Profile
-from synthesis.network import Network
-from synthesis.simulate import simulate
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Combine, Convolution, Pool, PoolKind
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Way, Weights
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import compiler
 from tests.software.level_bundle import planned, run_bundle, told
 from tests.software.level_graphs import wrong_run

@@ -11,12 +11,12 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from commands.targets import main
-from diagnostics import DiagnosticError
-from diagnostics.errors import InputError
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
-from quantization.lowbit import (
+from ai8xtools.commands.targets import main
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.quantization.lowbit import (
     ENCODINGS,
     compressed,
     encode,
@@ -26,12 +26,12 @@ from quantization.lowbit import (
     statistics,
     unpack,
 )
-from software.lowbit.coded import coded_layers
-from software.lowbit.emit import Samples, beside, emit, header, signed_powers, sizes
-from software.lowbit.engine import input_codes, run
-from software.lowbit.header import read_header
-from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
-from software.lowbit.requantize import reciprocal, requantize
+from ai8xtools.software.lowbit.coded import coded_layers
+from ai8xtools.software.lowbit.emit import Samples, beside, emit, header, signed_powers, sizes
+from ai8xtools.software.lowbit.engine import input_codes, run
+from ai8xtools.software.lowbit.header import read_header
+from ai8xtools.software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
+from ai8xtools.software.lowbit.requantize import reciprocal, requantize
 from tests.conftest import ROOT
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases, same_in_c
 

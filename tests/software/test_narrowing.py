@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from software.graph import Join, Pool, PoolKind
+from ai8xtools.software.graph import Join, Pool, PoolKind
 from tests import plain_arithmetic as plain
 from tests.software.compiled import SANITIZED, compiler
 from tests.software.oracle.arithmetic import finished, joined, mean

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.software.arguments import parse
-from commands.software.report import report_of
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
-from software.build import build, stack_bytes
-from software.cores import CORES
-from software.emit.text import log_text
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.plan import Scheme
-from software.plan.planner import plan
-from software.profile import read_profile
-from synthesis.simulate import simulate
+from ai8xtools.commands.software.arguments import parse
+from ai8xtools.commands.software.report import report_of
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.build import build, stack_bytes
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.text import log_text
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.profile import read_profile
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.against_simulation import files_of, inputs_of, judge
 from tests.software.compiled import compiler
 from tests.software.operators import NETWORKS, Small, network_of

@@ -9,16 +9,16 @@ from itertools import permutations, product
 
 import pytest
 
-from software.cores import CORES
-from software.fuse import fuse
-from software.graph import Convolution, Graph, Pool, Step, sources_of
-from software.kernels import Kernel, choose
-from software.lower import lower
-from software.memory import Block, Overlap, aligned
-from software.plan.arena import conflict, lower_bound, place
-from software.plan.lines import in_lines
-from software.plan.plan import PlanError, Scheme
-from software.plan.planner import (
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
+from ai8xtools.software.kernels import Kernel, choose
+from ai8xtools.software.lower import lower
+from ai8xtools.software.memory import Block, Overlap, aligned
+from ai8xtools.software.plan.arena import conflict, lower_bound, place
+from ai8xtools.software.plan.lines import in_lines
+from ai8xtools.software.plan.plan import PlanError, Scheme
+from ai8xtools.software.plan.planner import (
     outputs_of,
     plan,
     scratch_bytes,
@@ -27,7 +27,7 @@ from software.plan.planner import (
     window_bytes,
     windows_at_once,
 )
-from software.plan.streaming import Pull, parts_of, rows_of, streams
+from ai8xtools.software.plan.streaming import Pull, parts_of, rows_of, streams
 from tests.software.networks import random_network
 from tests.software.oracle.whole import Executor
 

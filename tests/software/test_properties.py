@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from software.cores import CORES
-from software.fuse import fuse
-from software.lower import lower
-from software.plan.plan import PlanError, Scheme
-from software.plan.planner import plan
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import PlanError, Scheme
+from ai8xtools.software.plan.planner import plan
 from tests.software.compiled import compiler
 from tests.software.networks import random_network
 from tests.software.properties import judge, wrong_places

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from commands.targets import main
-from diagnostics.errors import InputError
-from quantization.q15.execute import execute, quantize_input, wrapped
-from quantization.q15.floating import compute, measure
-from quantization.q15.formats import Guard
-from quantization.q15.graph import Graph, GraphBuilder
-from quantization.q15.network import QuantizedNetwork, quantize_network
-from software.plan.plan import Scheme
-from software.profile import ANY
-from software.q15.build import planned
-from software.q15.calls import Program, program
-from software.q15.emit import Sample, emit
+from ai8xtools.commands.targets import main
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.q15.execute import execute, quantize_input, wrapped
+from ai8xtools.quantization.q15.floating import compute, measure
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
+from ai8xtools.quantization.q15.network import QuantizedNetwork, quantize_network
+from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.profile import ANY
+from ai8xtools.software.q15.build import planned
+from ai8xtools.software.q15.calls import Program, program
+from ai8xtools.software.q15.emit import Sample, emit
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.q15_answers import (
@@ -197,7 +197,7 @@ def test_operators_are_understood_as_torch_computes_them(name: str) -> None:
     import torch
     from torch import nn
 
-    from frontends.modules.floating import FloatingReader
+    from ai8xtools.frontends.modules.floating import FloatingReader
 
     shape, text = _OPERATORS[name]
     torch.manual_seed(1)
@@ -220,7 +220,7 @@ def test_more_padding_than_a_transposed_kernel_has_is_refused() -> None:
     import torch
     from torch import nn
 
-    from frontends.modules.floating import FloatingReader
+    from ai8xtools.frontends.modules.floating import FloatingReader
 
     model = nn.ConvTranspose2d(2, 2, 2, 2, padding=2)
     reader = FloatingReader(nn.Sequential(model), torch.randn(1, 2, 6, 6), GraphBuilder((2, 6, 6)))

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from commands import targets
-from diagnostics import DiagnosticError
-from diagnostics.errors import InputError
-from quantization.q15.execute import execute, quantize_input
-from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
-from quantization.q15.formats import Guard
-from quantization.q15.graph import GraphBuilder, Weighted
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from ai8xtools.commands import targets
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.q15.execute import execute, quantize_input
+from ai8xtools.quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.graph import GraphBuilder, Weighted
+from ai8xtools.software.cmsis.orders import interleaved
+from ai8xtools.software.profile import ANY
+from ai8xtools.software.q15.build import build_qformat
 from quantize import main as quantize_main
-from software.cmsis.orders import interleaved
-from software.profile import ANY
-from software.q15.build import build_qformat
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.library_stand_in import write_stand_in

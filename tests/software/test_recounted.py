@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from software.cores import CORES
-from software.emit.project import Sample, emit
-from software.fuse import fuse
-from software.graph import Graph
-from software.lower import lower
-from software.plan.plan import Plan, Scheme
-from software.plan.planner import plan, plan_of, segments_of
-from synthesis.network import Activation, Layer, Network, Operator, Pooling
-from synthesis.simulate import simulate
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Graph
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import plan, plan_of, segments_of
+from ai8xtools.synthesis.network import Activation, Layer, Network, Operator, Pooling
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.oracle.whole import Executor
 

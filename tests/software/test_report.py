@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from commands import targets
-from diagnostics import DiagnosticError
-from diagnostics.errors import InputError
+from ai8xtools.commands import targets
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import InputError
 from tests.conftest import ROOT
 
 DIGITS = [

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cpu.architecture import ARCHITECTURES
-from emulator.plain import compile_plain, run_plain
-from software.kernels.lanes import LANES, SMALL_LANES
-from software.kernels.registry import Kernel
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES
+from ai8xtools.software.kernels.registry import Kernel
 from tests.software.compiled import SANITIZED, local_compiler
 from tests.software.kernel_rows import CORES, DESK, bytes_of, program
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.synthesis.layout import LayerLayout
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions, SummaryOptions
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
+from ai8xtools.synthesis.resolve import resolve
+from ai8xtools.synthesis.simulate import simulate
 from device import MAX78000, Chip
-from synthesis.layout import LayerLayout
-from synthesis.options import EncodeOptions, ResolveOptions, SummaryOptions
-from synthesis.parse import parse
-from synthesis.pipeline import Synthesis, synthesize
-from synthesis.resolve import resolve
-from synthesis.simulate import simulate
 from tests.synthesis.emulated import Emulated, emulated
 from tests.synthesis.networks import Keys, describe, files, sample, weights
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ai8xtools.synthesis.layout import InputPort
 from device import MAX78000, MAX78002
-from synthesis.layout import InputPort
 from tests.synthesis.networks import sample
 from tests.synthesis.random_memory import INPUT
 from tests.synthesis.random_networks import RandomNetwork

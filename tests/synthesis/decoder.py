@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.mapping import MappedLayer
-from synthesis.place import BiasRange, KernelMemory, KernelRange
-from synthesis.program import FifoStream, InputBlock, Program
-from synthesis.words import phase_words
+from ai8xtools.synthesis.mapping import MappedLayer
+from ai8xtools.synthesis.place import BiasRange, KernelMemory, KernelRange
+from ai8xtools.synthesis.program import FifoStream, InputBlock, Program
+from ai8xtools.synthesis.words import phase_words
 
 COLUMN = 9
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator import Accelerator, NetworkRun, RecordedWords, Writes
-from emulator.report.cycles import network_cycles
-from synthesis.program import Program
-from synthesis.words import phase_words
+from ai8xtools.emulator import Accelerator, NetworkRun, RecordedWords, Writes
+from ai8xtools.emulator.report.cycles import network_cycles
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.words import phase_words
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from synthesis.mapping import MappedNetwork
-from synthesis.network import Activation, Combination, Operator
-from synthesis.options import EncodeOptions
-from synthesis.place import Placement
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.network import Activation, Combination, Operator
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import Placement
 
 Fields = dict[str, int]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.arrange import complete
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.resolve import resolve
 from device import MAX78000, Chip
-from diagnostics import Diagnostic
-from synthesis.arrange import complete
-from synthesis.mapping import MappedNetwork, map_network
-from synthesis.options import ResolveOptions
-from synthesis.parse import parse
-from synthesis.resolve import resolve
 
 Keys = Mapping[str, Any]
 FILE = "net.yaml"

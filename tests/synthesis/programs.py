@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from device import MAX78000
-from synthesis.emit import ProjectOptions, emit_project
-from synthesis.encode.mlator import TransposerWords
-from synthesis.program import (
+from ai8xtools.synthesis.emit import ProjectOptions, emit_project
+from ai8xtools.synthesis.encode.mlator import TransposerWords
+from ai8xtools.synthesis.program import (
     BiasBlock,
     Block,
     ExpectedOutput,
@@ -25,7 +24,8 @@ from synthesis.program import (
     Words,
     Write,
 )
-from synthesis.summary import LayerLog, LayerStatistics, Operations, Statistics, Summary
+from ai8xtools.synthesis.summary import LayerLog, LayerStatistics, Operations, Statistics, Summary
+from device import MAX78000
 
 CONTROL = 0x50100000
 DATA = 0x50400000

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
+from ai8xtools.synthesis.place import BiasRange, KernelMemory, KernelRange, Placement
 from device import MAX78002, Chip
-from synthesis.layout import InputPort, LayerLayout, Layout
-from synthesis.mapping import MappedNetwork, map_network
-from synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
-from synthesis.place import BiasRange, KernelMemory, KernelRange, Placement
 
 CHANNELS = (1, 2, 3, 4, 5, 8, 16, 20, 33, 64, 66, 100, 128, 130, 192, 200)
 

@@ -13,16 +13,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.parse.keys import LAYOUT_KEYS
+from ai8xtools.synthesis.resolve import resolve
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass, passes
 from device.masks import lowest_bit
-from diagnostics import Diagnostic
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
-from synthesis.network import Network
-from synthesis.parse import parse
-from synthesis.parse.keys import LAYOUT_KEYS
-from synthesis.resolve import resolve
 from tests.synthesis import random_memory as memory
 from tests.synthesis.networks import build, describe, files, mask, sample
 from tests.synthesis.random_growth import CHANNELS, FEW, Array, Goal, Growing, Keys

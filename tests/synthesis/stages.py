@@ -6,18 +6,18 @@ from collections.abc import Container, Iterator
 from dataclasses import fields
 from typing import Any
 
-import synthesis.check
-import synthesis.encode
-import synthesis.place
-import synthesis.simulate
-import synthesis.summarize
-from diagnostics import Diagnostic
-from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions, StreamOptions, SummaryOptions
-from synthesis.place import Placement, PlaceOptions
-from synthesis.program import Program
-from synthesis.simulate import Activations
-from synthesis.summary import Summary
+import ai8xtools.synthesis.check
+import ai8xtools.synthesis.encode
+import ai8xtools.synthesis.place
+import ai8xtools.synthesis.simulate
+import ai8xtools.synthesis.summarize
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions, StreamOptions, SummaryOptions
+from ai8xtools.synthesis.place import Placement, PlaceOptions
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.simulate import Activations
+from ai8xtools.synthesis.summary import Summary
 
 
 def encoding(**options: Any) -> EncodeOptions:
@@ -36,28 +36,30 @@ def check(
     network: MappedNetwork, waiving: Container[str] = (), *, consequences: bool = False
 ) -> list[Diagnostic]:
     """Return the complaints of all constraints."""
-    return synthesis.check.check(
+    return ai8xtools.synthesis.check.check(
         network.network, network.layout, network.chip, waiving, consequences=consequences
     )
 
 
 def place(network: MappedNetwork, options: PlaceOptions) -> Placement:
     """Place a network; raise DiagnosticError where something does not fit."""
-    return synthesis.place.place(network.network, network.layout, network.chip, options)
+    return ai8xtools.synthesis.place.place(network.network, network.layout, network.chip, options)
 
 
 def place_what_fits(
     network: MappedNetwork, options: PlaceOptions
 ) -> tuple[Placement, tuple[Diagnostic, ...]]:
     """Place what fits; return complaints about the rest."""
-    return synthesis.place.place_what_fits(network.network, network.layout, network.chip, options)
+    return ai8xtools.synthesis.place.place_what_fits(
+        network.network, network.layout, network.chip, options
+    )
 
 
 def simulate(
     network: MappedNetwork, *, average_rounding: bool, keep_traces: bool = False
 ) -> Activations:
     """Compute all layers."""
-    return synthesis.simulate.simulate(
+    return ai8xtools.synthesis.simulate.simulate(
         network.network, average_rounding=average_rounding, keep_traces=keep_traces
     )
 
@@ -69,16 +71,20 @@ def encode(
     options: EncodeOptions,
 ) -> Program:
     """Return the words."""
-    return synthesis.encode.encode(network.network, placement, activations, network.chip, options)
+    return ai8xtools.synthesis.encode.encode(
+        network.network, placement, activations, network.chip, options
+    )
 
 
 def check_limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """Return the complaints about clocks and streams."""
     placement, _ = place_what_fits(network, options.place)
-    of_streams = synthesis.place.check_streams(
+    of_streams = ai8xtools.synthesis.place.check_streams(
         network.network, placement, network.chip, options.place
     )
-    yield from synthesis.encode.check_limits(network.network, network.layout, network.chip, options)
+    yield from ai8xtools.synthesis.encode.check_limits(
+        network.network, network.layout, network.chip, options
+    )
     yield from of_streams
 
 
@@ -89,6 +95,6 @@ def summarize(
     options: EncodeOptions,
 ) -> Summary:
     """Return what people are told."""
-    return synthesis.summarize.summarize(
+    return ai8xtools.synthesis.summarize.summarize(
         network.network, placement, activations, network.chip, options
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.configuration import configuration
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.synthesis.words import phase_words
 from device import MAX78000, MAX78002, Chip
-from diagnostics import DiagnosticError
-from synthesis.configuration import configuration
-from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
-from synthesis.pipeline import synthesize
-from synthesis.words import phase_words
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, Arranged, arranged, kernels_of
 from tests.synthesis.networks import Keys
 

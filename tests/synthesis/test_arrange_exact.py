@@ -10,18 +10,25 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.arrange.graph import sources
+from ai8xtools.synthesis.arrange.links import Role
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.rewrites.copies import roles_wanted, with_copies
+from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied, copying
+from ai8xtools.synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
+from ai8xtools.synthesis.arrange.values import Choice
+from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.network import (
+    NETWORK_INPUT,
+    Combination,
+    Layer,
+    Network,
+    Operator,
+    Pooling,
+)
+from ai8xtools.synthesis.simulate import simulate
 from device import MAX78000, MAX78002
 from device.channels import passes
-from synthesis.arrange.graph import sources
-from synthesis.arrange.links import Role
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.rewrites.copies import roles_wanted, with_copies
-from synthesis.arrange.rewrites.copying import Part, copied, copying
-from synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
-from synthesis.arrange.values import Choice
-from synthesis.layout import LayerLayout, Layout
-from synthesis.network import NETWORK_INPUT, Combination, Layer, Network, Operator, Pooling
-from synthesis.simulate import simulate
 from tests.arranging.loads import network_of
 
 DIM = (2, 2)

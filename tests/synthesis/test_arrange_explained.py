@@ -9,17 +9,17 @@ from random import Random
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.arrange.arranging import _nearest_miss
+from ai8xtools.synthesis.arrange.bounds import witness_of
+from ai8xtools.synthesis.arrange.decode import Decoded, decode
+from ai8xtools.synthesis.arrange.polish import cycles
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.reasons import _neighbour, _reasons_of_starts, _why_not
+from ai8xtools.synthesis.arrange.result import _is_over
+from ai8xtools.synthesis.arrange.streams import obstacle
+from ai8xtools.synthesis.arrange.values import Choice, Problem
+from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
 from device import MAX78000, MAX78002, Chip
-from synthesis.arrange.arranging import _nearest_miss
-from synthesis.arrange.bounds import witness_of
-from synthesis.arrange.decode import Decoded, decode
-from synthesis.arrange.polish import cycles
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.reasons import _neighbour, _reasons_of_starts, _why_not
-from synthesis.arrange.result import _is_over
-from synthesis.arrange.streams import obstacle
-from synthesis.arrange.values import Choice, Problem
-from synthesis.layout import InputPort, LayerLayout, Layout
 from tests.arranging.loads import network_of
 from tests.synthesis.test_arrange_memory import meeting, random_try, small_problem
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ai8xtools.synthesis.arrange.rewrites.filling import packed
+from ai8xtools.synthesis.arrange.rewrites.pooling import with_possible_pooling
+from ai8xtools.synthesis.emit.report import report_page
+from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.network import NETWORK_INPUT, Combination, Operator, Pooling
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions
+from ai8xtools.synthesis.report import build_report
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass, passes
-from synthesis.arrange.rewrites.filling import packed
-from synthesis.arrange.rewrites.pooling import with_possible_pooling
-from synthesis.emit.report import report_page
-from synthesis.layout import LayerLayout, Layout
-from synthesis.network import NETWORK_INPUT, Combination, Operator, Pooling
-from synthesis.options import EncodeOptions, PlaceOptions
-from synthesis.report import build_report
 from tests.arranging.loads import network_of
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
 from tests.synthesis.test_arrange import refused, written

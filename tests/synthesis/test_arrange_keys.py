@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.layout import InputPort
 from device import MAX78002
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.layout import InputPort
 from tests.conftest import ROOT
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
 from tests.synthesis.networks import Keys, describe, files, sample
@@ -145,10 +145,11 @@ def test_a_complete_description_does_not_load_the_search(tmp_path: Path) -> None
     options = files(tmp_path, sample(*SHAPE), THREE[:1])
     (tmp_path / "net.yaml").write_text(text)
     program = (
-        "import sys; from device import MAX78000; from synthesis.pipeline import synthesize; "
-        "from synthesis.options import EncodeOptions, ResolveOptions; "
+        "import sys; from device import MAX78000; "
+        "from ai8xtools.synthesis.pipeline import synthesize; "
+        "from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions; "
         f"synthesize({str(tmp_path / 'net.yaml')!r}, MAX78000, ResolveOptions("
         f"{options.sample_input!r}, weight_input={options.weight_input!r}), EncodeOptions()); "
-        "sys.exit('synthesis.arrange.arranging' in sys.modules)"
+        "sys.exit('ai8xtools.synthesis.arrange.arranging' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

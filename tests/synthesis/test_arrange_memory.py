@@ -8,22 +8,22 @@ from random import Random
 
 import pytest
 
-from device import MAX78000, MAX78002, Chip
-from device.chip import GROUPS, PROCESSORS
-from synthesis.arrange.construct import Constructor
-from synthesis.arrange.decode import Decoded, Try, decode, instance_mask, lowest_offset
-from synthesis.arrange.links import Distances, Offsets, Role, TiedError
-from synthesis.arrange.memory import (
+from ai8xtools.synthesis.arrange.construct import Constructor
+from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode, instance_mask, lowest_offset
+from ai8xtools.synthesis.arrange.links import Distances, Offsets, Role, TiedError
+from ai8xtools.synthesis.arrange.memory import (
     KernelBlocks,
     bias_surplus,
     highest_run,
     loader_order,
     lowest_run,
 )
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.search import search
-from synthesis.arrange.values import BiasLoad, Choice, Problem
-from synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.search import search
+from ai8xtools.synthesis.arrange.values import BiasLoad, Choice, Problem
+from ai8xtools.synthesis.layout import LayerLayout, Layout
+from device import MAX78000, MAX78002, Chip
+from device.chip import GROUPS, PROCESSORS
 from tests.arranging.loads import network_of
 
 BOTH = pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)

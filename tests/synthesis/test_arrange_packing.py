@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from synthesis.arrange.blocks import groups_of
-from synthesis.arrange.decode import Try, decode, orders_of_cells
-from synthesis.arrange.packing import packer_of
-from synthesis.arrange.search import search
+from ai8xtools.synthesis.arrange.blocks import groups_of
+from ai8xtools.synthesis.arrange.decode import Try, decode, orders_of_cells
+from ai8xtools.synthesis.arrange.packing import packer_of
+from ai8xtools.synthesis.arrange.search import search
 from tests.arranging.loads import instance
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from ai8xtools.diagnostics import DiagnosticError, Severity, has_errors
+from ai8xtools.synthesis.options import EncodeOptions, SummaryOptions
+from ai8xtools.synthesis.parse.keys import LAYOUT_KEYS
+from ai8xtools.synthesis.pipeline import synthesize
 from device import MAX78000
-from diagnostics import DiagnosticError, Severity, has_errors
-from synthesis.options import EncodeOptions, SummaryOptions
-from synthesis.parse.keys import LAYOUT_KEYS
-from synthesis.pipeline import synthesize
 from tests.synthesis.arranged import CONV, arranged, arranged_text, kernels_of
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import describe, files

@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.arrange.defaults import complete
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.remedies import remedies
+from ai8xtools.synthesis.arrange.streams import obstacle, rings_of
+from ai8xtools.synthesis.arrange.suitability import unsuited
+from ai8xtools.synthesis.arrange.values import Choice
+from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
+from ai8xtools.synthesis.mapping import map_network
+from ai8xtools.synthesis.network import (
+    NETWORK_INPUT,
+    Combination,
+    Layer,
+    Network,
+    Operator,
+    Pooling,
+)
+from ai8xtools.synthesis.options import StreamOptions
+from ai8xtools.synthesis.place.streams import place_streams
 from device import MAX78000, MAX78002, Chip, known_chips
-from synthesis.arrange.defaults import complete
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.remedies import remedies
-from synthesis.arrange.streams import obstacle, rings_of
-from synthesis.arrange.suitability import unsuited
-from synthesis.arrange.values import Choice
-from synthesis.layout import InputPort, LayerLayout, Layout
-from synthesis.mapping import map_network
-from synthesis.network import NETWORK_INPUT, Combination, Layer, Network, Operator, Pooling
-from synthesis.options import StreamOptions
-from synthesis.place.streams import place_streams
 from tests.arranging.loads import network_of
 
 BOTH = pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)

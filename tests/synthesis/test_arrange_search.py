@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from device import MAX78000
-from synthesis.arrange import search as searching
-from synthesis.arrange.blocks import Group, Held, groups_of
-from synthesis.arrange.decode import Decoded, Try, decode, misplaced, orders_of_cells
-from synthesis.arrange.packing import Packer, _held, _luby, packer_of
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.search import (
+from ai8xtools.synthesis.arrange import search as searching
+from ai8xtools.synthesis.arrange.blocks import Group, Held, groups_of
+from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode, misplaced, orders_of_cells
+from ai8xtools.synthesis.arrange.packing import Packer, _held, _luby, packer_of
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.search import (
     _changed,
     _first_starts,
     _first_tries,
@@ -26,8 +25,9 @@ from synthesis.arrange.search import (
     repaired,
     search,
 )
-from synthesis.arrange.values import Choice, Problem
-from synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.arrange.values import Choice, Problem
+from ai8xtools.synthesis.layout import LayerLayout, Layout
+from device import MAX78000
 from tests.arranging.loads import network_of
 from tests.synthesis.test_arrange_memory import masks_of, random_try, small_problem
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.arrange.polish import cycles, polished, simplified
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.search import search
+from ai8xtools.synthesis.arrange.values import Choice
+from ai8xtools.synthesis.layout import LayerLayout, Layout
 from device import MAX78000, MAX78002, Chip
-from diagnostics import DiagnosticError
-from synthesis.arrange.polish import cycles, polished, simplified
-from synthesis.arrange.problem import problem_of
-from synthesis.arrange.search import search
-from synthesis.arrange.values import Choice
-from synthesis.layout import LayerLayout, Layout
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, Arranged, arranged, kernels_of
 from tests.synthesis.networks import Keys
 
@@ -287,7 +287,7 @@ def passing(count: int, columns: int) -> Any:
     """Return the problem of two layers that pass a map on, then convolve it."""
     from dataclasses import replace
 
-    from synthesis.network import Operator
+    from ai8xtools.synthesis.network import Operator
     from tests.arranging.loads import network_of
 
     plain = network_of([count] * 4, [False, False, True])
@@ -304,7 +304,7 @@ def passing(count: int, columns: int) -> Any:
 @pytest.mark.parametrize("count", [12, 20, 28, 40, 60])
 def test_polished_places_take_the_fewest_steps_that_any_start_takes(count: int) -> None:
     """Passing a map on takes a step for every four channels of the fullest group."""
-    from synthesis.arrange.decode import Try, decode
+    from ai8xtools.synthesis.arrange.decode import Try, decode
 
     problem = passing(count, 40)
     found = search(problem)[0]
@@ -338,7 +338,7 @@ def test_simplified_places_begin_as_low_as_they_can() -> None:
     from dataclasses import replace
     from random import Random
 
-    from synthesis.arrange.decode import decode
+    from ai8xtools.synthesis.arrange.decode import decode
     from tests.synthesis.test_arrange_memory import random_try, small_problem
 
     random, tried_some = Random(11), 0

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.diagnostics import Severity
+from ai8xtools.synthesis.check import CONSTRAINTS, check_network
+from ai8xtools.synthesis.check.constraint import Constraint, Kind
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Severity
-from synthesis.check import CONSTRAINTS, check_network
-from synthesis.check.constraint import Constraint, Kind
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
 from tests.synthesis.networks import build, describe, line_of, mask, sample, weights
 from tests.synthesis.stages import check
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Place
+from ai8xtools.synthesis.check import check_chip_options, check_repetition
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import ResolveOptions
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Place
-from synthesis.check import check_chip_options, check_repetition
-from synthesis.layout import InputPort
-from synthesis.options import ResolveOptions
 from tests.synthesis.stages import encoding as encoded
 
 

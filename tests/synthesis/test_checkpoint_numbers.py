@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnostics import Place
-from synthesis.resolve.checkpoint_tensors import _CheckpointLayer, _Key, _weight_keys
-from synthesis.resolve.tensors import BINARY
+from ai8xtools.diagnostics import Place
+from ai8xtools.synthesis.resolve.checkpoint_tensors import _CheckpointLayer, _Key, _weight_keys
+from ai8xtools.synthesis.resolve.tensors import BINARY
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.synthesis.resolve.table import checkpoint_table
 from device import MAX78000
-from synthesis.resolve.table import checkpoint_table
 from tests.synthesis.networks import describe, files, mask, sample, weights
 
 CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Severity
+from ai8xtools.synthesis.parse.keys import LAYOUT_KEYS
 from device import MAX78000, MAX78002, Chip
 from device.masks import lowest_bit
-from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.parse.keys import LAYOUT_KEYS
 from tests.synthesis.arranged import arranged
 from tests.synthesis.networks import build, describe, sample, weights
 from tests.synthesis.stages import check

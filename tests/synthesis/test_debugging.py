@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.check import check_chip_options
+from ai8xtools.synthesis.crosscheck import cross_check
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions, SummaryOptions
+from ai8xtools.synthesis.place import KernelRange, PlaceOptions
+from ai8xtools.synthesis.simulate.operators import accumulate
+from ai8xtools.synthesis.simulate.passes import pass_sums
+from ai8xtools.synthesis.summarize.latency import latency_terms
+from ai8xtools.synthesis.summarize.products import needed_products
+from ai8xtools.synthesis.summarize.statistics import statistics
 from device import MAX78000, MAX78002, Chip
-from synthesis.check import check_chip_options
-from synthesis.crosscheck import cross_check
-from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions, ResolveOptions, SummaryOptions
-from synthesis.place import KernelRange, PlaceOptions
-from synthesis.simulate.operators import accumulate
-from synthesis.simulate.passes import pass_sums
-from synthesis.summarize.latency import latency_terms
-from synthesis.summarize.products import needed_products
-from synthesis.summarize.statistics import statistics
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import place, simulate
 

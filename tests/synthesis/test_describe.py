@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.summarize.describe import configuration
 from device import MAX78000, MAX78002, Chip
-from synthesis.place import PlaceOptions
-from synthesis.summarize.describe import configuration
 from tests.synthesis.networks import build, describe, sample, weights
 from tests.synthesis.stages import place
 

@@ -8,8 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from synthesis.check import CONSTRAINTS
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS
+from ai8xtools.synthesis.check import CONSTRAINTS
+from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS
 from tests.conftest import ROOT
 from tools.make_docs import SOURCES, catalogue, errors_page, explanations, filled_pages
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from synthesis.emit import check_options, emit_arrays
+from ai8xtools.synthesis.emit import check_options, emit_arrays
+from ai8xtools.writing.arrays import macro_lines, matrix_lines
 from tests.synthesis.programs import options, summary
-from writing.arrays import macro_lines, matrix_lines
 
 
 def test_macro_has_eight_words_per_line_and_no_comma_at_the_end() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.emit.buildfiles import build_files, depth
+from ai8xtools.writing.folder import write_project
 from device import MAX78002
-from diagnostics import DiagnosticError
-from synthesis.emit.buildfiles import build_files, depth
 from tests.synthesis.programs import options
-from writing.folder import write_project
 
 ODD = 'R&D <a> "b" \u00e9'
 

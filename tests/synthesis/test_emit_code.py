@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.program import Block, Clear, Power, UnloadLayer, Write
 from device import MAX78002
-from diagnostics import DiagnosticError
-from synthesis.program import Block, Clear, Power, UnloadLayer, Write
 from tests.synthesis.programs import CONTROL, WIDE, emit, program, words
 
 ODD_NAME = "caf\u00e9 100%"

@@ -12,14 +12,13 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
-from device import MAX78002
-from emulator import compare, run_loader
-from emulator.cpu.architecture import CORTEX_M4
-from emulator.cpu.compiler import compiler
-from emulator.cpu.core import MEMORY_BYTES, RAM, Core
-from emulator.firmware.bus import Bus
-from emulator.firmware.compiling import SDK, compile_project
-from synthesis.program import (
+from ai8xtools.emulator import compare, run_loader
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4
+from ai8xtools.emulator.cpu.compiler import compiler
+from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
+from ai8xtools.emulator.firmware.bus import Bus
+from ai8xtools.emulator.firmware.compiling import SDK, compile_project
+from ai8xtools.synthesis.program import (
     Block,
     Check,
     Clear,
@@ -33,7 +32,8 @@ from synthesis.program import (
     Write,
     with_pattern,
 )
-from synthesis.words import phase_words
+from ai8xtools.synthesis.words import phase_words
+from device import MAX78002
 from tests.synthesis.programs import DATA, WIDE, emit, planar, program, store, words
 
 STRICT = ["-std=gnu11", "-O2", "-ffreestanding", "-Wall", "-Wextra", "-Wcast-align", "-Wshadow"]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.check import check_chip_options
+from ai8xtools.synthesis.encode.data import fifo_streams, input_blocks
+from ai8xtools.synthesis.layout import InputPort, Progression
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.program import FifoStream, InputBlock
+from ai8xtools.synthesis.resolve.sample import progressing
+from ai8xtools.synthesis.words import phase_words
 from device import MAX78000
-from synthesis.check import check_chip_options
-from synthesis.encode.data import fifo_streams, input_blocks
-from synthesis.layout import InputPort, Progression
-from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.program import FifoStream, InputBlock
-from synthesis.resolve.sample import progressing
-from synthesis.words import phase_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import emit, program, store, words
 from tests.synthesis.stages import check
@@ -68,7 +68,7 @@ def test_made_input_needs_a_fifo() -> None:
 
 def test_compiled_loop_makes_the_words(tmp_path: Path) -> None:
     pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
-    from emulator import compare, run_loader
+    from ai8xtools.emulator import compare, run_loader
 
     every = words(*made_words([1, 0xFFFE, 0x1234], 0x8003, 0xFFFF, 12))
     stream = FifoStream(0, APB + 8, APB + 4, 1, every, 3, 0x8003, 0xFFFF)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ai8xtools.synthesis.emit import check_options, emit_arrays
+from ai8xtools.synthesis.emit.tables import hexadecimal_cells, table
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.summarize.layer_data import output_words
+from ai8xtools.synthesis.summary import Summary
 from device import MAX78000, MAX78002, Chip
-from synthesis.emit import check_options, emit_arrays
-from synthesis.emit.tables import hexadecimal_cells, table
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
-from synthesis.place import PlaceOptions
-from synthesis.summarize.layer_data import output_words
-from synthesis.summary import Summary
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options
 from tests.synthesis.stages import encoding, place, simulate, summarize

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synthesis.emit import (
+from ai8xtools.synthesis.emit import (
     check_options,
     format_footprint,
     format_latency,
     format_statistics,
     log_text,
 )
-from synthesis.program import Block, Write
-from synthesis.summary import LatencyTerms, LayerStatistics, Operations
+from ai8xtools.synthesis.program import Block, Write
+from ai8xtools.synthesis.summary import LatencyTerms, LayerStatistics, Operations
 from tests.synthesis.programs import options, program, statistics, summary
 
 STATISTICS = """\

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.emit import check_outputs
+from ai8xtools.synthesis.emit.unload import unload_code
+from ai8xtools.synthesis.encode.mlator import TransposerWords
+from ai8xtools.synthesis.program import Program, UnloadLayer
 from device import MAX78000, MAX78002
-from diagnostics import Diagnostic
-from synthesis.emit import check_outputs
-from synthesis.emit.unload import unload_code
-from synthesis.encode.mlator import TransposerWords
-from synthesis.program import Program, UnloadLayer
 from tests.synthesis.programs import (
     DATA,
     OFFSET,
@@ -112,9 +112,9 @@ def test_same_bytes_as_from_memory_and_registers_are_put_back(
     layers: tuple[UnloadLayer, ...], unroll: int, tmp_path: Path
 ) -> None:
     pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
-    from emulator.cpu.core import MEMORY_BYTES, RAM, Core
-    from emulator.firmware.bus import Bus
-    from emulator.firmware.compiling import compile_project
+    from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
+    from ai8xtools.emulator.firmware.bus import Bus
+    from ai8xtools.emulator.firmware.compiling import compile_project
 
     made = program(unload=layers)
     results = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synthesis.emit import check_options, check_outputs
+from ai8xtools.synthesis.emit import check_options, check_outputs
 from tests.synthesis.programs import options, program, summary
 
 

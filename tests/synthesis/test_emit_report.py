@@ -19,18 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.synthesis.emit.report import report_page
+from ai8xtools.synthesis.emit.report_json import report_json
+from ai8xtools.synthesis.emit.report_maps import memory_picture
+from ai8xtools.synthesis.emit.report_pictures import pictures, png
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.report import KernelArea, Report, build_report
+from ai8xtools.synthesis.report.kernels import kernel_areas
+from ai8xtools.synthesis.report.values import Need
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Diagnostic, Place, Severity
-from synthesis.emit.report import report_page
-from synthesis.emit.report_json import report_json
-from synthesis.emit.report_maps import memory_picture
-from synthesis.emit.report_pictures import pictures, png
-from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
-from synthesis.report import KernelArea, Report, build_report
-from synthesis.report.kernels import kernel_areas
-from synthesis.report.values import Need
 from tests.conftest import ROOT
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
 from tests.synthesis.stages import encode, place_what_fits, simulate

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.synthesis.emit import check_options
+from ai8xtools.synthesis.emit.buildfiles import build_files
+from ai8xtools.synthesis.program import FifoStream, Power
+from ai8xtools.writing.folder import write_project
 from device import MAX78002
-from synthesis.emit import check_options
-from synthesis.emit.buildfiles import build_files
-from synthesis.program import FifoStream, Power
 from tests.synthesis.programs import emit, options, program, store, words
-from writing.folder import write_project
 
 FAST = FifoStream(0, 0x400C0410, 0x400C0404, 2, words(1, 2, 3))
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -148,7 +148,7 @@ def test_what_needs_the_riscv_core(changes: dict[str, Any], found: list[tuple[st
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_compiles_for_the_core_that_runs_it(variant: str, tmp_path: Path) -> None:
     pytest.importorskip("ziglang", reason="needs a compiler for RISC-V")
-    from emulator.firmware.compiling import SDK
+    from ai8xtools.emulator.firmware.compiling import SDK
 
     changes = VARIANTS[variant]
     arm = f"{changes.get('c_filename', 'main')}.c"

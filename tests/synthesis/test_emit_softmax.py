@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
-from emulator.cpu.core import MEMORY_BYTES, RAM, Core
-from emulator.firmware.bus import Bus
-from emulator.firmware.compiling import compile_project
+from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
+from ai8xtools.emulator.firmware.bus import Bus
+from ai8xtools.emulator.firmware.compiling import compile_project
 from tests.synthesis.programs import emit, program, store
 
 INPUT = RAM + MEMORY_BYTES // 2

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthesis.emit.unload import Run, chunks, layer_offsets, unload_code
-from synthesis.program import UnloadLayer, UnloadPiece
+from ai8xtools.synthesis.emit.unload import Run, chunks, layer_offsets, unload_code
+from ai8xtools.synthesis.program import UnloadLayer, UnloadPiece
 
 BASE = 0x50400000
 

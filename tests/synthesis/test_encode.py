@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.encode.numbering import Numbering
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.program import Block, Clear, Program, Wait, Write
+from ai8xtools.synthesis.summarize.statistics import statistics
+from ai8xtools.synthesis.summary import Statistics
+from ai8xtools.synthesis.words import phase_words
 from device import MAX78000, MAX78002, Chip
-from diagnostics import DiagnosticError
-from synthesis.encode.numbering import Numbering
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
-from synthesis.program import Block, Clear, Program, Wait, Write
-from synthesis.summarize.statistics import statistics
-from synthesis.summary import Statistics
-from synthesis.words import phase_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import encode, encoding, place, simulate
 

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics import Severity
+from ai8xtools.synthesis.check import CONSTRAINTS
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass
-from diagnostics import Severity
-from synthesis.check import CONSTRAINTS
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
-from synthesis.summarize.latency import latency_terms, layer_cycles
 from tests import plain_arithmetic as plain
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.configuration import keys
+from ai8xtools.synthesis.encode import control, data, encode, layers
+from ai8xtools.synthesis.encode.view import LayerView
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork, hardware
+from ai8xtools.synthesis.network import Activation, Combination, Operator
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.parse import rules
+from ai8xtools.synthesis.place import Placement, PlaceOptions, place
+from ai8xtools.synthesis.resolve import shapes, tensors
+from ai8xtools.synthesis.simulate import Activations, operators, simulate
+from ai8xtools.synthesis.summarize import describe, statistics, summarize
 from device import MAX78000
-from synthesis.configuration import keys
-from synthesis.encode import control, data, encode, layers
-from synthesis.encode.view import LayerView
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork, hardware
-from synthesis.network import Activation, Combination, Operator
-from synthesis.options import EncodeOptions
-from synthesis.parse import rules
-from synthesis.place import Placement, PlaceOptions, place
-from synthesis.resolve import shapes, tensors
-from synthesis.simulate import Activations, operators, simulate
-from synthesis.summarize import describe, statistics, summarize
 from tests.exhaustive import Place, assert_refused, check_places, stand_in
 from tests.synthesis import networks
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass
-from diagnostics import DiagnosticError, Severity
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import check, encode, place, simulate

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.loader.arguments import parse
-from synthesis.pipeline import synthesize
-from synthesis.program import Program
-from synthesis.words import phase_words
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.words import phase_words
 from tests.synthesis.golden import PHASES, Case, Phase, names, phases
 
 SCRIPT = Path(__file__).resolve().parents[2] / "ai8xize.py"

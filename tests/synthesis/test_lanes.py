@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Severity
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Severity
-from emulator import EmulatorError
-from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import check, encode, place, simulate

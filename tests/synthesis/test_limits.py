@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Diagnostic
-from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, PlaceOptions
 from tests.synthesis.networks import build, describe, line_of, mask, sample, weights
 from tests.synthesis.stages import check_limits, encoding
 

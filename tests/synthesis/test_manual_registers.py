@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.encode.layers import layer_blocks
+from ai8xtools.synthesis.encode.numbering import Numbering
+from ai8xtools.synthesis.encode.writer import RegisterWriter
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import Placement, Stream
+from ai8xtools.synthesis.place.streams import place_streams
+from ai8xtools.synthesis.program import Write
 from device import MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from diagnostics import DiagnosticError
-from synthesis.encode.layers import layer_blocks
-from synthesis.encode.numbering import Numbering
-from synthesis.encode.writer import RegisterWriter
-from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
-from synthesis.place import Placement, Stream
-from synthesis.place.streams import place_streams
-from synthesis.program import Write
 from tests.synthesis.manual import (
     RESET,
     RESET_AS_BEHIND,

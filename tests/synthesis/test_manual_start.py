@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from device import MAX78000, MAX78002, Chip
-from synthesis.encode.control import (
+from ai8xtools.synthesis.encode.control import (
     fifo_blocks,
     init_blocks,
     interrupt_mask,
@@ -24,11 +23,12 @@ from synthesis.encode.control import (
     start_blocks,
     unused_blocks,
 )
-from synthesis.encode.numbering import Numbering
-from synthesis.encode.writer import RegisterWriter
-from synthesis.mapping import MappedNetwork, map_network
-from synthesis.options import EncodeOptions
-from synthesis.program import Block, Check, Clear, TimerStart, Wait, Write
+from ai8xtools.synthesis.encode.numbering import Numbering
+from ai8xtools.synthesis.encode.writer import RegisterWriter
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.program import Block, Check, Clear, TimerStart, Wait, Write
+from device import MAX78000, MAX78002, Chip
 from tests.synthesis.manual import needs_reset
 from tests.synthesis.random_mapped import random_network
 from tests.synthesis.stages import encoding

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.arrange.defaults import complete
+from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.mapping.hardware import calcx4_order, hardware_for, quad_order, widened
+from ai8xtools.synthesis.network import Layer, Network, Operator, Pooling
+from ai8xtools.synthesis.simulate import simulate
 from device import MAX78000, MAX78002
-from synthesis.arrange.defaults import complete
-from synthesis.layout import InputPort, LayerLayout, Layout
-from synthesis.mapping import MappedNetwork, map_network
-from synthesis.mapping.hardware import calcx4_order, hardware_for, quad_order, widened
-from synthesis.network import Layer, Network, Operator, Pooling
-from synthesis.simulate import simulate
 from tests.arranging.loads import network_of
 
 PLACES = {"in_offset": 0, "out_offset": 0, "write_gap": 0, "read_gap": 0}

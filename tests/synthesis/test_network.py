@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.arrange import complete
-from synthesis.invariants import InvariantError
-from synthesis.layout import LayerLayout, Layout
-from synthesis.mapping import MappedLayer
-from synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
-from synthesis.options import ResolveOptions
-from synthesis.parse import parse
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, LAYOUT_KEYS, NESTED_KEYS
-from synthesis.resolve import resolve
-from synthesis.simulate import simulate
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.arrange import complete
+from ai8xtools.synthesis.invariants import InvariantError
+from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.mapping import MappedLayer
+from ai8xtools.synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, LAYOUT_KEYS, NESTED_KEYS
+from ai8xtools.synthesis.resolve import resolve
+from ai8xtools.synthesis.simulate import simulate
 from tests.synthesis.networks import describe, files, mask, sample, weights
 
 CONV: dict[str, Any] = {"op": "Conv2d", "kernel_size": "3x3", "pad": 1, "activate": "ReLU"}

@@ -10,14 +10,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.synthesis.resolve import resolve
+from ai8xtools.synthesis.words import phase_words
 from device import MAX78000, MAX78002
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.parse import parse
-from synthesis.pipeline import synthesize
-from synthesis.resolve import resolve
-from synthesis.words import phase_words
 from tests.checkpoint.onnx_writer import chain
 from tests.synthesis.networks import describe, files, line_of, mask, resolved, sample, weights
 

@@ -14,13 +14,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnostics import DiagnosticError
-from synthesis.network import Activation, Combination, Operator
-from synthesis.parse import Description, parse, parse_file, rules
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
-from synthesis.parse.kinds import KindError, Pair
-from synthesis.parse.nodes import MAX_DEPTH, MAX_EVENTS, MAX_FILE_BYTES
-from synthesis.parse.parser import MAX_LAYERS
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.network import Activation, Combination, Operator
+from ai8xtools.synthesis.parse import Description, parse, parse_file, rules
+from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
+from ai8xtools.synthesis.parse.kinds import KindError, Pair
+from ai8xtools.synthesis.parse.nodes import MAX_DEPTH, MAX_EVENTS, MAX_FILE_BYTES
+from ai8xtools.synthesis.parse.parser import MAX_LAYERS
 
 HEAD = "arch: test\ndataset: tiny\nlayers:\n"
 LAYER = "- op: conv2d\n  processors: 1\n  out_offset: 0\n  activate: none\n"
@@ -786,8 +786,8 @@ def test_kernel_without_columns_is_refused() -> None:
 
 def test_deeply_nested_file_does_not_end_the_interpreter() -> None:
     code = (
-        "from synthesis.parse import parse\n"
-        "from diagnostics import DiagnosticError\n"
+        "from ai8xtools.synthesis.parse import parse\n"
+        "from ai8xtools.diagnostics import DiagnosticError\n"
         "try:\n    parse('[' * 100000)\n"
         "except DiagnosticError:\n    print('refused')\n"
     )

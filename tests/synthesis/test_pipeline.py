@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import Synthesis, examine, synthesize
 from device import MAX78000
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
-from synthesis.pipeline import Synthesis, examine, synthesize
 from tests.synthesis.networks import describe, files, sample, weights
 
 CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}

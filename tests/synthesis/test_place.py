@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import Placement, PlaceOptions
+from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.options import EncodeOptions
-from synthesis.place import Placement, PlaceOptions
-from synthesis.place.allocation import ColumnSearch, NoRoomError
 from tests.synthesis.decoder import columns_of, processors, read_bias, read_input, read_kernels
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import check, encode, place, place_what_fits, simulate

@@ -13,11 +13,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
+from ai8xtools.synthesis.place.kernels import kernel_counts
 from device import MAX78000, MAX78002, Chip
-from synthesis.layout import InputPort
-from synthesis.place import PlaceOptions
-from synthesis.place.allocation import ColumnSearch, NoRoomError
-from synthesis.place.kernels import kernel_counts
 from tests.synthesis.manual import Facts
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.random_mapped import random_network

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from synthesis.emit import log_text
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
-from synthesis.memory import DataRange, MemoryStep, numbers_text
-from synthesis.options import PlaceOptions
-from synthesis.place.lifetimes import memory_steps
-from synthesis.summarize.memory_log import memory_log
+from ai8xtools.synthesis.emit import log_text
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.memory import DataRange, MemoryStep, numbers_text
+from ai8xtools.synthesis.options import PlaceOptions
+from ai8xtools.synthesis.place.lifetimes import memory_steps
+from ai8xtools.synthesis.summarize.memory_log import memory_log
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options, program, summary
 from tests.synthesis.stages import place_what_fits

@@ -11,18 +11,18 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.layout import Delivery, InputPort
+from ai8xtools.synthesis.network import Operator
+from ai8xtools.synthesis.options import EncodeOptions, StreamOptions
+from ai8xtools.synthesis.place import PlaceOptions
+from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
+from ai8xtools.synthesis.place.data import input_words, output_words
+from ai8xtools.synthesis.place.inplace import distance
+from ai8xtools.synthesis.place.outputs import delivered_scale, delivery_of, pieces_of, pixel_step
+from ai8xtools.synthesis.place.streams import place_streams
+from ai8xtools.synthesis.program import Block, Wait, Write
 from device import MAX78000, MAX78002, Chip
-from diagnostics import DiagnosticError
-from synthesis.layout import Delivery, InputPort
-from synthesis.network import Operator
-from synthesis.options import EncodeOptions, StreamOptions
-from synthesis.place import PlaceOptions
-from synthesis.place.allocation import ColumnSearch, NoRoomError
-from synthesis.place.data import input_words, output_words
-from synthesis.place.inplace import distance
-from synthesis.place.outputs import delivered_scale, delivery_of, pieces_of, pixel_step
-from synthesis.place.streams import place_streams
-from synthesis.program import Block, Wait, Write
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import encode, place, place_what_fits, simulate
@@ -302,7 +302,7 @@ def slow_distance(layer: Any, read: int, written: int) -> int:
 
 
 def test_outputs_begin_below_all_that_is_still_read() -> None:
-    from synthesis.network import Layer, Pooling
+    from ai8xtools.synthesis.network import Layer, Pooling
 
     random = Random(2)
     for _ in range(150):

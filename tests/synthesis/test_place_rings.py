@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Severity
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.options import PlaceOptions, StreamOptions
+from ai8xtools.synthesis.place.rings import check_rings, ring_words
+from ai8xtools.synthesis.place.streams import Stream, place_streams
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Severity
-from synthesis.mapping import MappedNetwork, map_network
-from synthesis.options import PlaceOptions, StreamOptions
-from synthesis.place.rings import check_rings, ring_words
-from synthesis.place.streams import Stream, place_streams
 from tests.synthesis.random_mapped import random_network
 
 LIMITS = {

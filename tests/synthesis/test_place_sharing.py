@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import PlaceOptions
 from device import MAX78000, MAX78002, Chip
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions
 from tests.synthesis.decoder import read_bias
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights

@@ -18,16 +18,16 @@ from hypothesis import HealthCheck, Phase, event, example, given, settings
 from numpy.typing import NDArray
 
 import ai8x
-from diagnostics import DiagnosticError, Severity
-from synthesis import simulate as stages
-from synthesis.check import CONSTRAINTS
-from synthesis.encode.data import loaded_input
-from synthesis.mapping import MappedLayer, MappedNetwork, map_network
-from synthesis.network import Operator
-from synthesis.options import EncodeOptions
-from synthesis.place import Placement, PlaceOptions, check_streams
-from synthesis.program import Program, with_pattern
-from synthesis.simulate import Activations
+from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.synthesis import simulate as stages
+from ai8xtools.synthesis.check import CONSTRAINTS
+from ai8xtools.synthesis.encode.data import loaded_input
+from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork, map_network
+from ai8xtools.synthesis.network import Operator
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.place import Placement, PlaceOptions, check_streams
+from ai8xtools.synthesis.program import Program, with_pattern
+from ai8xtools.synthesis.simulate import Activations
 from tests.synthesis import ai8x_reference, decoder, reference
 from tests.synthesis.counterexamples import COUNTEREXAMPLES
 from tests.synthesis.emulated import emulated

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from commands.loader.arguments import parse
-from diagnostics import DiagnosticError
-from diagnostics.errors import InputError
-from synthesis.check.data import _remedy_of_sample
-from synthesis.parse.parser import read
-from training.catalog.discovery import choose
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.synthesis.check.data import _remedy_of_sample
+from ai8xtools.synthesis.parse.parser import read
+from ai8xtools.training.catalog.discovery import choose
 
 HEAD = "arch: net\ndataset: x\nlayers:\n"
 

@@ -12,16 +12,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.network import Activation
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.resolve import resolve
+from ai8xtools.synthesis.resolve.integers import complain_unquantized
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
-from synthesis.layout import InputPort
-from synthesis.mapping import MappedNetwork
-from synthesis.network import Activation
-from synthesis.options import ResolveOptions
-from synthesis.parse import parse
-from synthesis.resolve import resolve
-from synthesis.resolve.integers import complain_unquantized
 from tests.synthesis.networks import (
     build,
     describe,
@@ -743,7 +743,7 @@ WRONG_SAMPLES: dict[str, tuple[Any, str]] = {
 def test_bytes_without_sign_are_told_how_to_shift(tmp_path: Path) -> None:
     data = np.arange(48).reshape(3, 4, 4) * 255 // 47
     found = refused(build, tmp_path, describe(CONV), data, [weights(2, 3, 3, 3)])
-    assert str(found).endswith("Subtract 128 from values of 0 to 255.")
+    assert str(found).endswith("Subtract 128 from ai8xtools.values of 0 to 255.")
 
 
 @pytest.mark.parametrize("case", WRONG_SAMPLES)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.parse import Entry, parse
+from ai8xtools.synthesis.pipeline import examine
+from ai8xtools.synthesis.resolve.naming import paired
+from ai8xtools.synthesis.resolve.skipping import without_first_layers
 from device import MAX78000
-from diagnostics import Diagnostic, DiagnosticError, Place
-from synthesis.options import EncodeOptions
-from synthesis.parse import Entry, parse
-from synthesis.pipeline import examine
-from synthesis.resolve.naming import paired
-from synthesis.resolve.skipping import without_first_layers
 from tests.synthesis.networks import build, describe, files, sample, weights
 from tests.synthesis.test_resolve import save_checkpoint
 

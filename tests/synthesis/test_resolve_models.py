@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.layout import Progression
+from ai8xtools.synthesis.mapping.hardware import calcx4_order, quad_order
+from ai8xtools.synthesis.network import Operator, Pooling
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.program import Write
+from ai8xtools.synthesis.resolve.integers import fit, limits, scaled_bias, truncated
+from ai8xtools.synthesis.resolve.sample import progressing, progression, seen_by_camera
+from ai8xtools.synthesis.resolve.shapes import output_size, pooled_size
 from device import MAX78000, MAX78002
-from diagnostics import DiagnosticError
-from synthesis.layout import Progression
-from synthesis.mapping.hardware import calcx4_order, quad_order
-from synthesis.network import Operator, Pooling
-from synthesis.options import ResolveOptions
-from synthesis.program import Write
-from synthesis.resolve.integers import fit, limits, scaled_bias, truncated
-from synthesis.resolve.sample import progressing, progression, seen_by_camera
-from synthesis.resolve.shapes import output_size, pooled_size
 from tests.synthesis.networks import build, describe, sample, weights
 from tests.synthesis.test_encode import program, registers, writes
 

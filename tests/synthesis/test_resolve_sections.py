@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.synthesis.parse import read
+from ai8xtools.synthesis.resolve.sections import check_sections
 from device import MAX78000
-from synthesis.parse import read
-from synthesis.resolve.sections import check_sections
 from tests.synthesis.networks import build, describe, sample
 
 LAYER: dict[str, Any] = {"processors": 7, "op": "none", "name": "one"}

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ai8xtools.synthesis.emit import check_outputs
+from ai8xtools.synthesis.emit.unload import layer_offsets
+from ai8xtools.synthesis.final_scales import final_scale, final_scales
+from ai8xtools.synthesis.network import Combination, Layer, Network, Operator
+from ai8xtools.synthesis.program import UnloadLayer
 from device import MAX78000
-from synthesis.emit import check_outputs
-from synthesis.emit.unload import layer_offsets
-from synthesis.final_scales import final_scale, final_scales
-from synthesis.network import Combination, Layer, Network, Operator
-from synthesis.program import UnloadLayer
 from tests.synthesis.programs import WIDE, emit, options, planar, program, store, summary
 
 PLANES = planar(((2, 3), (0, 1), (), (), (1,)), 24)
@@ -26,9 +26,9 @@ SINGLE = planar(((0, 1, 2, 3), (0,)), 1)
 def unloaded(layers: tuple[UnloadLayer, ...], folder: Path, **changes: Any) -> bytes:
     """Return what cnn_unload() writes, with random data in the accelerator."""
     pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
-    from emulator.cpu.core import MEMORY_BYTES, RAM, Core
-    from emulator.firmware.bus import Bus
-    from emulator.firmware.compiling import compile_project
+    from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
+    from ai8xtools.emulator.firmware.bus import Bus
+    from ai8xtools.emulator.firmware.compiling import compile_project
 
     bus = Bus(MAX78000)
     core = Core(compile_project(store(emit(program(unload=layers), **changes), folder)), bus)

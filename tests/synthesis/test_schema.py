@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnostics import DiagnosticError
-from synthesis.parse import parse
-from synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLOAD_KEYS
-from synthesis.parse.kinds import KernelSize, KindError
-from synthesis.parse.nodes import compose, scalar
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.synthesis.parse import parse
+from ai8xtools.synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLOAD_KEYS
+from ai8xtools.synthesis.parse.kinds import KernelSize, KindError
+from ai8xtools.synthesis.parse.nodes import compose, scalar
 from tests.conftest import ROOT
 from tests.synthesis.networks import describe
 

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ai8xtools.synthesis.network import Pooling
+from ai8xtools.synthesis.resolve.shapes import pooled_size
+from ai8xtools.synthesis.simulate.pooling import pool
 from device import MAX78000, MAX78002, Chip
-from synthesis.network import Pooling
-from synthesis.resolve.shapes import pooled_size
-from synthesis.simulate.pooling import pool
 from tests.synthesis.networks import build, describe, mask, weights
 from tests.synthesis.stages import simulate
 

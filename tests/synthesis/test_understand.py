@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, has_errors
+from ai8xtools.synthesis.layout import Layout
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.understand import understand
 from device import MAX78000, Chip
-from diagnostics import Diagnostic, DiagnosticError, has_errors
-from synthesis.layout import Layout
-from synthesis.network import Network
-from synthesis.understand import understand
 from tests.synthesis.networks import describe, files, sample, weights
 
 CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}

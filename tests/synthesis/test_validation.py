@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device import MAX78002
-from diagnostics import run
-from synthesis.invariants import InvariantError
-from synthesis.layout import LayerLayout
-from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Activation, Combination, Layer, Network
-from synthesis.options import EncodeOptions, SummaryOptions
-from synthesis.pipeline import synthesize
-from synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions
-from synthesis.place.validation import (
+from ai8xtools.diagnostics import run
+from ai8xtools.synthesis.invariants import InvariantError
+from ai8xtools.synthesis.layout import LayerLayout
+from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
+from ai8xtools.synthesis.network import Activation, Combination, Layer, Network
+from ai8xtools.synthesis.options import EncodeOptions, SummaryOptions
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions
+from ai8xtools.synthesis.place.validation import (
     biases_are_where_their_range_says,
     kernels_are_where_their_range_says,
 )
+from device import MAX78002
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
 from tests.synthesis.stages import place
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import arguments, parse
-from commands.loader.create import create_project
+from ai8xtools.commands.loader.arguments import arguments, parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import Severity
+from ai8xtools.synthesis.pipeline import synthesize
 from device import MAX78000, MAX78002
 from device.channels import channels_per_pass, passes
-from diagnostics import Severity
-from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 from tests.synthesis.emulated import emulated
 

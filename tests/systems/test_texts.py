@@ -30,13 +30,13 @@ endef
 
 
 def _description(path: Path) -> Any:
-    from synthesis.parse.parser import parse_file
+    from ai8xtools.synthesis.parse.parser import parse_file
 
     return parse_file(path)
 
 
 def _makefile(path: Path) -> Any:
-    from emulator.project.makefile import Makefile
+    from ai8xtools.emulator.project.makefile import Makefile
 
     makefile = Makefile(path.parent)
     makefile.read(path)
@@ -44,25 +44,25 @@ def _makefile(path: Path) -> Any:
 
 
 def _header(path: Path) -> Any:
-    from software.lowbit.header import read_header
+    from ai8xtools.software.lowbit.header import read_header
 
     return repr(read_header(str(path)))
 
 
 def _profile(path: Path) -> Any:
-    from software.profile import read_profile
+    from ai8xtools.software.profile import read_profile
 
     return read_profile(str(path))
 
 
 def _qat_policy(path: Path) -> Any:
-    from training.policies.qat import read_policy
+    from ai8xtools.training.policies.qat import read_policy
 
     return read_policy(str(path))
 
 
 def _schedule(path: Path) -> Any:
-    from training.policies.schedule import read_schedule
+    from ai8xtools.training.policies.schedule import read_schedule
 
     return read_schedule(str(path))
 
@@ -74,7 +74,7 @@ def _table(path: Path) -> Any:
 
 
 def _source(path: Path) -> Any:
-    from reading import source_text
+    from ai8xtools.reading import source_text
 
     return source_text(path)
 
@@ -83,7 +83,7 @@ READERS: dict[str, tuple[str | Path, Callable[[Path], Any]]] = {
     "description.yaml": (ROOT / "networks/digits-chw-ai85.yaml", _description),
     "Makefile": (MAKEFILE, _makefile),
     "lowbit.h": (ROOT / "trained/mnist-lowbit-dense.h", _header),
-    "profile.yaml": (ROOT / "software/profiles/ch32v002.yaml", _profile),
+    "profile.yaml": (ROOT / "ai8xtools/software/profiles/ch32v002.yaml", _profile),
     "qat.yaml": (ROOT / "policies/qat_policy_digits.yaml", _qat_policy),
     "schedule.yaml": (ROOT / "policies/schedule-digits.yaml", _schedule),
     "table.csv": (TABLE, _table),
@@ -120,14 +120,14 @@ def test_texts_of_windows_mean_the_same(tmp_path: Path, name: str, mark: bytes) 
     ],
 )
 def test_names_that_lead_out_of_a_folder_on_any_system_are_known(name: str) -> None:
-    from reading.system import stays_below
+    from ai8xtools.reading.system import stays_below
 
     assert not stays_below(name)
     assert all(map(stays_below, ("x", "a/b.c", "a\\b.c", "..x", "a..", "a/.b")))
 
 
 def test_what_was_generated_outside_of_a_project_is_not_removed(tmp_path: Path) -> None:
-    from writing.manifest import manifest, stale_files
+    from ai8xtools.writing.manifest import manifest, stale_files
 
     (tmp_path / "..\\x.c").write_bytes(b"1")  # a name as any other here, a way out on Windows
     (tmp_path / "old.c").write_bytes(b"1")
@@ -137,7 +137,7 @@ def test_what_was_generated_outside_of_a_project_is_not_removed(tmp_path: Path) 
 
 
 def test_places_on_another_drive_are_named_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reading.system import relative
+    from ai8xtools.reading.system import relative
 
     monkeypatch.setattr(os.path, "relpath", ntpath.relpath)
     assert relative(Path("D:\\sdk\\a.c"), Path("C:\\work")) == "D:\\sdk\\a.c"
@@ -152,7 +152,7 @@ def test_places_on_another_drive_are_named_as_they_are(monkeypatch: pytest.Monke
      "SRCS = $(wildcard src\\*.c) $(wildcard parts/*.c)\nCFLAGS = -I./inc/own"],
 )  # fmt: skip
 def test_makefiles_may_separate_folders_as_windows_does(tmp_path: Path, makefile: str) -> None:
-    from emulator.project.tree import read_tree
+    from ai8xtools.emulator.project.tree import read_tree
 
     for name in ("src/main.c", "parts/part.c", "unused/other.c", "inc/own/own.h"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -166,10 +166,10 @@ def test_makefiles_may_separate_folders_as_windows_does(tmp_path: Path, makefile
 
 
 def test_options_take_paths_with_drives() -> None:
+    from ai8xtools.training.catalog.own_file import is_file_and_class
+    from ai8xtools.training.catalog.own_file import plain_name as name_of_network
     from datasets.own.settings import kind_and_path
     from datasets.own.settings import plain_name as name_of_data
-    from training.catalog.own_file import is_file_and_class
-    from training.catalog.own_file import plain_name as name_of_network
 
     assert is_file_and_class("C:\\nets\\mine.py:Net")
     assert name_of_network("C:\\nets\\mine.py:Net") == "net"

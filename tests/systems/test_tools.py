@@ -129,7 +129,7 @@ def test_checkpoints_and_twins_are_written_and_replaced(tmp_path: Path) -> None:
 
 
 def test_batch_normalization_is_folded(tmp_path: Path) -> None:
-    from checkpoint import Checkpoint, write_checkpoint
+    from ai8xtools.checkpoint import Checkpoint, write_checkpoint
     from tests.writing.all_tools import normalized
 
     source = Checkpoint({"arch": "net", "state_dict": normalized()})
@@ -183,7 +183,7 @@ def test_data_that_cannot_be_sent_to_another_process_is_loaded_in_this_one(
 ) -> None:
     import torch
 
-    from training.data import batches
+    from ai8xtools.training.data import batches
 
     class Unsent(list[tuple[torch.Tensor, int]]):  # other processes do not find it by its name
         pass
@@ -210,7 +210,7 @@ def test_classes_have_the_same_numbers_as_on_linux(tmp_path: Path) -> None:
 def test_what_killed_runs_left_is_removed_unless_it_is_open(tmp_path: Path) -> None:
     (tmp_path / ".a.writing-12345678").write_bytes(b"left")
     code = """
-from checkpoint.atomic import atomic_file
+from ai8xtools.checkpoint.atomic import atomic_file
 with atomic_file('a') as outer:
     outer.write(b'outer')
     with atomic_file('a') as inner:
@@ -221,7 +221,7 @@ print(open('a', encoding='ascii').read())"""
 
 
 def test_lock_of_windows_is_taken_for_what_is_to_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reading import system
+    from ai8xtools.reading import system
 
     class Msvcrt:
         LK_LOCK, LK_NBLCK = 1, 2
@@ -249,7 +249,7 @@ def test_projects_are_not_named_after_devices_of_windows(tmp_path: Path) -> None
 
 
 def test_devices_of_windows_are_known_whatever_follows() -> None:
-    from reading.system import is_reserved
+    from ai8xtools.reading.system import is_reserved
 
     assert all(map(is_reserved, ("con", "NUL", "aux.txt", "Com1", "lpt9.c", "prn .")))
     names = ("console", "nullable", "auxiliary", "com", "com10", "xcon", "a.con")
@@ -257,8 +257,8 @@ def test_devices_of_windows_are_known_whatever_follows() -> None:
 
 
 def test_two_outputs_whose_names_differ_in_case_only_are_refused(tmp_path: Path) -> None:
-    from commands.same_files import refuse_overwriting
-    from diagnostics.errors import InputError
+    from ai8xtools.commands.same_files import refuse_overwriting
+    from ai8xtools.diagnostics.errors import InputError
 
     shown = run(*project("--weight-filename", "CNN.H"), cwd=tmp_path, status=1)
     assert "E072" in shown
@@ -269,7 +269,7 @@ def test_two_outputs_whose_names_differ_in_case_only_are_refused(tmp_path: Path)
 
 
 def test_files_of_the_repository_have_names_that_every_system_takes() -> None:
-    from reading.system import is_reserved
+    from ai8xtools.reading.system import is_reserved
 
     tracked = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
+from ai8xtools.synthesis.network import Activation, Combination, Operator
 from device import Chip
-from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Activation, Combination, Operator
 
 Fields = dict[str, int]
 _WEIGHT_SIZE = {8: 0, 0: 0, 1: 1, -1: 1, 2: 2, 4: 3}

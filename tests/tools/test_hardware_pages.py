@@ -7,8 +7,8 @@ from dataclasses import fields
 
 import pytest
 
+from ai8xtools.emulator import Accelerator, Writes
 from device import CHIPS, MAX78000, Chip
-from emulator import Accelerator, Writes
 from tests.conftest import ROOT
 from tools.make_docs import BLOCKS
 from tools.manual.chips import FEATURES

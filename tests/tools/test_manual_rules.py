@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.place import Placement
+from ai8xtools.synthesis.program import Program, Write
 from device import CHIPS, Chip
-from synthesis.mapping import MappedNetwork, map_network
-from synthesis.place import Placement
-from synthesis.program import Program, Write
 from tests.synthesis.random_networks import RandomNetwork, random_networks
 from tests.synthesis.test_random_networks import encoded, known_counterexamples, trying
 from tests.tools.manual_rules import LayerRules, Quantities

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import ai8xize
-from diagnostics import run as quietly
-from emulator import Board
+from ai8xtools.diagnostics import run as quietly
+from ai8xtools.emulator import Board
 from tests.conftest import ROOT
 from tests.synthesis.networks import describe, files, mask, sample, weights
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import train
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 TINY = Path(__file__).with_name("tiny")
 

@@ -4,7 +4,7 @@
 import torch._dynamo  # by optimizers
 import torch.distributed
 
-import commands.train.arguments
-import commands.train.fits
+import ai8xtools.commands.train.arguments
+import ai8xtools.commands.train.fits
+import ai8xtools.training.session
 import train
-import training.session

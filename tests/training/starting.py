@@ -75,7 +75,7 @@ def _together(processes: int) -> list[dict[str, str]]:
 
 def _train(options: list[str], environment: dict[str, str], output: connection.Connection) -> None:
     """Be train.py; the server has imported it."""
-    assert "training.session" in sys.modules, "the server has not imported train.py"
+    assert "ai8xtools.training.session" in sys.modules, "the server has not imported train.py"
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     output.close()
@@ -83,7 +83,7 @@ def _train(options: list[str], environment: dict[str, str], output: connection.C
     os.environ.update(environment)
     multiprocessing.set_start_method(None, force=True)  # type: ignore[arg-type]  # as in a new process
     import train
-    from diagnostics import run
+    from ai8xtools.diagnostics import run
 
     sys.argv = ["train.py", *options]
     sys.exit(run(train.main))

@@ -11,26 +11,26 @@ import pytest
 import torch
 from PIL import Image
 
-from commands.lowbit.convert import network_of
-from commands.lowbit.data import pictures_of
-from commands.lowbit.files import read, save
-from commands.targets import main
-from commands.targets.arguments import select
-from diagnostics.errors import InputError
-from quantization.lowbit import ENCODINGS, encode
-from software.lowbit.engine import run
-from software.lowbit.header import read_header
-from software.lowbit.network import Rule
-from software.lowbit.requantize import requantize as exact
-from training.lowbit.activations import ActivationRule, requantize, whole
-from training.lowbit.averaging import Average
-from training.lowbit.epochs import Epochs, Pictures
-from training.lowbit.loop import EpochResult, _rate, evaluate, train
-from training.lowbit.matrices import optimizers_of
-from training.lowbit.network import LowBitNetwork
-from training.lowbit.pictures import Augmentation, augmented, codes, reduced
-from training.lowbit.recipe import MODELS, Recipe, read_recipe
-from training.lowbit.weights import integer_weights
+from ai8xtools.commands.lowbit.convert import network_of
+from ai8xtools.commands.lowbit.data import pictures_of
+from ai8xtools.commands.lowbit.files import read, save
+from ai8xtools.commands.targets import main
+from ai8xtools.commands.targets.arguments import select
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.lowbit import ENCODINGS, encode
+from ai8xtools.software.lowbit.engine import run
+from ai8xtools.software.lowbit.header import read_header
+from ai8xtools.software.lowbit.network import Rule
+from ai8xtools.software.lowbit.requantize import requantize as exact
+from ai8xtools.training.lowbit.activations import ActivationRule, requantize, whole
+from ai8xtools.training.lowbit.averaging import Average
+from ai8xtools.training.lowbit.epochs import Epochs, Pictures
+from ai8xtools.training.lowbit.loop import EpochResult, _rate, evaluate, train
+from ai8xtools.training.lowbit.matrices import optimizers_of
+from ai8xtools.training.lowbit.network import LowBitNetwork
+from ai8xtools.training.lowbit.pictures import Augmentation, augmented, codes, reduced
+from ai8xtools.training.lowbit.recipe import MODELS, Recipe, read_recipe
+from ai8xtools.training.lowbit.weights import integer_weights
 
 RULES = [
     ActivationRule(kind, bits, rounds, limit)

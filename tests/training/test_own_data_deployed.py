@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 
 pytest.importorskip("unicorn", reason="the emulator needs unicorn (requirements-emulator.txt)")

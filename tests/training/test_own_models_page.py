@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnostics import run
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "own-models.md").read_text()

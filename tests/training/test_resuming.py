@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
-from diagnostics.errors import InputError
-from training.saving.resuming import first_epoch, take_optimizer
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.saving.resuming import first_epoch, take_optimizer
 
 
 def _stepped(kind: type[Optimizer]) -> tuple[nn.Linear, Any]:

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from ai8x_nas import Architecture, SearchSpace, Stage, UnitSpace
-from diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.search.evolution import Cost, Evolution, Judges, frontier
+from ai8xtools.training.search.policy import Constraints, EvolutionPolicy, read_search_policy
+from ai8xtools.training.search.stages import Transition, plan_of, plan_of_text
 from tests.conftest import ROOT
-from training.search.evolution import Cost, Evolution, Judges, frontier
-from training.search.policy import Constraints, EvolutionPolicy, read_search_policy
-from training.search.stages import Transition, plan_of, plan_of_text
 
 SPACE = SearchSpace((UnitSpace(3, 1, (8, 6, 4, 2), (3, 1)),))
 STAGES = "elastic_depth: {leveling: true, num_epochs: 2}\n"

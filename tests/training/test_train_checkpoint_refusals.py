@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import quantize
-from diagnostics import run
+from ai8xtools.diagnostics import run
 
 Train = Callable[..., Any]
 LOAD = "--exp-load-weights-from"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from checkpoint import read_checkpoint
+from ai8xtools.checkpoint import read_checkpoint
 from tests.training.starting import Training
 
 ROOT = Path(__file__).parents[2]

@@ -18,9 +18,9 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util.tensor_util import make_ndarray
 
-from training.display import attributions
-from training.display.attributions import expected_gradients
-from training.display.pictures import confusion_picture
+from ai8xtools.training.display import attributions
+from ai8xtools.training.display.attributions import expected_gradients
+from ai8xtools.training.display.pictures import confusion_picture
 
 Train = Callable[..., Any]
 EVENTS = ["--tensorboard", "--param-hist", "--pr-curves", "--embedding", "--confusion"]
@@ -204,9 +204,10 @@ def test_pixels_have_no_points_and_no_table(tiny: Train) -> None:
 def test_nothing_of_this_is_imported_without_need() -> None:
     script = """
 import sys
-from training import session
-late = {"PIL", "tabulate", "tensorboard", "onnx", "training.display.events",
-        "training.display.pictures", "training.display.results_table", "frontends.modules.walk"}
+from ai8xtools.training import session
+late = {"PIL", "tabulate", "tensorboard", "onnx", "ai8xtools.training.display.events",
+        "ai8xtools.training.display.pictures", "ai8xtools.training.display.results_table",
+        "ai8xtools.frontends.modules.walk"}
 print(sorted(late & set(sys.modules)))
 """
     root = Path(__file__).resolve().parents[2]

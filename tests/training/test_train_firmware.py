@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import train
-from commands.train.arguments import FirmwareChoice, parse
-from diagnostics import run
+from ai8xtools.commands.train.arguments import FirmwareChoice, parse
+from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 from tests.emulator.trees import c_files, change, generate
 

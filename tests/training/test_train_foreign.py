@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from checkpoint import read_checkpoint
+from ai8xtools.checkpoint import read_checkpoint
 
 PLAIN = """
 from torch import nn

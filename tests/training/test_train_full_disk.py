@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from checkpoint import atomic, read_checkpoint
-from training.loop import trainer
+from ai8xtools.checkpoint import atomic, read_checkpoint
+from ai8xtools.training.loop import trainer
 
 Train = Callable[..., Any]
 WRITE = ("tinyclassifier", "tinyclasses", "--epochs", "3", "--out-dir", "logs")

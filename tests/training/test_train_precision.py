@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 import ai8x
-from checkpoint import read_checkpoint
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.training.network.diagnosis import origin_of_not_finite
 from tests.training.conftest import Done
-from training.network.diagnosis import origin_of_not_finite
 
 Train = Callable[..., Done]
 POLICY = "start_epoch: 2\nweight_bits: 8\n"

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import ai8x
+from ai8xtools.training.compute.distributed import Share
+from ai8xtools.training.data.batches import Order, TensorBatches
+from ai8xtools.training.data.mixing import Mixed, MixedBatches
+from ai8xtools.training.loop.trainer import Trainer
+from ai8xtools.training.tasks.classification import Classification
 from tests.training.conftest import Done
-from training.compute.distributed import Share
-from training.data.batches import Order, TensorBatches
-from training.data.mixing import Mixed, MixedBatches
-from training.loop.trainer import Trainer
-from training.tasks.classification import Classification
 
 Train = Callable[..., Done]
 POLICY = "start_epoch: 2\nweight_bits: 8\n"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from training import session
-from training.loop import trainer
-from training.loop.observers import Context, Observer, Seen
+from ai8xtools.training import session
+from ai8xtools.training.loop import trainer
+from ai8xtools.training.loop.observers import Context, Observer, Seen
 
 Train = Callable[..., Any]
 OBJECTS = ("--obj-detection", "--obj-detection-params", "objects.yaml")

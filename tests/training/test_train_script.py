@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import train
-from checkpoint import read_checkpoint
-from diagnostics import run
-from training.loop import trainer
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.diagnostics import run
+from ai8xtools.training.loop import trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ["--model", "ai85digitsnet", "--dataset", "digits"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from training.saving import checkpoints
+from ai8xtools.training.saving import checkpoints
 
 Train = Callable[..., Any]
 POLICY = """

@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 import ai8x
-from diagnostics.errors import InputError
-from frontends.modules.tracing import trace
-from training.export.counting import count_effort, count_zeros
-from training.export.drawing import dot_text
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.tracing import trace
+from ai8xtools.training.export.counting import count_effort, count_zeros
+from ai8xtools.training.export.drawing import dot_text
 
 Train = Callable[..., Any]
 

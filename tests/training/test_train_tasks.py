@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkpoint import read_checkpoint
+from ai8xtools.checkpoint import read_checkpoint
 
 Train = Callable[..., Any]
 PARAMETERS = "multi_box_loss: {alpha: 1, neg_pos_ratio: 3}\nnms: {min_score: 0.2, max_overlap: 0.4, top_k: 20}\n"  # fmt: skip  # noqa: E501

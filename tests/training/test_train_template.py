@@ -13,15 +13,15 @@ import yaml
 from torch import nn
 
 import ai8x
-from commands.train.template import complete_description
+from ai8xtools.commands.train.template import complete_description
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.training.export.template import write_template
+from ai8xtools.training.options import TrainingOptions
+from ai8xtools.training.saving import checkpoints
 from device import MAX78000, MAX78002
-from diagnostics import DiagnosticError
-from diagnostics.errors import InputError
-from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.pipeline import synthesize
-from training.export.template import write_template
-from training.options import TrainingOptions
-from training.saving import checkpoints
 
 Train = Callable[..., Any]
 CHIPS = {85: MAX78000, 87: MAX78002}

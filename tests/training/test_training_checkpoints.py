@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 import ai8x
-from checkpoint import atomic, read_checkpoint
-from checkpoint.errors import CheckpointError
-from training.catalog.discovery import DatasetEntry, ModelEntry
-from training.network import fitting
-from training.options import TrainingOptions
-from training.saving import checkpoints
+from ai8xtools.checkpoint import atomic, read_checkpoint
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry
+from ai8xtools.training.network import fitting
+from ai8xtools.training.options import TrainingOptions
+from ai8xtools.training.saving import checkpoints
 
 
 @pytest.fixture(autouse=True)

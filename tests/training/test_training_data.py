@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from diagnostics.errors import InputError
-from training.catalog.discovery import DatasetEntry
-from training.data.batches import load_data
-from training.options import TrainingOptions
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.catalog.discovery import DatasetEntry
+from ai8xtools.training.data.batches import load_data
+from ai8xtools.training.options import TrainingOptions
 
 
 class _Numbers(Dataset[tuple[torch.Tensor, int]]):

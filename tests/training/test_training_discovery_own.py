@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from diagnostics.errors import InputError
-from training.catalog.discovery import choose, find_datasets, find_models
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.catalog.discovery import choose, find_datasets, find_models
 
 Train = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.saving.logs import Log
+from ai8xtools.training.saving.logs import Log
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,20 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from training.loop.metrics import OBJECTIVE, OVERALL, Tally
-from training.losses.arcface import SubCenterArcFace
-from training.losses.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
-from training.losses.multibox import MultiBoxLoss, Objects, Parameters, detect
-from training.network.distillation import DISTILLED, Distillation, divergence
-from training.tasks.classification import ClassificationMeter, SegmentationMeter, overlaps
-from training.tasks.regression import SquaredErrors
+from ai8xtools.training.loop.metrics import OBJECTIVE, OVERALL, Tally
+from ai8xtools.training.losses.arcface import SubCenterArcFace
+from ai8xtools.training.losses.boxes import (
+    decode,
+    encode,
+    keep_best,
+    overlap,
+    to_centres,
+    to_corners,
+)
+from ai8xtools.training.losses.multibox import MultiBoxLoss, Objects, Parameters, detect
+from ai8xtools.training.network.distillation import DISTILLED, Distillation, divergence
+from ai8xtools.training.tasks.classification import ClassificationMeter, SegmentationMeter, overlaps
+from ai8xtools.training.tasks.regression import SquaredErrors
 
 FOUND = Parameters(1, 3, 0.1, 0.5, 10)
 PRIORS = torch.tensor([[0.25, 0.25, 0.5, 0.5], [0.75, 0.75, 0.5, 0.5], [0.5, 0.5, 1, 1]])

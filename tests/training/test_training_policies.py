@@ -11,13 +11,13 @@ import torch
 from torch.optim import lr_scheduler
 
 import ai8x
-from commands.train.arguments.converters import policy_file
-from diagnostics.errors import InputError
-from diagnostics.guard import diagnostics_of
-from training.losses.multibox import read_parameters
-from training.policies import schedule_arguments
-from training.policies.qat import check_layers, read_policy, version_of
-from training.policies.schedule import Outcome, read_schedule
+from ai8xtools.commands.train.arguments.converters import policy_file
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.guard import diagnostics_of
+from ai8xtools.training.losses.multibox import read_parameters
+from ai8xtools.training.policies import schedule_arguments
+from ai8xtools.training.policies.qat import check_layers, read_policy, version_of
+from ai8xtools.training.policies.schedule import Outcome, read_schedule
 
 ONE = "lr_schedulers: {lr: {class: ExponentialLR, gamma: 0.5}}\npolicies: "
 POLICIES = Path(__file__).resolve().parents[2] / "policies"

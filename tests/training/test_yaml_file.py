@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from diagnostics.errors import InputError
-from training.policies.yaml_file import read_mapping
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.policies.yaml_file import read_mapping
 
 Train = Callable[..., Any]
 BOMB = "start_epoch: [&x0 [1, 1, 1, 1, 1, 1, 1, 1], " + ", ".join(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from values import frozen
+from ai8xtools.values import frozen
 
 
 @frozen

@@ -20,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from checkpoint import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
+from ai8xtools.checkpoint import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from tests.conftest import ROOT
 from tests.writing.faults import KINDS, outcomes, with_fault
 
@@ -85,8 +85,8 @@ def work(tool: str, folder: Path, version: int, inputs: Path | None = None) -> C
         arguments = ["-i", str(source), "-o", str(folder / "f.pth.tar"), "-oa", f"net{version}"]
         return lambda: batchnormfuser.main(arguments)
     if tool == "emulate --trace":
-        from commands.emulate.arguments import parse
-        from commands.emulate.emulate import emulate
+        from ai8xtools.commands.emulate.arguments import parse
+        from ai8xtools.commands.emulate.emulate import emulate
 
         words = recording(inputs / f"words{version}.npz", 0x800 << version)
         arguments = ["--words", str(words), "--device", "MAX78000"]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from writing import exchange as exchanging
-from writing import folder
+from ai8xtools.writing import exchange as exchanging
+from ai8xtools.writing import folder
 
 Around = Callable[..., Any]
 """Called instead of a call: its name, what it does, and its arguments."""

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from jinja2 import Environment, TemplateNotFound
 
+from ai8xtools.writing.compiled import CompiledLoader, store_of
 from tests.conftest import ROOT
-from writing.compiled import CompiledLoader, store_of
 
 
 @pytest.fixture
@@ -110,4 +110,4 @@ def test_set_up_compiles_modules_and_templates(tmp_path: Path) -> None:
     inside = tmp_path / ROOT.relative_to("/")
     assert (inside / "templates" / store_of(ROOT / "templates").name).is_file()
     for name in ("devices", "commands/loader/create", "synthesis/pipeline", "emulator/__init__"):
-        assert (inside / f"{name}.{sys.implementation.cache_tag}.pyc").is_file()
+        assert (inside / f"ai8xtools/{name}.{sys.implementation.cache_tag}.pyc").is_file()

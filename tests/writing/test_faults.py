@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoint import Checkpoint, write_checkpoint, write_with_twin
-from checkpoint.atomic import remove_litter, temporary_prefix, write_bytes
-from diagnostics import DiagnosticError
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint, write_with_twin
+from ai8xtools.checkpoint.atomic import remove_litter, temporary_prefix, write_bytes
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.writing.folder import write_project
+from ai8xtools.writing.manifest import MANIFEST
 from tests.writing.faults import KINDS, outcomes
-from writing.folder import write_project
-from writing.manifest import MANIFEST
 
 OLD = {f"file{n}.c": f"old {n}\n" * 10 for n in range(2)} | {"sub/x.h": "old\n", "gone.c": "old"}
 NEW = {f"file{n}.c": f"new {n}\n" * 10 for n in range(2)} | {"sub/x.h": "new\n", "more.c": "new"}

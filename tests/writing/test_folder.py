@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from diagnostics import DiagnosticError
-from writing.folder import check_folder, folder_name, write_project
-from writing.manifest import MANIFEST
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.writing.folder import check_folder, folder_name, write_project
+from ai8xtools.writing.manifest import MANIFEST
 
 FILES: dict[str, str | bytes] = {
     "main.c": "int x;\n",
@@ -119,7 +119,7 @@ def test_failed_replacement_restores_everything(
     before = everything(tmp_path)
     new = dict.fromkeys([*FILES, "sub/new.c"], "new")
     with monkeypatch.context() as patched:
-        patched.setattr("writing.folder.can_exchange", lambda _folder: False)
+        patched.setattr("ai8xtools.writing.folder.can_exchange", lambda _folder: False)
         fail_at(patched, call, number, error)
         with pytest.raises(type(error)):
             write_project(new, target, overwrite=True)
@@ -219,7 +219,7 @@ def test_folders_of_a_failed_run_disappear_again(
 ) -> None:
     target = tmp_path / "net"
     write_project(FILES, target)
-    monkeypatch.setattr("writing.folder.can_exchange", lambda _folder: False)
+    monkeypatch.setattr("ai8xtools.writing.folder.can_exchange", lambda _folder: False)
     fail_at(monkeypatch, "replace", 2, OSError(28, "No space left on device"))
     with pytest.raises(OSError, match="No space"):
         write_project(FILES, target, overwrite=True, empty_folders=["output"])

@@ -16,12 +16,12 @@ from unittest import mock
 
 import pytest
 
-from checkpoint.atomic import write_bytes
-from checkpoint.pairs import write_pair
+from ai8xtools.checkpoint.atomic import write_bytes
+from ai8xtools.checkpoint.pairs import write_pair
+from ai8xtools.writing.folder import write_project
 from tests.conftest import ROOT
 from tests.writing.disk import Disk
 from tests.writing.power_cuts import Case, Promise, Work, complaints, syncs
-from writing.folder import write_project
 
 SCHEDULE = ROOT / "policies" / "schedule.yaml"
 LOGS = ["logs/*/*.log", "latest_log_file", "copy/*"]
@@ -73,14 +73,14 @@ def without(name: str) -> Callable[[], contextlib.AbstractContextManager[object]
 
 
 def without_exchange() -> contextlib.AbstractContextManager[object]:
-    return mock.patch("writing.exchange._renameat2", lambda: None)
+    return mock.patch("ai8xtools.writing.exchange._renameat2", lambda: None)
 
 
 def epochs() -> tuple[Work, Work, Work]:
     """A training: the first epoch, another one, and the copy of its results."""
     import torch
 
-    from training.saving import checkpoints, logs
+    from ai8xtools.training.saving import checkpoints, logs
 
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

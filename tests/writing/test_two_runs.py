@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-import writing.folder
-from checkpoint import pairs
-from checkpoint.atomic import atomic_file, write_bytes
-from checkpoint.pairs import write_pair
-from diagnostics import DiagnosticError
-from writing.folder import write_project
+import ai8xtools.writing.folder
+from ai8xtools.checkpoint import pairs
+from ai8xtools.checkpoint.atomic import atomic_file, write_bytes
+from ai8xtools.checkpoint.pairs import write_pair
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.writing.folder import write_project
 
 Writer = Callable[[Path, bytes], object]
 
@@ -106,7 +106,7 @@ def test_a_project_that_is_being_written_is_no_litter(
 ) -> None:
     if exists:
         project(tmp_path, b"old")
-    meanwhile(writing.folder, "_fill", lambda: project(tmp_path, b"other"), ENDS)
+    meanwhile(ai8xtools.writing.folder, "_fill", lambda: project(tmp_path, b"other"), ENDS)
     with pytest.raises(DiagnosticError, match="E062"):
         project(tmp_path, b"one")
     assert (tmp_path / "net" / "main.c").read_bytes() == b"other"
@@ -125,7 +125,7 @@ def test_of_two_projects_that_change_places_the_second_is_refused(
     project(tmp_path, b"old")
     refused: list[str] = []
     other = refusals(project, tmp_path, b"other", refused)
-    threads = meanwhile(writing.folder, "exchange", other, WAITS, before=True)
+    threads = meanwhile(ai8xtools.writing.folder, "exchange", other, WAITS, before=True)
     project(tmp_path, b"one")
     threads[0].join()
     assert (tmp_path / "net" / "main.c").read_bytes() == b"one"

@@ -50,7 +50,7 @@ def _write(tool: str, version: int, top: Path) -> None:
 def recorded_training(top: Path) -> Disk:
     """Record a training of two epochs; it reports when an epoch's numbers are saved."""
     shutil.copytree(ROOT / "tests" / "training" / "tiny", top / "folder")
-    from training.saving.logs import Log
+    from ai8xtools.training.saving.logs import Log
 
     recording, save = Recording(top / "folder"), Log.save_metrics
 

@@ -15,11 +15,11 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
+from ai8xtools.synthesis.program import Block, Program, Write
 from device import CHIPS, MAX78000, MAX78002, Chip
-from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
-from synthesis.pipeline import Synthesis, synthesize
-from synthesis.program import Block, Program, Write
 from tools.manual.markdown import hexadecimal, table, word
 
 Array = NDArray[np.int64]
@@ -284,7 +284,7 @@ def program() -> str:
 
 def _register_lines(made: Program, blocks: Sequence[Block]) -> Iterator[str]:
     """Yield address, word, name and fields that are not zero of each register that is written."""
-    from emulator.words.addresses import AddressMap  # knows what stands where
+    from ai8xtools.emulator.words.addresses import AddressMap  # knows what stands where
 
     registers = AddressMap(made.chip).registers
     for step in (step for block in blocks for step in block.steps):

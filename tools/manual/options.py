@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 
-import commands.emulate.arguments
-import commands.fuser.arguments
-from commands.targets import targets
+import ai8xtools.commands.emulate.arguments
+import ai8xtools.commands.fuser.arguments
+from ai8xtools.commands.targets import targets
 from tools.manual.markdown import table
 
 Rows = dict[str, str]
@@ -22,8 +22,8 @@ def parsers() -> dict[str, Callable[[], argparse.ArgumentParser]]:
             make = import_module(target.tools[tool][0]).arguments
             names = " or ".join(target.names)
             found[f"{tool} --device {names}" if tool in found else tool] = make
-    found["batchnormfuser.py"] = commands.fuser.arguments.arguments
-    found["emulate.py"] = commands.emulate.arguments.arguments
+    found["batchnormfuser.py"] = ai8xtools.commands.fuser.arguments.arguments
+    found["emulate.py"] = ai8xtools.commands.emulate.arguments.arguments
     return found
 
 

@@ -73,10 +73,10 @@ def pipeline() -> str:
 
 def demo() -> str:
     """Return the picture of what `make demo` ends with: digits, the chip's sums, and the facts."""
-    from emulator.words.compare import count_words
-    from synthesis.options import EncodeOptions, ResolveOptions
-    from synthesis.pipeline import synthesize
-    from synthesis.words import phase_words
+    from ai8xtools.emulator.words.compare import count_words
+    from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+    from ai8xtools.synthesis.pipeline import synthesize
+    from ai8xtools.synthesis.words import phase_words
 
     root = Path(__file__).resolve().parent.parent.parent
     found = synthesize(
@@ -137,7 +137,7 @@ def _test_set() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _sums(network: Any, image: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the outputs of a network for an image, as the accelerator computes them."""
-    from synthesis.simulate import simulate
+    from ai8xtools.synthesis.simulate import simulate
 
     outputs = simulate(replace(network, sample=image), average_rounding=False).outputs
     last: NDArray[np.int64] = outputs[network.final.index]

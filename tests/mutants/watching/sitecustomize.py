@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-RUNTIME = f"{Path('software', 'runtime')}"
+RUNTIME = f"{Path('ai8xtools', 'software', 'runtime')}"
 
 
 def noting(log: str) -> None:

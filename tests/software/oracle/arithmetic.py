@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from software.graph import Convolution, Int64, Join, Pool, PoolKind
+from ai8xtools.software.graph import Convolution, Int64, Join, Pool, PoolKind
 
 Bytes = NDArray[np.int8]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from software.graph import Convolution, Copy, Insert, Int64, Roll
-from software.plan.plan import Plan
-from software.plan.schemes import Channels, Planes, Rows
-from software.plan.task import Level, Spot, Task
+from ai8xtools.software.graph import Convolution, Copy, Insert, Int64, Roll
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.schemes import Channels, Planes, Rows
+from ai8xtools.software.plan.task import Level, Spot, Task
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import INPUT, OUTPUT

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from software.plan.task import Level, Spot, Traffic
+from ai8xtools.software.plan.task import Level, Spot, Traffic
+from ai8xtools.values import frozen
 from tests.software.oracle.order import INPUT, OUTPUT, WEIGHTS
-from values import frozen
 
 Bytes = NDArray[np.int8]
 POISON = 0x55

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 
-from software.plan.geometry import Geometry
-from values import frozen
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.values import frozen
 
 INPUT, WEIGHTS, OUTPUT = 0, 1, 2
 """Channels of the copies."""

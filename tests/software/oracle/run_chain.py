@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from software.plan.schemes import Rows
-from software.plan.task import Spot, Task
+from ai8xtools.software.plan.schemes import Rows
+from ai8xtools.software.plan.task import Spot, Task
 from tests.software.oracle.order import INPUT, OUTPUT, runs
 from tests.software.oracle.run_rows import RowsRun
 from tests.software.oracle.state import State, moved

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from software.graph import Convolution, Pool, PoolKind
-from software.plan.layers import part_of
-from software.plan.schemes import Channels
-from software.plan.task import Task
+from ai8xtools.software.graph import Convolution, Pool, PoolKind
+from ai8xtools.software.plan.layers import part_of
+from ai8xtools.software.plan.schemes import Channels
+from ai8xtools.software.plan.task import Task
 from tests.software.oracle.arithmetic import finished, mean
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer

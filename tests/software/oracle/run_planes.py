@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from software.graph import Convolution, Pool, PoolKind
-from software.plan.buffers import bands_of
-from software.plan.layers import part_of
-from software.plan.schemes import Planes
-from software.plan.task import Task
+from ai8xtools.software.graph import Convolution, Pool, PoolKind
+from ai8xtools.software.plan.buffers import bands_of
+from ai8xtools.software.plan.layers import part_of
+from ai8xtools.software.plan.schemes import Planes
+from ai8xtools.software.plan.task import Task
 from tests.software.oracle.arithmetic import finished, mean
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from software.graph import Combine, Convolution, Pool, PoolKind, sources_of
-from software.plan.buffers import SCRATCH, bands_of
-from software.plan.geometry import Geometry
-from software.plan.layers import part_of
-from software.plan.schemes import Rows, Weights
-from software.plan.task import Spot, Task
+from ai8xtools.software.graph import Combine, Convolution, Pool, PoolKind, sources_of
+from ai8xtools.software.plan.buffers import SCRATCH, bands_of
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.layers import part_of
+from ai8xtools.software.plan.schemes import Rows, Weights
+from ai8xtools.software.plan.task import Spot, Task
+from ai8xtools.values import frozen
 from tests.software.oracle.arithmetic import joined, mean, sums_of_row
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import INPUT, OUTPUT, Act, Event, row_events, runs
 from tests.software.oracle.state import Feed, State, moved
-from values import frozen
 
 
 @frozen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from software.graph import Convolution
-from software.plan.layers import packed_groups, packed_planes
-from software.plan.plan import Plan
-from software.plan.schemes import Channels, Planes
-from software.plan.task import Level, Spot, Task
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.plan.layers import packed_groups, packed_planes
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.schemes import Channels, Planes
+from ai8xtools.software.plan.task import Level, Spot, Task
 from tests.software.oracle.machine import Bytes, Machine
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import WEIGHTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from software.graph import (
+from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
@@ -22,9 +22,9 @@ from software.graph import (
     Step,
     sources_of,
 )
-from software.plan.plan import Plan, Scheme
-from software.plan.planner import sums_of
-from software.plan.streaming import Part, rows_of, streams
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import sums_of
+from ai8xtools.software.plan.streaming import Part, rows_of, streams
 from tests.software.oracle.arithmetic import joined, mean, sums_of_row
 
 Bytes = NDArray[np.int8]

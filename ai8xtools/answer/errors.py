@@ -1,0 +1,9 @@
+"""What is wrong with an answer file."""
+
+from __future__ import annotations
+
+from ai8xtools.diagnostics.errors import ToolError
+
+
+class AnswerError(ToolError):
+    """The file is damaged (E850) or of a newer version (E851)."""

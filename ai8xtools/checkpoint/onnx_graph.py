@@ -1,0 +1,189 @@
+"""The whole graph of an ONNX file: nodes with attributes, constants, input and outputs.
+
+Only the file itself is opened; tensors are converted when they are asked for.
+Source: onnx.proto, IR version 3 to 12.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.known_objects import printable
+from ai8xtools.checkpoint.onnx import file_bytes, graph_of
+from ai8xtools.checkpoint.onnx_tensors import TensorReader
+from ai8xtools.checkpoint.onnx_wire import (
+    Decoder,
+    Fields,
+    damaged,
+    integer,
+    integers,
+    pieces,
+    single,
+    text,
+    texts,
+)
+from ai8xtools.checkpoint.values import Array
+from ai8xtools.values import frozen
+
+OPSETS = range(7, 24)
+"""Versions of the operators that are known."""
+_MAX_VALUES = 4096
+_STANDARD = ("", "ai.onnx")
+
+
+@frozen
+class OnnxNode:
+    """A node; attributes are integers, numbers, texts, lists of integers, or arrays."""
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+@frozen
+class OnnxGraph:
+    """Nodes in order, constants by name, the data input with its sizes (0: not fixed), outputs."""
+
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, Array]
+    input_name: str
+    input_sizes: tuple[int, ...]
+    outputs: tuple[str, ...]
+
+
+def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
+    """Read the graph of an ONNX file.
+
+    Raises CheckpointError with `place` = path: E501, E510 to E514 as `read_onnx`; E518 another
+    version or several inputs, E517 nodes that are not in order, as in a cycle.
+    """
+    try:
+        decoder, graph, model = graph_of(file_bytes(Path(path)))
+        _check_versions(decoder, model)
+        return _Reader(decoder, graph).graph()
+    except CheckpointError as exc:
+        exc.place = str(path)
+        raise
+
+
+def _check_versions(decoder: Decoder, model: Fields) -> None:
+    for piece in pieces(model, 8):
+        fields = decoder.fields(piece)
+        domain, version = text(fields, 1), integer(fields, 2)
+        if domain in _STANDARD and version not in OPSETS:
+            raise CheckpointError(
+                "E518",
+                f"the file uses version {version} of the operators, known are {OPSETS[0]} to "
+                f"{OPSETS[-1]}",
+                remedy="Export it with opset_version=17.",
+            )
+
+
+class _Reader:
+    """Converts the messages of one graph."""
+
+    def __init__(self, decoder: Decoder, graph: memoryview) -> None:
+        self._decoder = decoder
+        self._fields = decoder.fields(graph)
+        self._tensors = TensorReader(decoder)
+
+    def graph(self) -> OnnxGraph:
+        constants = {}
+        for message in pieces(self._fields, 5):
+            name = self._tensors.name(message)
+            if name in constants:
+                raise damaged(f"there are two constants '{printable(name)}'")
+            constants[name] = self._tensors.values(message, printable(name))
+        nodes = tuple(map(self._node, pieces(self._fields, 1)))
+        inputs = [self._value(m) for m in pieces(self._fields, 11)]
+        data = [(name, sizes) for name, sizes in inputs if name not in constants]
+        if len(data) != 1:
+            names = ", ".join(printable(name) for name, _ in data) or "none"
+            raise CheckpointError(
+                "E518", f"the graph has {len(data)} inputs ({names}), the accelerator has one",
+                remedy="Export a network with a single input.",
+            )  # fmt: skip
+        outputs = tuple(self._value(m)[0] for m in pieces(self._fields, 12))
+        name, sizes = data[0]
+        _check_order(nodes, {name, "", *constants})
+        _check_outputs(nodes, outputs)
+        return OnnxGraph(nodes, constants, name, sizes, outputs)
+
+    def _value(self, message: memoryview) -> tuple[str, tuple[int, ...]]:
+        """Return name and sizes of an input or output; 0 stands for a size that is not fixed,
+        which some exporters write as -1."""
+        fields = self._decoder.fields(message)
+        sizes: list[int] = []
+        for kind in pieces(fields, 2):
+            for tensor in pieces(self._decoder.fields(kind), 1):
+                for shape in pieces(self._decoder.fields(tensor), 2):
+                    dims = pieces(self._decoder.fields(shape), 1)
+                    sizes = [max(integer(self._decoder.fields(dim), 1), 0) for dim in dims]
+        return text(fields, 1), tuple(sizes)
+
+    def _node(self, message: memoryview) -> OnnxNode:
+        fields = self._decoder.fields(message)
+        outputs = tuple(texts(fields, 2))
+        operator, domain = text(fields, 4), text(fields, 7)
+        if domain not in _STANDARD:
+            operator = f"{domain}.{operator}"
+        name = printable(text(fields, 3) or next(iter(outputs), operator))
+        pairs = [self._attribute(piece) for piece in pieces(fields, 5)]
+        attributes = dict(pairs)
+        if len(attributes) < len(pairs):
+            raise damaged(f"node '{name}' has an attribute twice")
+        return OnnxNode(name, printable(operator), tuple(texts(fields, 1)), outputs, attributes)
+
+    def _attribute(self, message: memoryview) -> tuple[str, Any]:
+        fields = self._decoder.fields(message)
+        name = text(fields, 1)
+        if 5 in fields:
+            (tensor,) = pieces(fields, 5)[-1:]
+            return name, self._tensors.values(tensor, printable(name))
+        if 2 in fields:
+            return name, single(fields, 2, 0.0)
+        if 4 in fields:
+            return name, text(fields, 4)
+        if 8 in fields:
+            return name, tuple(map(int, integers(fields, 8, _MAX_VALUES)))
+        if 7 in fields:
+            data = b"".join(pieces(fields, 7))
+            return name, tuple(map(float, np.frombuffer(data[: len(data) // 4 * 4], "<f4")))
+        return name, integer(fields, 3)
+
+
+def _check_order(nodes: tuple[OnnxNode, ...], known: set[str]) -> None:
+    """Refuse a node that takes what no node before it gives."""
+    for node in nodes:
+        missing = [name for name in node.inputs if name not in known]
+        if missing:
+            later = any(missing[0] in other.outputs for other in nodes)
+            why = "which a later node gives: a cycle" if later else "which nothing gives"
+            raise CheckpointError(
+                "E517", f"node '{node.name}' takes '{printable(missing[0])}', {why}",
+                remedy="Export it again.",
+            )  # fmt: skip
+        twice = [name for name in node.outputs if name and name in known]
+        if twice:
+            raise damaged(
+                f"node '{node.name}' gives '{printable(twice[0])}', which is there before"
+            )
+        known |= set(node.outputs)
+
+
+def _check_outputs(nodes: tuple[OnnxNode, ...], outputs: tuple[str, ...]) -> None:
+    """Refuse a graph whose outputs are not results of its nodes."""
+    given = {name for node in nodes for name in node.outputs}
+    if not outputs:
+        raise damaged("the graph has no output")
+    for name in outputs:
+        if name not in given:
+            raise damaged(f"no node gives the output '{printable(name)}'")

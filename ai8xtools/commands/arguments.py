@@ -1,0 +1,307 @@
+"""What several tools check about their arguments, and how they say what is wrong with them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Any, NoReturn
+
+from ai8xtools import __version__
+from ai8xtools.diagnostics import DEBUG_REPORT, Diagnostic, Place, print_diagnostics, takes_json
+from ai8xtools.reading.text import has_foreign_digits, is_plain, line
+from ai8xtools.values import frozen
+from device import Chip, UnknownDeviceError, chip_named
+
+_OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
+_LONG_WORD = re.compile(r"(\S{100})\S{100,}")
+_UNKNOWN = "unrecognized arguments: "
+_REQUIRED = "the following arguments are required: "
+Condition = Callable[[argparse.Namespace], bool]
+
+
+@frozen
+class _Need:
+    """An option that command lines must have, as `Parser.need` takes it."""
+
+    option: str
+    unless: tuple[str, ...]
+    instead: str
+    besides: Condition | None
+
+    def missing(self) -> Diagnostic:
+        """Return what is said where it is missing."""
+        also = f", as is {self.instead}" if self.instead else ""
+        return _complain_of_usage(f"missing{also}", self.option)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses wrong usage in a line instead of listing every option; status 2.
+
+    With `--diagnostics json` a JSON list on standard output says the same to programs. Options with
+    the action `Refused` are all named, together with whatever else is wrong. An option that only
+    another target of the tool has is refused with the name of that target.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+        self.add_argument(
+            "--diagnostics",
+            action=_Noted,
+            choices=("text", "json"),
+            dest=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,
+            help="form of the messages; with json standard output is their list, and all else that "
+            "is printed goes to standard error",
+        )
+        self.add_argument(
+            DEBUG_REPORT,
+            action=_Noted,
+            metavar="FILE",
+            dest=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,
+            help="write what developers need to see about a failure: versions, names of options, "
+            "the code of the message and places in the source; no data",
+        )
+        self._refused: list[Diagnostic] = []
+        self._typed: set[str] = set()
+        self._given: list[argparse.Action] = []
+        self._needs: list[_Need] = []
+
+    def need(
+        self, option: str, *unless: str, instead: str = "", besides: Condition | None = None
+    ) -> None:
+        """Refuse command lines without an option, unless one of others is there.
+
+        `instead` says what else takes its place; `besides` is another reason to do without it.
+        """
+        self._needs.append(_Need(option, unless, instead, besides))
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """Return the group of options with a title, a new one if there is none."""
+        known = (group for group in self._action_groups if group.title == title)
+        return next(known, None) or self.add_argument_group(title)
+
+    def given(self, *titles: str) -> list[str]:
+        """Return the options of groups that the command line had, as they were typed."""
+        own = [action for title in titles for action in self.group(title)._group_actions]
+        return list(dict.fromkeys(self._name(action) for action in self._given if action in own))
+
+    def knows(self, option: str) -> bool:
+        """Whether there is an option of this name, or that begins so."""
+        return any(known.startswith(option) for known in self._option_string_actions)
+
+    def parse_args(  # type: ignore[override]  # nobody here passes a namespace
+        self, args: Sequence[str] | None = None
+    ) -> argparse.Namespace:
+        """Do what argparse does, then refuse."""
+        args = sys.argv[1:] if args is None else args
+        self._refused = []
+        self._given = []
+        # `-8` is an option of ours, and `--lr -1` has a value all the same
+        self._has_negative_number_optionals.clear()
+        self._typed = {text.split("=")[0] for text in args}
+        for word in args:
+            self._check(word)
+        found, unknown = self.parse_known_args(args)
+        self._refused += [n.missing() for n in self._needs if not self._relieved(n, found)]
+        if unknown:
+            self._refuse_unknown(unknown)
+        if self._refused:
+            self._end(self._refused)
+        if getattr(found, "debug", False):
+            os.environ["AI8X_TRACEBACK"] = "1"
+        return found
+
+    def _relieved(self, need: _Need, found: argparse.Namespace) -> bool:
+        """Whether nothing is missing."""
+        known = self._option_string_actions
+        if any(known[name] in self._given for name in (need.option, *need.unless)):
+            return True
+        return need.besides is not None and need.besides(found)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Note what the command line has."""
+        self._given.append(action)
+        return super()._get_values(action, arg_strings)
+
+    def _name(self, action: argparse.Action) -> str:
+        """Return the name of an option, as it was typed if that was in full."""
+        names = action.option_strings
+        return next((name for name in names if name in self._typed), names[-1])
+
+    def _refuse_unknown(self, words: Sequence[str]) -> NoReturn:
+        """Say to which targets options belong, and which are of none."""
+        from ai8xtools.commands.targets import owners
+
+        foreign, nobodys = [], []
+        for word in words:
+            option = word.partition("=")[0]
+            found = owners(self.prog, option) if option.startswith("--") else ""
+            if found:
+                foreign.append(_complain_of_usage(f"is for --device {found}", option))
+            elif option.startswith("-") or not foreign:
+                nobodys.append(word)
+        self._refused += foreign
+        if nobodys:
+            self.error(_UNKNOWN + " ".join(nobodys))
+        self._end(self._refused)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Convert a text; where argparse would name a function of ours, say what is expected."""
+        try:
+            value = super()._get_value(action, arg_string)
+        except argparse.ArgumentError as exc:
+            meant = _meant(action.type)
+            if not exc.message.startswith("invalid ") or meant is None:
+                raise
+            raise argparse.ArgumentError(action, f"{arg_string!r} is not {meant}") from None
+        if has_foreign_digits(arg_string) and _has_number(value):
+            raise argparse.ArgumentError(action, f"{arg_string!r} has digits other than 0 to 9")
+        return value
+
+    def _check(self, word: str) -> None:
+        """Refuse text that would forge lines or steer a terminal wherever it is shown."""
+        undecodable = word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if not is_plain(undecodable.replace("\ufffd", "?")):
+            self.error(f"control characters are not possible in an option: {line(word, 80)}")
+
+    def refuse(self, option: str, reason: str) -> None:
+        """Note an option that ends the run once the whole command line is read."""
+        self._refused.append(_complain_of_usage(reason, option))
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end the run; a word that nobody would read is cut."""
+        message = _LONG_WORD.sub(r"\1...", message)
+        self._end([*self._refused, *_usages(self._with_closest(message), self._typed)])
+
+    def _with_closest(self, message: str) -> str:
+        """Add what may have been meant by options that do not exist."""
+        if not message.startswith(_UNKNOWN):
+            return message
+        from difflib import get_close_matches  # only for messages
+
+        known = [o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings]
+        words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split()]
+        closest = [get_close_matches(w, known, 1) for w in words if w.startswith("--")]
+        meant = ", ".join(option for found in closest for option in found)
+        return f"{message}; did you mean {meant}?" if meant else message
+
+    def _end(self, found: Sequence[Diagnostic]) -> NoReturn:
+        if takes_json():
+            print_diagnostics(found)
+            sys.exit(2)
+        lines = dict.fromkeys(_line(d, found) for d in found)
+        text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
+        self.exit(2, f"{text}  See {self.prog} --help.\n")
+
+
+def _has_number(value: object) -> bool:
+    """Whether a converter made a number of a text, or several."""
+    if isinstance(value, tuple | list | frozenset):
+        return any(map(_has_number, value))
+    return isinstance(value, int | float)
+
+
+def _meant(kind: object) -> str | None:
+    """Return what a converter takes: the first sentence of its text, `Return a number above 0.`"""
+    plain = {int: "a whole number", float: "a number"}
+    if kind in plain:
+        return plain[kind]
+    text = (getattr(kind, "__doc__", None) or "").partition("\n")[0]
+    found = re.match(r"Return ((?:an?|the) [^.;]*)", text)
+    return found[1] if found else None
+
+
+class _Noted(argparse.Action):
+    """An option that is for whoever runs the tool, which looks for it on its own."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        """Do nothing."""
+
+
+class Refused(argparse.Action):
+    """An option that is known and refused: its help text says why, or `const` if that is hidden."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        """Note it; what is given ends with the option as it was typed."""
+        assert isinstance(parser, Parser)
+        parser.refuse(given[-1] or self.option_strings[0], str(self.const or self.help))
+
+
+class Idle(argparse.Action):
+    """An option that is accepted and changes nothing; its help text says why."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        found: argparse.Namespace,
+        _values: object,
+        typed: str | None = None,
+    ) -> None:
+        """Add a line about it to the others."""
+        line = f"{typed or self.option_strings[0]} has no effect: {self.help}"
+        setattr(found, self.dest, (*getattr(found, self.dest), line))
+
+
+def _complain_of_usage(message: str, option: str | None) -> Diagnostic:
+    """The command line is not understood, or an option on it is refused; see --help."""
+    return Diagnostic("E070", message, Place(option=option) if option else None, "See --help.")
+
+
+def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
+    """Yield what argparse says, for each option of which it says it, by the name that was typed."""
+    if message.startswith(_REQUIRED):
+        for names in message.removeprefix(_REQUIRED).split(", "):
+            yield _complain_of_usage("missing", names.split("/")[-1])
+        return
+    found = re.match(r"argument (\S+): ", message)
+    options = re.findall(_OPTION, (found[1] if found else message).replace("/", " "))
+    option = next((o for o in options if o in typed), options[0] if options else None)
+    yield _complain_of_usage(message[found.end() :] if found else message, option)
+
+
+def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:
+    """Return a message with all options that it is about."""
+    options = dict.fromkeys(
+        d.place.option for d in found if d.message == diagnostic.message and d.place is not None
+    )
+    names = [name for name in options if name and name not in diagnostic.message]
+    if not names:
+        return diagnostic.message
+    return f"argument{'s' * (len(names) > 1)} {', '.join(names)}: {diagnostic.message}"
+
+
+def chip(text: str) -> Chip:
+    """Convert the name of a device for argparse."""
+    try:
+        return chip_named(text)
+    except UnknownDeviceError as exc:
+        from ai8xtools.commands.targets import elsewhere
+
+        raise argparse.ArgumentTypeError(
+            "; ".join(filter(None, (str(exc), elsewhere(text))))
+        ) from None
+
+
+def target_name(text: str) -> str:
+    """Return the name of a target or chip for argparse."""
+    from ai8xtools.commands.targets import targets
+
+    known = {name for one in targets() for name in one.names}
+    return text.upper() if text.upper() in known else chip(text).name
+
+
+def add_transposed(options: Any) -> None:
+    """Add the option that names transposed convolutions to a parser or a group of it."""
+    options.add_argument(
+        "--transposed",
+        metavar="LAYER",
+        nargs="+",
+        default=(),
+        help="transposed convolutions with as many input as output channels, which their shape "
+        "does not tell",
+    )

@@ -1,0 +1,254 @@
+"""The command line of emulate.py."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ai8xtools.commands.arguments import Parser, chip
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.project.tree import TreeOptions
+from ai8xtools.values import frozen
+from device import Chip, names_where
+from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
+
+_DESCRIPTION = """Run the firmware of a generated project on an emulated chip, without a board.
+
+The C files are compiled as they are and main() runs from reset on a Cortex-M4 with the accelerator
+behind its bus. With --words, recorded words are executed instead of firmware.
+"""
+
+
+COMPARED = 100
+"""Inputs that are compared with the simulation, unless an option tells."""
+
+
+DEFAULT_LEVEL = "3"
+"""Level of the compiler for programs without accelerator, unless an option tells."""
+
+
+LEAST_READING_SECONDS = 10.0
+"""For reading and compiling a project, however little time its program gets."""
+
+
+_LARGEST_PORT = 65535
+
+
+@frozen
+class EmulateOptions:
+    """A project's folder or a file of recorded words, the chip, and what is shown and written.
+
+    `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
+    `answer` says that the project's answer file is used, `words_changed` that words which differ
+    from it are meant to.
+    With `accelerator_only` the network runs without the program, on the sample or on `input`.
+    Otherwise the program's functions run on each of `input`, or with `fast` the accelerator alone;
+    `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
+    `gdb` is the port on which a debugger may connect; `profile` and `vcd` take the estimated times.
+    `core` names a core that runs the program without accelerator, compiled with the level
+    `optimization`; with `count` its instructions are counted, with `dma` an engine copies for it.
+    `container` is a file (.nnb) for the slot of the program.
+    `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
+    `trace` the registers field by field.
+    """
+
+    project: str | None
+    words: str | None
+    chip: Chip | None
+    apb_base: int
+    time_limit_s: float
+    dump: Path | None
+    trace: Path | None
+    cycles: bool
+    verbose: bool
+    tree: TreeOptions
+    accelerator_only: bool
+    input: Path | None
+    answer: bool = True
+    words_changed: bool = False
+    gdb: int | None = None
+    profile: Path | None = None
+    vcd: Path | None = None
+    labels: Path | None = None
+    fast: bool = False
+    compare: int = COMPARED
+    core: str | None = None
+    count: bool = False
+    dma: bool = False
+    optimization: str | None = None
+    container: str | None = None
+
+
+def parse(words: Sequence[str] | None = None) -> EmulateOptions:
+    """Return what the command line asks for; wrong usage ends the program with status 2."""
+    parser = arguments()
+    args = parser.parse_args(words)
+    _check(parser, args)
+    return EmulateOptions(
+        project=args.project,
+        words=args.words,
+        chip=args.device,
+        apb_base=args.apb_base,
+        time_limit_s=args.time_limit,
+        dump=Path(args.dump) if args.dump else None,
+        trace=Path(args.trace) if args.trace else None,
+        cycles=args.cycles,
+        verbose=args.verbose,
+        answer=args.answer,
+        words_changed=args.words_changed,
+        accelerator_only=args.accelerator_only,
+        input=Path(args.input) if args.input else None,
+        gdb=args.gdb,
+        profile=Path(args.profile) if args.profile else None,
+        vcd=Path(args.vcd) if args.vcd else None,
+        labels=Path(args.labels) if args.labels else None,
+        fast=args.fast,
+        compare=args.compare,
+        core=args.core,
+        count=args.count,
+        dma=args.dma,
+        optimization=args.optimization,
+        container=args.container,
+        tree=TreeOptions(
+            include=tuple(Path(folder) for folder in args.include),
+            exclude=tuple(args.exclude),
+            shorten_loops=args.shorten_loops,
+            seconds=max(args.time_limit, LEAST_READING_SECONDS),
+        ),
+    )
+
+
+def _check(parser: Parser, args: argparse.Namespace) -> None:
+    """End the program for options that do not go together."""
+    if args.dump and not args.words:
+        parser.error("--dump needs --words")
+    alone = args.words or args.accelerator_only or args.input
+    if alone and (args.profile or args.vcd):
+        parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
+    if args.gdb is not None and alone:
+        parser.error("--gdb needs PROJECT_DIR and a program with main()")
+    if args.accelerator_only and args.words:
+        parser.error("--accelerator-only needs PROJECT_DIR")
+    if args.input and args.words:
+        parser.error("--input needs PROJECT_DIR")
+    if args.core and (alone or args.gdb is not None or args.profile or args.vcd):
+        parser.error("--core needs PROJECT_DIR, and runs neither gdb nor the accelerator")
+    if (args.fast or args.labels) and (not args.input or args.accelerator_only):
+        parser.error("--fast and --labels need --input, without --accelerator-only")
+
+
+def port(text: str) -> int:
+    """Convert the number of a port, 0 to 65535, for argparse."""
+    value = natural_number(text)
+    if value > _LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is above {_LARGEST_PORT}")
+    return value
+
+
+def natural_number(text: str) -> int:
+    """Convert a whole number of at least 0 for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Convert a positive number of seconds for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def base_address(text: str) -> int:
+    """Convert the accelerator's base address, decimal or 0x, for argparse."""
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if value % ACCELERATOR_ALIGNMENT or not 0 <= value <= HIGHEST_APB_BASE:
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a multiple of {ACCELERATOR_ALIGNMENT:#x} "
+            f"from 0 to {HIGHEST_APB_BASE:#x}"
+        )
+    return value
+
+
+def arguments() -> Parser:
+    """Return the parser of the command line."""
+    parser = Parser(description=_DESCRIPTION)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("project", nargs="?", metavar="PROJECT_DIR", help="folder with the C files")
+    what.add_argument("--words", metavar="FILE", help="execute recorded words (.npz) instead")
+    option = parser.add_argument
+    option("--device", type=chip, metavar="NAME",
+           help=f"{names_where()} (a project shows it by itself)")  # fmt: skip
+    option(
+        "--apb-base", type=base_address, default=DEFAULT_APB_BASE, metavar="N", help="base address"
+    )
+    option("--time-limit", type=seconds, default=60.0, metavar="S",
+           help="end the program after S seconds, and reading and compiling it "
+           f"(at least {LEAST_READING_SECONDS:g}) likewise (default: 60)")  # fmt: skip
+    option("--accelerator-only", action="store_true",
+           help="run the network of cnn.c without main(), and print its output")  # fmt: skip
+    option("--input", metavar="FILE",
+           help="run the network on each of these inputs (.npy, picture, .wav)")  # fmt: skip
+    option(
+        "--labels",
+        metavar="FILE",
+        help="with --input: the right class of each input (.npy), for accuracy and confusion",
+    )
+    option("--fast", action="store_true",
+           help="with --input: the accelerator alone, without the program's C")  # fmt: skip
+    option("--compare", type=natural_number, default=COMPARED, metavar="N",
+           help="with --input: compare the first N outputs with the simulation of ai8xize.py "
+           f"(default: {COMPARED})")  # fmt: skip
+    option("--include", action="append", default=[], metavar="DIR",
+           help="look for headers there, too (repeatable)")  # fmt: skip
+    option("--exclude", action="append", default=[], metavar="FILE",
+           help="leave out C files by name or pattern (repeatable)")  # fmt: skip
+    option("--shorten-loops", action="store_true",
+           help="run loops twice that repeat an inference to measure power")  # fmt: skip
+    option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
+    option("--trace", metavar="FILE",
+           help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
+    option("--no-answer", dest="answer", action="store_false",
+           help="do not compare with the answer file (answer.npz) of the project")  # fmt: skip
+    option("--words-changed", action="store_true",
+           help="words that differ from the answer file were changed on purpose: the program's "
+           "own comparison decides")  # fmt: skip
+    option(
+        "--profile",
+        metavar="FILE",
+        help="write the estimated times as trace events (JSON, for ui.perfetto.dev)",
+    )
+    option("--vcd", metavar="FILE", help="write the estimated times as value change dump (VCD)")
+    option(
+        "--gdb",
+        type=port,
+        metavar="PORT",
+        help="wait for gdb on this port of the machine (0: any), and let it run the program",
+    )
+    option("--core", choices=sorted(ARCHITECTURES), metavar="NAME",
+           help="run a program without accelerator on this core: "
+           f"{', '.join(ARCHITECTURES)} (default: the core in plan.json)")  # fmt: skip
+    option("--count", action="store_true",
+           help="with --core: count instructions per function and multiply-accumulate")  # fmt: skip
+    option("--container", metavar="FILE.nnb",
+           help="with --core: put another network into the slot of the firmware")  # fmt: skip
+    option("--dma", action="store_true",
+           help="with --core: an engine makes the copies between levels of memory")  # fmt: skip
+    option("--optimization", choices=("0", "1", "2", "3", "s", "z"), metavar="LEVEL",
+           help="with --core: the compiler's level, 0 to 3, s or z "
+           f"(default: {DEFAULT_LEVEL})")  # fmt: skip
+    option("--cycles", action="store_true", help="estimate how long each layer takes")
+    option("-v", "--verbose", action="store_true", help="show what each layer does")
+    return parser

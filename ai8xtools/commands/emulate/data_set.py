@@ -1,0 +1,170 @@
+"""The firmware of a project on many inputs: `emulate.py DIR --input FILE` without main()."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.commands.emulate.alone import show_words
+from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.emulate.inputs import read_inputs, read_labels
+from ai8xtools.commands.emulate.known_answer import answer_of, refusal
+from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
+from ai8xtools.commands.emulate.scores import result_lines
+from ai8xtools.commands.emulate.simulation import Simulation, simulation_of
+from ai8xtools.commands.emulate.trained_on import class_lines, trained_on
+from ai8xtools.emulator import NetworkAlone
+from ai8xtools.emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData
+from ai8xtools.reading.streams import terminal
+from ai8xtools.values import frozen
+
+Integers = NDArray[np.int64]
+
+_SHOWN, _SHOWN_ARRAYS = 5, 8
+_PROGRESS_SECONDS = 2.0
+
+
+@frozen
+class _Departure:
+    """An input whose output differs: which value, and what it is on both sides."""
+
+    number: int
+    value: int
+    wanted: int
+    found: int
+
+    def text(self, path: str) -> str:
+        """Say it in a sentence; `path` names the other side."""
+        return f"input {self.number}, value {self.value}: {path} {self.wanted}, found {self.found}"
+
+
+def emulate_data_set(project: Path, options: EmulateOptions) -> int:
+    """Run the network of a project on each input of a file; return 1 if an output departs."""
+    assert options.input is not None
+    network = NetworkAlone(
+        project,
+        options.chip,
+        options.apb_base,
+        replace(options.tree, flags=KEEPS_ARRAYS),
+        options.time_limit_s,
+    )
+    for note in network.notes:
+        print(f"note: {note}")
+    known = trained_on(project)
+    how = None if known is None else known.preparation
+    images = np.stack(read_inputs(options.input, network.input_shape, how))
+    labels = None if options.labels is None else read_labels(options.labels, len(images))
+    check = answer_of(project, wanted=options.answer)
+    if check is not None:
+        check.watch_alone(network)
+    try:
+        firmware = FirmwareOnData(network, fast=options.fast)
+        if check is not None and network.has_sample:
+            check.compare_layers(firmware.first_run, firmware.memory)
+        right = firmware.sample_is_right is not False
+        show_run(firmware.first_run, firmware.memory, options, right)
+        print("\n".join(_introduction(firmware, images)))
+        start = time.process_time()
+        values = _values(firmware, images)
+        print(_speed(len(images), time.process_time() - start))
+    finally:  # also, and above all, of a network that goes wrong
+        show_words(check, network)
+    for line in class_lines(values, known):
+        print(line)
+    if labels is not None:
+        print("\n".join(result_lines(values, labels, options.labels)))
+    wrong = False
+    for name, count, departures in _comparisons(project, options, firmware, images, values):
+        print(_summary(name, count, departures))
+        wrong |= bool(departures)
+        for departure in departures[:_SHOWN]:
+            print(f"  {departure.text(name)}")
+    reason = refusal(check, words_changed=options.words_changed)
+    for text in (WRONG_REGISTERS if firmware.errors else None, reason):
+        if text is not None:
+            print(text)
+    if not right:
+        print("The output of the project's own sample is not as the project expects it.")
+    failed = wrong or bool(firmware.errors) or not right or reason is not None
+    print("FAIL" if failed else f"DONE ({_inputs(len(images))})")
+    return int(failed)
+
+
+def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterator[str]:
+    shape = "x".join(map(str, images.shape[1:]))
+    yield f"Inputs: {len(images)} of {shape} (channels, rows, columns)"
+    if firmware.fast:
+        yield "The accelerator alone runs on them; the program has loaded the network."
+    else:
+        names = ", ".join(firmware.array_names[:_SHOWN_ARRAYS])
+        if len(firmware.array_names) > _SHOWN_ARRAYS:
+            names += f" and {len(firmware.array_names) - _SHOWN_ARRAYS} more arrays"
+        yield f"load_input() copies them from {names}; the program runs for each of them."
+    if not firmware.places.of_program:
+        yield "note: the output is that of the last layer: no cnn_unload() copies it"
+
+
+def _values(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Integers:
+    """Run the network on all inputs, telling how far it is where that takes time."""
+    results, shown = [], time.monotonic() + _PROGRESS_SECONDS
+    size = firmware.batch_size
+    for first in range(0, len(images), size):
+        results.append(firmware.run(images[first : first + size]))
+        if sys.stderr.isatty() and time.monotonic() > shown:
+            print(
+                f"\r{first} of {len(images)} inputs", end="", file=terminal(sys.stderr), flush=True
+            )
+            shown = time.monotonic() + 1
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=terminal(sys.stderr))
+    return np.concatenate(results)
+
+
+def _speed(count: int, seconds: float) -> str:
+    return f"{count / max(seconds, 1e-9):.1f} inputs per second of processor time"
+
+
+def _comparisons(
+    project: Path,
+    options: EmulateOptions,
+    firmware: FirmwareOnData,
+    images: NDArray[np.int8],
+    values: Integers,
+) -> Iterator[tuple[str, int, list[_Departure]]]:
+    """Compare with the accelerator alone and, for some inputs, with the loader's simulation."""
+    if not firmware.fast and firmware.can_run_alone:
+        words = firmware.alone(images)
+        yield "the accelerator alone", len(images), _departures(words, values)
+    count = min(options.compare, len(images))
+    simulation = simulation_of(project, firmware) if count else None
+    if isinstance(simulation, Simulation):
+        wanted = np.stack([simulation.values(image) for image in images[:count]])
+        yield f"the simulation of {simulation.name}", count, _departures(wanted, values[:count])
+    elif simulation is not None:
+        print(f"note: not compared with the simulation of ai8xize.py: {simulation}")
+
+
+def _departures(wanted: Integers, found: Integers) -> list[_Departure]:
+    """Return the first wrong value of each input that departs."""
+    differs = wanted != found
+    return [
+        _Departure(number, value, int(wanted[number, value]), int(found[number, value]))
+        for number in np.flatnonzero(differs.any(axis=1)).tolist()
+        for value in [int(np.argmax(differs[number]))]
+    ]
+
+
+def _summary(name: str, count: int, departures: list[_Departure]) -> str:
+    if not departures:
+        return f"As {name}: {_inputs(count)}"
+    return f"{len(departures)} of {_inputs(count)} depart from {name}:"
+
+
+def _inputs(count: int) -> str:
+    return "1 input" if count == 1 else f"{count} inputs"

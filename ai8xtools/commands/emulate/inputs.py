@@ -1,0 +1,163 @@
+"""Inputs of a network from files: NumPy arrays, pictures, sound."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.reading import open_file
+from ai8xtools.reading.npy import NpyError, read_array
+from datasets.own.preparation import Preparation
+
+Image = NDArray[np.int8]
+MAX_BYTES = 256 << 20
+_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp", ".tif", ".tiff")
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""How Pillow calls pictures, by the number of their channels."""
+_LOWEST, _HIGHEST = -128, 127
+_SEED = 1
+
+
+def read_inputs(
+    path: Path, shape: tuple[int, int, int], known: Preparation | None = None
+) -> list[Image]:
+    """Return the inputs in a file, each int8 [channel, row, column] of `shape`.
+
+    A NumPy file holds one input or several, integers from -128 to 127. Pictures and sounds are
+    prepared as `known`, like those that the network was trained on. Where that is not known, values
+    0 to 255 of a picture become -128 to 127, a sound (.wav) has frames of as many samples as there
+    are channels, and nothing is resized. Raises EmulatorError (E816) for another kind, shape or
+    range, DatasetError for what cannot be prepared, and OSError.
+    """
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return _arrays(path, shape)
+    if known is not None and known.shape == shape:
+        return known.inputs_of(path)
+    if ending in _PICTURES:
+        return [_picture(path, shape)]
+    if ending == ".wav":
+        return [_sound(path, shape)]
+    raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
+
+
+def random_input(shape: tuple[int, int, int]) -> Image:
+    """Return a random input, int8 [channel, row, column]: the same for a shape every time."""
+    return np.random.default_rng(_SEED).integers(_LOWEST, _HIGHEST + 1, shape, np.int8)
+
+
+def read_labels(path: Path, count: int) -> NDArray[np.int64]:
+    """Return the labels in a NumPy file, one whole number for each of `count` inputs.
+
+    Raises EmulatorError (E863) for anything else, and OSError.
+    """
+    try:
+        array = read_array(path)
+    except NpyError as exc:
+        raise EmulatorError("E863", f"not a NumPy array: {exc}", str(path)) from None
+    if not np.issubdtype(array.dtype, np.integer):
+        raise EmulatorError("E863", f"labels must be integers, not {array.dtype}", str(path))
+    if array.size != count or array.size != max((1, *array.shape)):
+        raise EmulatorError(
+            "E863",
+            f"there must be one label for each of the {count} inputs, not {_text(array.shape)}",
+            str(path),
+        )
+    return array.reshape(-1).astype(np.int64)
+
+
+def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
+    try:
+        array = read_array(path)
+    except NpyError as exc:
+        raise _refused(path, f"not a NumPy array: {exc}") from None
+    if not np.issubdtype(array.dtype, np.integer):
+        raise _refused(path, f"the input must be integers, not {array.dtype}")
+    if array.size and not (array.min() >= _LOWEST and array.max() <= _HIGHEST):
+        raise _refused(
+            path,
+            f"the input must have values from {_LOWEST} to {_HIGHEST}, not "
+            f"from {array.min()} to {array.max()}",
+            "Subtract 128 from ai8xtools.values of 0 to 255.",
+        )
+    single = (
+        [shape] + ([shape[1:]] if shape[0] == 1 else []) + ([shape[:2]] if shape[2] == 1 else [])
+    )
+    if array.shape in single:
+        return [array.reshape(shape).astype(np.int8)]
+    if array.ndim and len(array) and array.shape[1:] in single:
+        return [*array.reshape(-1, *shape).astype(np.int8)]
+    remedy = None
+    if array.shape[-3:] == (*shape[1:], shape[0]):
+        remedy = "It seems to be rows, columns, channels: save numpy.moveaxis(input, -1, -3)."
+    raise _refused(
+        path, f"the input must have the shape {_text(shape)}, not {_text(array.shape)}", remedy
+    )
+
+
+def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
+    try:
+        from PIL import Image as Pictures
+        from PIL import UnidentifiedImageError
+    except ImportError:
+        raise _refused(
+            path, "pictures need Pillow", "`pip install pillow`, or use a .npy file."
+        ) from None
+    channels, rows, columns = shape
+    mode = _MODES.get(channels)
+    if mode is None:
+        raise _refused(
+            path,
+            f"the network takes {channels} channels of {rows}x{columns}, which is no picture",
+            f"Arrange it yourself and use a .npy file of {_text(shape)}.",
+        )
+    try:
+        with open_file(path, MAX_BYTES) as stream, Pictures.open(stream) as picture:
+            if picture.size != (columns, rows):
+                raise _refused(
+                    path,
+                    f"the picture must have {columns}x{rows} pixels (width x height), not "
+                    f"{picture.size[0]}x{picture.size[1]}",
+                )
+            values = np.asarray(picture.convert(mode), np.int16)
+    except UnidentifiedImageError:
+        raise _refused(path, "not a picture that Pillow can read") from None
+    except (SyntaxError, ValueError, EOFError, Pictures.DecompressionBombError) as exc:
+        raise _refused(path, f"the picture is damaged: {exc}") from None
+    except OSError as exc:  # of Pillow, without a number; that of the system is told as such
+        if exc.errno is not None:
+            raise
+        raise _refused(path, f"the picture is damaged: {exc}") from None
+    return (values.reshape(rows, columns, channels).transpose(2, 0, 1) + _LOWEST).astype(np.int8)
+
+
+def _sound(path: Path, shape: tuple[int, int, int]) -> Image:
+    """Read a sound; sample n goes to channel n % channels, position n // channels."""
+    try:
+        with open_file(path, MAX_BYTES) as stream, wave.open(stream) as file:
+            width, tracks = file.getsampwidth(), file.getnchannels()
+            data = file.readframes(file.getnframes())
+    except (wave.Error, EOFError, RuntimeError) as exc:
+        raise _refused(path, f"not a sound: {exc}") from None
+    if tracks != 1 or width not in (1, 2):
+        raise _refused(path, f"the sound must be mono with 8 or 16 bits, not {tracks} tracks")
+    samples = np.frombuffer(data, "<i2" if width == 2 else np.uint8).astype(np.int32)
+    samples = samples // 256 if width == 2 else samples + _LOWEST
+    needed = int(np.prod(shape))
+    if len(samples) > needed:
+        raise _refused(path, f"the sound has {len(samples)} samples, the network takes {needed}")
+    samples = np.pad(samples, (0, needed - len(samples)))
+    channels = shape[0]
+    return samples.reshape(-1, channels).T.reshape(shape).astype(np.int8)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "a single number"
+
+
+def _refused(path: Path, reason: str, remedy: str | None = None) -> EmulatorError:
+    return EmulatorError("E816", reason, str(path), remedy)

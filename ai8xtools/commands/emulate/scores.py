@@ -1,0 +1,53 @@
+"""How often a network is right, as train.py tells it: accuracies and the confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.emulator import EmulatorError
+
+Integers = NDArray[np.int64]
+_TOP = 5
+
+
+def result_lines(values: Integers, labels: Integers, path: Path | None = None) -> Iterator[str]:
+    """Yield accuracies and confusion matrix of outputs [input, class] with their labels [input].
+
+    Raises EmulatorError (E863) for a label without an output, or outputs of one value only.
+    """
+    classes = values.shape[1]
+    place = None if path is None else str(path)
+    if classes < 2:
+        raise EmulatorError("E863", "the network has one output and no classes to label", place)
+    if len(labels) and (labels.min() < 0 or labels.max() >= classes):
+        worst = int(labels.max()) if labels.max() >= classes else int(labels.min())
+        raise EmulatorError(
+            "E863",
+            f"a label is {worst}; the network has {classes} outputs, with labels from 0 to "
+            f"{classes - 1}",
+            place,
+        )
+    matrix = confusion(values, labels)
+    right = int(np.trace(matrix))
+    order = np.argsort(-values, axis=1, kind="stable")[:, :_TOP]
+    among = int((order == labels[:, None]).any(axis=1).sum())
+    top = f"   Top{_TOP}: {100 * among / len(labels):.3f}" if classes > _TOP else ""
+    yield f"==> Top1: {100 * right / len(labels):.3f}{top}   ({right} of {len(labels)})"
+    rows = matrix.tolist()
+    width = len(str(max(map(max, rows))))
+    text = "\n ".join("[" + " ".join(f"{n:{width}}" for n in row) + "]" for row in rows)
+    yield f"==> Confusion:\n[{text}]"
+
+
+def confusion(values: Integers, labels: Integers) -> Integers:
+    """Return how often each class was taken for each: int64 [actual, predicted].
+
+    Of equal outputs the first counts.
+    """
+    classes = values.shape[1]
+    predicted = np.argmax(values, axis=1)
+    return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, -1)

@@ -1,0 +1,160 @@
+"""The network loader's simulation of a project, where its description is still there.
+
+A project tells in its first lines how it was made. The description and the checkpoint named there
+are read again; paths count from the current folder, or from one that the project is in.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.answer import FILE_NAME, LayerAnswer, read_answer
+from ai8xtools.commands.emulate.origin import command_of
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator.comparison.words import compare_words
+from ai8xtools.emulator.firmware.data_set import FirmwareOnData
+from ai8xtools.emulator.firmware.repeated import ResultPlaces
+from ai8xtools.reading import real_path
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.values import frozen
+
+Integers = NDArray[np.int64]
+
+_INSTANCE = 2**32
+"""More bytes than an instance of data memory has."""
+_WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
+
+
+@frozen
+class Simulation:
+    """The network that a project was made of; `name` is that of its description.
+
+    `order` tells which outputs of the last layer, counted by channels, rows and columns, the values
+    of the program are; None: all of them in this order.
+    """
+
+    name: str
+    network: Network
+    average_rounding: bool
+    order: Integers | None = None
+
+    def values(self, image: NDArray[np.integer]) -> Integers:
+        """Return the last layer's outputs for an input in the order of the program, [value]."""
+        sample = image.astype(np.int64).reshape(self.network.sample.shape)
+        network = replace(self.network, sample=sample)
+        outputs = simulate(network, average_rounding=self.average_rounding).outputs
+        values: Integers = outputs[self.network.final.index].reshape(-1)
+        return values if self.order is None else values[self.order]
+
+
+def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
+    """Return the simulation of a project, or why there is none that could be compared with."""
+    command = command_of(project)
+    if command is None:
+        return "the project does not tell how it was made"
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return "the project's command line cannot be read"
+    for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
+        found = _read(words, folder)
+        if found is not None:
+            return _suitable(found, firmware, project)
+    return "the description of the project is not where its command line says"
+
+
+def _read(words: list[str], folder: Path) -> Simulation | None:
+    """Make the network anew, with paths that count from a folder; None if it is not there."""
+    from ai8xtools.commands.loader.arguments import parse
+    from ai8xtools.synthesis.pipeline import examine
+
+    with _current(folder):
+        try:
+            options = parse(words)
+            described = options.config_file
+            if isinstance(described, str) and not Path(described).is_file():
+                return None
+            network, *_ = examine(described, options.chip, options.resolve, options.encode)
+        except (DiagnosticError, SystemExit, OSError):
+            return None
+    name = Path(described).name if isinstance(described, str) else str(described)
+    return Simulation(name, network, options.encode.average_rounding)
+
+
+@contextmanager
+def _current(folder: Path) -> Iterator[None]:
+    """Make a folder the current one for a while."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _order(project: Path, firmware: FirmwareOnData) -> Integers | None:
+    """Return for each value of the program which output of the last layer it is; None if unknown.
+
+    One value for each channel comes in their order; of images the answer file tells where each
+    pixel is.
+    """
+    done, places = firmware.first_run.layers[-1], firmware.places
+    path = project / FILE_NAME
+    if os.path.lexists(path):
+        for layer in read_answer(path).layers:
+            if layer.is_output and layer.number == done.config.layer:
+                return _order_of(layer, places)
+    if done.config.output_size == (1, 1):
+        return np.arange(firmware.sample_values.shape[1])
+    return None
+
+
+def _order_of(layer: LayerAnswer, places: ResultPlaces) -> Integers | None:
+    pixels = layer.step * np.arange(layer.shape[1] * layer.shape[2])
+    lane = layer.places[:, 1:2]
+    offset = 4 * (layer.places[:, 2:] + pixels + (lane if layer.wide else 0))
+    offset = offset + (0 if layer.wide else lane)
+    known = (layer.places[:, :1] * _INSTANCE + offset).reshape(-1)
+    chosen = places.last[:: 4 if layer.wide else 1]
+    wanted = places.instance[chosen] * _INSTANCE + places.offset[chosen]
+    order = np.argsort(known)
+    found: Integers = order[
+        np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
+    ]
+    return found if np.array_equal(known[found], wanted) else None
+
+
+def _has_its_weights(project: Path, firmware: FirmwareOnData) -> bool:
+    """Tell whether the answer file says that kernels and biases are those of the project."""
+    path = project / FILE_NAME
+    if not os.path.lexists(path):
+        return False
+    words = compare_words(firmware.memory, read_answer(path))
+    return not words.stranger and not any(word.phase in _WEIGHTS for word in words.wrong)
+
+
+def _suitable(simulation: Simulation, firmware: FirmwareOnData, project: Path) -> Simulation | str:
+    """Return a simulation if its outputs are those of the firmware, or why they are not."""
+    sample = simulation.network.sample
+    shape = firmware.input_shape
+    squeezed = [tuple(n for n in size if n > 1) for size in (sample.shape, shape)]
+    if squeezed[0] != squeezed[1]:
+        return f"the description's input is {sample.shape}, the program's {shape}"
+    order = _order(project, firmware)
+    if order is None:
+        return "it is not known in which order the program has the outputs"
+    simulation = replace(simulation, order=order)
+    wanted = simulation.values(sample)
+    differs = bool((wanted != firmware.sample_values[0]).any())
+    if differs and firmware.sample_is_right and _has_its_weights(project, firmware):
+        return f"{simulation.name} or its checkpoint has changed since the project was made"
+    return simulation

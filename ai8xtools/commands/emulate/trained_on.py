@@ -1,0 +1,61 @@
+"""What a project says about the data that its network was trained on: classes, preparation.
+
+Source: docs/own-data.md, "What the checkpoint holds".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.reading.files import read_bytes
+from ai8xtools.reading.text import line
+from ai8xtools.values import frozen
+from datasets.own.preparation import DESCRIPTION, Preparation
+
+_SHOWN = 10
+_LARGEST = 1 << 20
+
+
+@frozen
+class TrainedOn:
+    """The names of the classes, and how files become inputs."""
+
+    classes: tuple[str, ...]
+    preparation: Preparation
+
+
+def trained_on(project: Path) -> TrainedOn | None:
+    """Return what `dataset.json` in the folder of a project says; None without the file.
+
+    Raises EmulatorError E865 for a file that ai8xize.py did not write.
+    """
+    path = project / DESCRIPTION
+    if not os.path.lexists(path):
+        return None
+    try:
+        found = json.loads(read_bytes(path, _LARGEST))
+        classes = tuple(line(str(name)) for name in found["classes"])
+        return TrainedOn(classes, Preparation.of(found["preparation"]))
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
+        raise EmulatorError(
+            "E865", f"it is not as ai8xize.py writes it ({type(exc).__name__}: {exc})", str(path),
+            "Generate the project again, or remove the file.",
+        ) from exc  # fmt: skip
+
+
+def class_lines(values: NDArray[np.int64], known: TrainedOn | None) -> Iterator[str]:
+    """Yield the class of each output [input, class], of the first inputs; of equal ones the
+    first."""
+    if known is None or values.shape[1] != len(known.classes):
+        return
+    for number, label in enumerate(values.argmax(1)[:_SHOWN].tolist()):
+        yield f"input {number}: {known.classes[label]}"
+    if len(values) > _SHOWN:
+        yield f"and {len(values) - _SHOWN} more"

@@ -1,0 +1,173 @@
+"""The verdict on a program: PASS needs evidence that the result was computed and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ai8xtools.answer import FILE_NAME
+from ai8xtools.commands.emulate.evidence import sample_evidence
+from ai8xtools.commands.emulate.known_answer import AnswerCheck, refusal
+from ai8xtools.commands.emulate.runs import WRONG_REGISTERS
+from ai8xtools.emulator import Board, FirmwareOutcome
+from ai8xtools.emulator.firmware.deceived import is_deceived
+from ai8xtools.emulator.words.addresses import DATA, AddressMap
+from ai8xtools.values import frozen
+
+
+@frozen
+class Verdict:
+    """Whether the program passed, and the last line of the output.
+
+    `reported_failure` says that the program itself found its result wrong; `reason` is a sentence
+    to show before the last line.
+    """
+
+    passed: bool
+    line: str
+    reported_failure: bool = False
+    reason: str = ""
+
+
+def judge(
+    board: Board,
+    outcome: FirmwareOutcome,
+    check: AnswerCheck | None,
+    *,
+    lost: bool = False,
+    words_changed: bool = False,
+) -> Verdict:
+    """Return the verdict on a program that has ended.
+
+    `lost`: its answer file is missing; `words_changed`: its words differ from the file on purpose.
+    """
+    if outcome.reported_failure:
+        return Verdict(False, "FAIL", reported_failure=True)
+    if outcome.errors:
+        return Verdict(False, "FAIL", reason=WRONG_REGISTERS)
+    objection = refusal(check, words_changed=words_changed)
+    if objection is not None and outcome.inferences:
+        return Verdict(False, "FAIL", reason=objection)
+    missing = _missing(board, outcome)
+    if missing is None and not outcome.reported_success:
+        source = board.progress.random_input()
+        if source is not None and outcome.exit_code is not None:
+            return Verdict(True, f"DONE ({_inferences(outcome)}; the input is random: {source}() "
+                           "stands in for hardware; nothing is said of the output)")  # fmt: skip
+        missing = (
+            "the program ended without a result: it printed neither *** PASS *** nor *** FAIL ***"
+        )
+    if missing is None:
+        missing = _uncompared(board, outcome, check)
+    if missing is not None:
+        return Verdict(False, f"NOT PASSED: {missing}")
+    notes = [_inferences(outcome)]
+    if lost:
+        notes.append(f"{FILE_NAME} is missing")
+    notes += _unchecked(board, outcome, check)
+    if not _has_input(board):
+        notes.append("the input is all zeros")
+    return Verdict(True, f"PASS{_evidence(board, check)} ({'; '.join(notes)})")
+
+
+def _evidence(board: Board, check: AnswerCheck | None) -> str:
+    """Say what the verdict rests on if not on an answer file."""
+    if check is not None and check.all_words_right and check.has_results:
+        return ""
+    run, samples = board.first_run, len(board.inputs)
+    return f" {sample_evidence(board.first_memory, run, board.results_read, samples)}"
+
+
+def _inferences(outcome: FirmwareOutcome) -> str:
+    return "1 inference" if outcome.inferences == 1 else f"{outcome.inferences} inferences"
+
+
+def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
+    """Say what the program left out before it could have a result; None if nothing."""
+    if not outcome.started:
+        return "the program never started the accelerator"
+    if not outcome.inferences:
+        return "the accelerator was started, but the program did not wait until it had finished"
+    assert board.bus.addresses is not None
+    if not _data_words(outcome.read, board.bus.addresses):
+        return "the program never read the output of the accelerator"
+    return None
+
+
+def _uncompared(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> str | None:
+    """Say why the output does not count as compared; None if it does.
+
+    It does if the program writes the words of its answer file and read every word of the results.
+    Otherwise a comparison of its own must notice wrong ones: a function check_output() that accepts
+    the output, refuses altered ones, and reads only what the program has read, or the program as a
+    whole, which must not report success when it runs again and all results are inverted.
+    """
+    outputs = _outputs(board, outcome, check)
+    own = outputs & outcome.own
+    if own:
+        return f"the program wrote {len(own)} of {len(outputs)} words of the output itself"
+    trusted = check is not None and check.all_words_right and check.has_results
+    if trusted and outputs <= outcome.read:
+        return None
+    checked = board.checked_words()
+    if checked and checked <= outcome.read:
+        return None
+    if outputs & outcome.read and not is_deceived(board, outputs, board.time_limit):
+        return None
+    if check is not None and check.applies and not trusted:
+        return (
+            f"the words differ from {FILE_NAME}, and the program has no comparison of its own that "
+            "notices wrong results"
+        )
+    seen = len(outputs & outcome.read)
+    return f"the program read {seen} of {len(outputs)} words of the output and compared none"
+
+
+def _outputs(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> frozenset[int]:
+    """Return the addresses of the results: as the answer file says, or of the last layer."""
+    addresses = board.bus.addresses
+    assert addresses is not None and outcome.run is not None
+    named: frozenset[int] = frozenset()
+    if check is not None and check.applies:
+        named = check.output_addresses(addresses)
+    return named or _last_outputs(outcome, addresses)
+
+
+def _unchecked(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> Iterator[str]:
+    """Say what the verdict does not cover, for the last line."""
+    if check is None or check.all_words_right:
+        return
+    if not check.applies:
+        yield f"{FILE_NAME} is that of another program"
+        return
+    unread = _outputs(board, outcome, check) - outcome.read
+    note = f"the words differ from {FILE_NAME} on purpose"
+    yield f"{note}, {len(unread)} words of the output were not read" if unread else note
+
+
+def _has_input(board: Board) -> bool:
+    """Tell whether a program gave the accelerator any data that is not zero."""
+    writes, addresses = board.bus.writes(), board.bus.addresses
+    assert addresses is not None
+    _, area, _ = addresses.split(writes.address)
+    is_data = (area == DATA) | np.isin(writes.address, [*addresses.fifos])
+    return bool(writes.value[is_data].any())
+
+
+def _data_words(read: frozenset[int], addresses: AddressMap) -> bool:
+    """Whether data memory or a transposing port was read."""
+    if read & set(addresses.transposers):
+        return True
+    _, area, _ = addresses.split(np.array(sorted(read), np.int64))
+    return bool((area == DATA).any())
+
+
+def _last_outputs(outcome: FirmwareOutcome, addresses: AddressMap) -> frozenset[int]:
+    """Return the addresses of the words that the last layer wrote."""
+    assert outcome.run is not None
+    done = outcome.run.layers[-1]
+    base = [
+        addresses.apb_base + addresses.chip.data_address(i) for i in done.place.instance.tolist()
+    ]
+    return frozenset((np.array(base)[:, None] + 4 * done.words).reshape(-1).tolist())

@@ -1,0 +1,158 @@
+"""--fits: what a network takes of each chip, as a table, as JSON, or in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.frontends.text import ModelDescription
+from ai8xtools.synthesis import parse
+from ai8xtools.synthesis.emit import ProjectOptions
+from ai8xtools.synthesis.fits import ChipFit, judge
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.parse import Source
+from device import CHIPS, Chip
+
+NO_ENERGY = "Energy is not estimated: no trustworthy constants are known."
+_SHOWN = 3
+
+
+Described = Callable[[Chip], tuple[Source, ResolveOptions]]
+"""What describes a network for a chip; it may raise for what that chip cannot compute."""
+
+
+def fits_of(described: Described) -> list[ChipFit]:
+    """Return what a network takes of every chip."""
+    project = ProjectOptions(name="network", folder="network", command_line="", tool_version="")
+    found: list[ChipFit] = []
+    refusals: list[ToolError] = []
+    for chip in CHIPS:
+        try:
+            source, resolving = described(chip)
+        except ToolError as exc:
+            refusals.append(exc)
+            found.append(ChipFit(chip.name, (exc.message, *_lines(exc))))
+        else:
+            found.append(judge(source, chip, resolving, EncodeOptions(), project))
+    if len(refusals) == len(CHIPS) and len({refusal.message for refusal in refusals}) == 1:
+        raise refusals[0]  # a mistake, not the limits of a chip
+    return found
+
+
+def _lines(exc: ToolError) -> list[str]:
+    """Return the nodes that a refusal names."""
+    return [line.strip() for line in (exc.remedy or "").splitlines()]
+
+
+def of_model(found: ModelDescription, tensors: object) -> tuple[Source, ResolveOptions]:
+    """Return the description of a model, and options with its tensors and without a sample."""
+    source = parse.Described(found.text, found.model, found.nodes)
+    return source, ResolveOptions(
+        checkpoint_file=found.model, tensors=tensors, sample_shape=found.input_shape
+    )
+
+
+def status_of(fits: Sequence[ChipFit], chip: Chip | None) -> int:
+    """Return 0 if the network fits a chip (None: any), else 1."""
+    chosen = fits if chip is None else [fits[CHIPS.index(chip)]]
+    return int(not any(one.fits for one in chosen))
+
+
+def one_line(fits: Sequence[ChipFit]) -> str:
+    """Return the verdicts in one line, for the beginning of a run."""
+    return "; ".join(
+        f"{one.chip}: fits, {_milliseconds(one)}" if one.fits
+        else f"{one.chip}: does not fit ({one.reasons[0]})"
+        for one in fits
+    )  # fmt: skip
+
+
+def as_table(fits: Sequence[ChipFit]) -> str:
+    """Return the totals and the layers of all chips side by side."""
+    from tabulate import tabulate
+
+    parts = [tabulate(_totals(fits), ["", *(one.chip for one in fits)], "simple",
+                      disable_numparse=True)]  # fmt: skip
+    placed = [one for one in fits if one.layers]
+    if placed:
+        head = ["layer"]
+        for one in placed:
+            head += [f"{one.chip} columns", "data", "bias", "cycles"]
+        rows = [_row(name, placed) for name in _names(placed)]
+        parts.append(tabulate(rows, head, "simple", disable_numparse=True, colalign=["left"] + [
+            "right"] * (len(head) - 1)))  # fmt: skip
+    for one in fits:
+        parts += [f"{one.chip}: {reason}" for reason in one.reasons[:_SHOWN]]
+        if len(one.reasons) > _SHOWN:
+            parts.append(f"{one.chip}: and {len(one.reasons) - _SHOWN} more")
+    return "\n\n".join([*parts, NO_ENERGY])
+
+
+def _names(placed: Sequence[ChipFit]) -> list[str]:
+    """Return the names of layers; those that a chip has in addition stand where it has them."""
+    names: list[str] = []
+    for one in placed:
+        at = 0
+        for layer in one.layers:
+            if layer.name in names:
+                at = names.index(layer.name) + 1
+            else:
+                names.insert(at, layer.name)
+                at += 1
+    return names
+
+
+def _row(name: str, placed: Sequence[ChipFit]) -> list[str]:
+    """Return the costs of a layer on each chip."""
+    row = [name]
+    for one in placed:
+        layer = next((layer for layer in one.layers if layer.name == name), None)
+        row += ["", "", "", ""] if layer is None else [
+            f"{layer.columns:,}", f"{layer.data_bytes:,}", f"{layer.bias_bytes:,}",
+            f"{layer.cycles:,}",
+        ]  # fmt: skip
+    return row
+
+
+def _totals(fits: Sequence[ChipFit]) -> list[list[str]]:
+    rows = [["fits", *("yes" if one.fits else "no" for one in fits)]]
+    names = next((list(one.memories) for one in fits if one.memories is not None), [])
+    for name in names:
+        row = [name]
+        for one in fits:
+            use = one.memories[name] if one.memories is not None else None
+            row.append("" if use is None else f"{use.used:,} of {use.available:,}")
+        rows.append(row)
+    placed = [one.memories is not None for one in fits]
+    for title, values in (
+        ("words loaded once", [f"{one.load_words:,}" for one in fits]),
+        ("load time, at least", [f"{one.load_milliseconds:.2f} ms" for one in fits]),
+        ("input words", [f"{one.input_words:,}" for one in fits]),
+        ("cycles", [f"{one.cycles:,}" for one in fits]),
+        ("time", [_milliseconds(one) for one in fits]),
+    ):
+        shown = [value if known else "" for value, known in zip(values, placed, strict=True)]
+        rows.append([title, *shown])
+    return rows
+
+
+def _milliseconds(one: ChipFit) -> str:
+    return f"{one.milliseconds:.2f} ms at {one.clock_mhz:g} MHz"
+
+
+def as_json(fits: Sequence[ChipFit], others: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return all of it for programs; `others` are entries that follow those of the chips."""
+    return json.dumps([*map(as_entry, fits), *others], indent=2)
+
+
+def as_entry(one: ChipFit) -> dict[str, Any]:
+    """Return what is said of a chip."""
+    return {
+        **asdict(one),
+        "fits": one.fits,
+        "milliseconds": one.milliseconds,
+        "load_milliseconds": one.load_milliseconds,
+    }

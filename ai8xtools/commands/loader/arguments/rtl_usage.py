@@ -1,0 +1,116 @@
+"""What the options for RTL simulation tests imply, and which mean nothing beside others.
+
+Source: docs/options.md, "ai8xize.py".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from ai8xtools.commands.loader.arguments.rtl_parser import CAMERA, SIMULATION_ONLY
+from ai8xtools.diagnostics import Diagnostic, Place, Severity
+
+NONE = "none"
+"""What --top-level and --autogen take for: no such thing."""
+
+
+def is_rtl(args: argparse.Namespace) -> bool:
+    """Whether a test for RTL simulation is wanted."""
+    return bool(args.rtl or args.rtl_preload)
+
+
+def is_block_level(args: argparse.Namespace) -> bool:
+    """Whether the accelerator is simulated alone."""
+    return is_rtl(args) and (args.top_level or "").lower() == NONE
+
+
+def preloads_weights(args: argparse.Namespace) -> bool:
+    """Whether the test bench loads the weights."""
+    return is_rtl(args) and bool(args.rtl_preload_weights) and not kept_from_preloading(args)
+
+
+def kept_from_preloading(args: argparse.Namespace) -> str | None:
+    """Return the option for which the program loads the weights itself."""
+    reasons = (
+        ("--verify-kernels", args.verify_kernels),
+        ("--verify-writes", args.verify_writes and not args.old_kernel_loader),
+        ("--mexpress", args.express is True),
+        ("--no-mexpress", args.express is False),
+    )
+    return next((option for option, given in reasons if given), None)
+
+
+def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
+    """Return complaints about options that mean nothing here."""
+    if not is_rtl(args):
+        return [*_only_with(SIMULATION_ONLY, "--rtl", args)]
+    found = [*_without_effect(args)]
+    if args.verify:
+        found.append(
+            Diagnostic(
+                "E092",
+                "it cannot be used together with --rtl",
+                Place(option="--verify"),
+                "Leave out --verify; make rtl-demo shows how to run a test.",
+            )
+        )
+    if args.input_csv is None:
+        found += _only_with(CAMERA, "--input-csv", args)
+    elif not (args.fast_fifo or args.fast_fifo_quad):
+        found += _only_with(("--input-fifo",), "--fast-fifo", args)
+    return found
+
+
+def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
+    """Yield complaints about what cannot be done while an existing project is compared."""
+    others = (
+        ("--rtl", is_rtl(args)),
+        ("--check-only", args.check_only),
+        ("--verify", args.verify),
+        ("--report", args.report is not None),
+    )
+    for option, given in others:
+        if given and args.verify_project is not None:
+            yield Diagnostic(
+                "E092",
+                f"it cannot be used together with {option}",
+                Place(option="--verify-project"),
+                f"Leave out {option}: no project is written.",
+            )
+
+
+def _only_with(
+    names: tuple[str, ...], needed: str, args: argparse.Namespace
+) -> Iterator[Diagnostic]:
+    for name in names:
+        if getattr(args, name.lstrip("-").replace("-", "_")) is not None:
+            yield Diagnostic(
+                "E095",
+                f"it needs {needed}",
+                Place(option=name),
+                f"Add {needed} or leave out {name}.",
+            )
+
+
+def _without_effect(args: argparse.Namespace) -> Iterator[Diagnostic]:
+    through_fifo = args.fifo or args.fast_fifo or args.fast_fifo_quad
+    reasons = {
+        "--rtl-preload": args.rtl_preload
+        and ("--zero-sram" if args.zero_sram else "a FIFO" if through_fifo else None),
+        "--rtl-preload-weights": args.rtl_preload_weights and kept_from_preloading(args),
+        "--result-output": args.result_output
+        and next((o for o in ("mlator", "one_shot", "stop_start") if getattr(args, o)), None),
+        "--mlator": args.mlator and "RTL simulation, which reads the data memory",
+        "--no-compact-data": not args.compact_data and args.input_csv and "--input-csv",
+    }
+    for option, reason in reasons.items():
+        if reason:
+            name = f"--{reason.replace('_', '-')}" if "_" in reason else reason
+            yield Diagnostic(
+                "W043",
+                f"it has no effect together with {name}",
+                Place(option=option),
+                "Leave one of them out.",
+                Severity.WARNING,
+            )

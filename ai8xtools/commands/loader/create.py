@@ -1,0 +1,304 @@
+"""What ai8xize.py does: run the stages, write the project and the report, verify the firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ai8xtools.answer import FILE_NAME, write_answer
+from ai8xtools.commands.deliver import deliver
+from ai8xtools.commands.loader.configuration import check_configuration, write_configuration
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.loader.pages import check_report, destination, write_pages
+from ai8xtools.commands.loader.recorded import with_recorded_data
+from ai8xtools.commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
+from ai8xtools.diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Severity,
+    has_errors,
+    print_diagnostics,
+    refuse_errors,
+)
+from ai8xtools.synthesis.answer import build_answer
+from ai8xtools.synthesis.emit import (
+    ProjectOptions,
+    check_options,
+    check_outputs,
+    emit_arrays,
+    emit_project,
+    fitted,
+    footprint,
+    format_footprint,
+    format_resources,
+    log_text,
+)
+from ai8xtools.synthesis.facts import Fact
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.pipeline import Synthesis, examine, synthesize, what_fits
+from ai8xtools.synthesis.place import Placement
+from ai8xtools.synthesis.summarize import wide_share
+
+
+def create_project(options: LoaderOptions) -> int:
+    """Run the stages that the options ask for; return the exit status."""
+    check_report(options)
+    check_configuration(options)
+    destination(options).check_beside()
+    if options.output.fits is not None:
+        from ai8xtools.commands.loader.model_sources import show_fits
+
+        return show_fits(options, options.output.fits)
+    if options.model is not None:
+        from ai8xtools.commands.loader.model_sources import with_description
+
+        options = with_description(options, options.model)
+    else:
+        options = with_recorded_data(options)
+    if options.output.checkpoint_table:
+        from ai8xtools.synthesis.resolve.table import checkpoint_table
+
+        table = checkpoint_table(options.config_file, options.chip, options.resolve)
+        print(table)
+    complaints = complaints_of_options(options)
+    if options.output.check_only or has_errors(complaints):
+        warnings = examined(options, complaints)
+        if options.output.strict:
+            refuse_unsound((*complaints, *warnings))
+        print_diagnostics(options.visible((*complaints, *warnings)))
+        print(f"No errors in {options.config_file}")
+        return 0
+    result = synthesized(options)
+    if options.output.strict:
+        refuse_unsound((*complaints, *result.warnings))
+    if options.output.verify_project is not None:
+        write_configuration(options, result.network, result.placement.layout)
+        return compare_project(options, Path(options.output.verify_project), result)
+    if options.rtl is not None:
+        from ai8xtools.commands.loader.rtl_test import create_test
+
+        shown = create_test(options, options.rtl, result, complaints)
+        write_configuration(options, result.network, result.placement.layout)
+        write_report(options, result.network, result.placement, shown, result)
+    else:
+        write_embedded(options, result)
+    return 0
+
+
+def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
+    """Return what speaks against the options before the network is known."""
+    complaints = [*options.usage, *check_options(options.text)]
+    if options.rtl is not None:
+        from ai8xtools.commands.loader.rtl_test import check_test
+
+        return [*complaints, *check_test(options.rtl, options.test_dir)]
+    if options.output.check_only or options.output.verify_project is not None:
+        return complaints
+    return [*complaints, *complaints_of_folder(options)]
+
+
+def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
+    """Return why the project cannot be written there, if so."""
+    try:
+        destination(options).check()
+    except DiagnosticError as refusal:
+        return [*refusal.diagnostics]
+    return []
+
+
+def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
+    """Write the project and its report, print what there is to say, and verify it if asked to."""
+    folder = options.folder
+    warned = complaints_of_project(options, result)
+    options, result, left_out = reduced(options, result)
+    found = [*warned, *left_out, *result.warnings]
+    refuse_too_large(options, result, found)
+    text = options.project
+    shown = options.visible(found)
+    doubts = tuple(map(sentence, dict.fromkeys((*unsound(found), *left_out))))
+    text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
+    texts = emit_project(result.program, result.summary, text)
+    files = texts | emit_arrays(result.summary, text)
+    files |= dict(options.files)
+    files[FILE_NAME] = answer_file(options, result, files)
+    write_configuration(options, result.network, result.placement.layout)
+    written = deliver(files, destination(options))
+    write_report(options, result.network, result.placement, shown, result)
+    print_diagnostics(shown)
+    print(f"Wrote {written}")
+    check_output = text.kat and not text.fixed_input
+    if options.output.verify:
+        from ai8xtools.commands.loader.verify import (
+            verify,  # needs unicorn, which other runs do without
+        )
+
+        for line in verify(
+            result,
+            folder,
+            apb_base=options.encode.apb_base,
+            check_output=check_output,
+            cycles=text.verbose,
+        ):
+            print(line)
+    if text.verbose:
+        print(details(result, text, folder))
+    last = last_line(found, verified=options.output.verify and check_output)
+    if last is not None:
+        print(last)
+
+
+def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:
+    """Return the warnings about the options; raise DiagnosticError where they are refused."""
+    text = options.project
+    found = [*check_options(text), *check_outputs(text, result.program, result.summary)]
+    refuse_errors(found)
+    return found
+
+
+def reduced(
+    options: LoaderOptions, result: Synthesis
+) -> tuple[LoaderOptions, Synthesis, tuple[Diagnostic, ...]]:
+    """Return what is written of a project that exceeds flash or SRAM, and what is said of it."""
+    fitting = fitted(result.program, options.project, wide_share(result.mapped))
+    return (
+        replace(options, project=fitting.options),
+        replace(result, program=fitting.program),
+        fitting.complaints,
+    )
+
+
+def refuse_too_large(
+    options: LoaderOptions, result: Synthesis, found: Sequence[Diagnostic]
+) -> None:
+    """Raise DiagnosticError if a project must not be written.
+
+    Of a project that only needs too much memory the report is written first.
+    """
+    if has_errors(found):
+        write_report(options, result.network, result.placement, found, result)
+    refuse_errors(found)
+    if options.output.strict:
+        refuse_unsound(found)
+
+
+def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> int:
+    """Compare an existing project with what the options give; return the exit status."""
+    from ai8xtools.commands.loader.verify_project import verify_project
+
+    options, result, left_out = reduced(options, result)
+    found = (*left_out, *result.warnings)
+    refuse_errors(found)
+    print_diagnostics(options.visible(found))
+    for line in verify_project(
+        result,
+        folder,
+        apb_base=options.encode.apb_base,
+        repeat=options.encode.place.repeat_layers,
+        fixed_input=options.project.fixed_input,
+    ):
+        print(line)
+    return 0
+
+
+def answer_file(
+    options: LoaderOptions, result: Synthesis, files: Mapping[str, str | bytes]
+) -> bytes:
+    """Return the answer file of a project with these other files."""
+    answer = build_answer(
+        result,
+        options.project.name,
+        options.encode.place.repeat_layers,
+        sum(map(len, files.values())),
+        fixed_input=options.project.fixed_input,
+        average_rounding=options.encode.average_rounding,
+    )
+    return write_answer(answer)
+
+
+def examined(options: LoaderOptions, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return the warnings about the network; raise DiagnosticError with all errors there are."""
+    try:
+        network, placement, warnings = examine(
+            options.config_file, options.chip, options.resolve, options.encode
+        )
+    except DiagnosticError as refusal:
+        raise DiagnosticError((*complaints, *refusal.diagnostics)) from None
+    refuse_errors((*complaints, *warnings))
+    write_configuration(options, network, placement.layout)
+    return warnings
+
+
+def details(result: Synthesis, options: ProjectOptions, folder: Path) -> str:
+    """Return the memory use and where the verbose log is, or the log itself if there is no file."""
+    if options.log_filename is None:
+        return log_text(result.program, result.summary, options).rstrip("\n")
+    return "\n".join(
+        (
+            *format_resources(result.summary.statistics),
+            *format_footprint(result.program, options),
+            *result.summary.memory_log[-1:],
+            f"Kernel map, data memory map, registers and data: {folder / options.log_filename}",
+        )
+    )
+
+
+def synthesized(options: LoaderOptions) -> Synthesis:
+    """Run the stages up to the program; of a network that does not fit, write the report only."""
+    try:
+        return synthesize(options.config_file, options.chip, options.resolve, options.encode)
+    except DiagnosticError as refusal:
+        if options.output.report is not None:
+            report_refusal(options, refusal)
+        raise
+
+
+def write_report(
+    options: LoaderOptions,
+    network: Network,
+    placement: Placement,
+    diagnostics: Iterable[Diagnostic],
+    made: Synthesis | None = None,
+) -> None:
+    """Write the files of --report, if wanted; without what was made of it the network
+    was refused."""
+    if options.output.report is None:
+        return
+    from ai8xtools.synthesis.emit.report import report_page
+    from ai8xtools.synthesis.emit.report_json import report_json
+    from ai8xtools.synthesis.report import build_report
+
+    gathered = build_report(
+        network,
+        placement,
+        options.chip,
+        options.encode,
+        name=options.project.name,
+        command_line=options.project.command_line,
+        tool=f"ai8xize.py {options.project.tool_version}",
+        program=None if made is None else made.program,
+        activations=None if made is None else made.activations,
+        diagnostics=diagnostics,
+        core=_core_memories(options, made),
+    )
+    write_pages(options.output.report, report_page(gathered), report_json(gathered))
+
+
+def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple[str, int, int]]:
+    """Return what an embedded project takes of flash and SRAM."""
+    if made is None or options.rtl is not None:
+        return []
+    memories = footprint(made.program, options.project).memories
+    return [(memory.name, memory.used, memory.size) for memory in memories]
+
+
+def report_refusal(options: LoaderOptions, refusal: DiagnosticError) -> None:
+    """Show what fits of a network that is refused only because something else does not."""
+    errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
+    if not all(Fact.ROOM in d.effects.blocks for d in errors):
+        return
+    network, placement, problems = what_fits(
+        options.config_file, options.chip, options.resolve, options.encode
+    )
+    found = dict.fromkeys((*refusal.diagnostics, *problems))
+    write_report(options, network, placement, found)

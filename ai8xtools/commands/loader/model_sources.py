@@ -1,0 +1,106 @@
+"""ai8xize.py --model: what is named becomes a description; only PyTorch models need torch.
+
+Source: docs/own-models.md; docs/options.md, "ai8xize.py".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
+from ai8xtools.commands.loader.recorded import with_recorded_data
+from ai8xtools.diagnostics import print_result
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.text import ModelDescription
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.parse import Described, Source
+from device import Chip
+
+
+def with_description(
+    options: LoaderOptions, source: ModelSource, *, quiet: bool = False
+) -> LoaderOptions:
+    """Return the options with the description of the model in its place.
+
+    Unless it is `quiet`, what the model leaves to the application is printed.
+    """
+    resolving = options.resolve
+    if source.model.lower().endswith(".onnx"):
+        found, resolving = _from_onnx(source, resolving, options.chip)
+    else:
+        from ai8xtools.commands.loader.models import describe_model
+        from ai8xtools.commands.loader.own_data import with_own_data
+
+        options, source = with_own_data(options, source)
+        resolving = options.resolve
+        found = describe_model(
+            source, options.chip, resolving.checkpoint_file, resolving.sample_input
+        )
+    for note in () if quiet else found.notes:
+        print(note)
+    described = Described(found.text, found.model, found.nodes)
+    resolving = replace(resolving, sample_shape=found.input_shape)
+    return replace(options, config_file=described, resolve=resolving)
+
+
+def _from_onnx(
+    source: ModelSource, resolving: ResolveOptions, chip: Chip
+) -> tuple[ModelDescription, ResolveOptions]:
+    """Return the description of a graph; its own integers count unless a checkpoint is named."""
+    from ai8xtools.frontends.onnx.network import describe_onnx
+
+    if source.frames is not None:
+        raise InputError(
+            "E678", f"--input-shape has four sizes ({source.frames} frames)", source.model,
+            "Series of frames are only taken from PyTorch models; state CxHxW (or CxL).",
+        )  # fmt: skip
+    file = resolving.checkpoint_file
+    checkpoint = None if file is None or file.lower().endswith(".onnx") else read_checkpoint(file)
+    found, tensors = describe_onnx(
+        source.model, source.input_shape, source.dataset, checkpoint,
+        depthwise=chip.has_depthwise,
+    )  # fmt: skip
+    if file is None or checkpoint is not None:
+        resolving = replace(resolving, checkpoint_file=file or source.model, tensors=tensors)
+    return found, resolving
+
+
+def show_fits(options: LoaderOptions, form: str) -> int:
+    """Print what the network takes of every target; status 0 if it fits that of --device."""
+    from ai8xtools.commands.fits import as_json, as_table, fits_of, status_of
+    from ai8xtools.commands.software.fits import as_columns, as_entries, mcu_fits, qformat_fits
+
+    wanted, found = options.software, []
+    if wanted is not None and wanted.qformat:
+        others = qformat_fits(options, wanted)
+    else:
+        options = options if options.model is not None else with_recorded_data(options)
+        found = fits_of(lambda chip: _described(options, chip))
+        others = mcu_fits(lambda chip: _described(options, chip), options)
+    if form == "json":
+        print_result(as_json(found, as_entries(others)))
+    else:
+        tables = [as_table(found)] if found else []
+        print(*tables, *([as_columns(others)] if others else []), sep="\n\n")
+    return status_of(found, options.chip) if wanted is None else int(not others[0].fits)
+
+
+def _described(options: LoaderOptions, chip: Chip) -> tuple[Source, ResolveOptions]:
+    """Return the description for a chip; of a model without checkpoint with random weights."""
+    source, resolving = options.model, options.resolve
+    if source is None:
+        return options.config_file, resolving
+    if source.model.lower().endswith(".onnx") or resolving.checkpoint_file is not None:
+        quiet = replace(options, chip=chip)
+        found = with_description(quiet, source, quiet=True)
+        resolving = found.resolve
+        if resolving.tensors is not None:
+            from ai8xtools.frontends.onnx.network import integers_of
+
+            resolving = replace(resolving, tensors=integers_of(resolving.tensors))
+        return found.config_file, resolving
+    from ai8xtools.commands.fits import of_model
+    from ai8xtools.commands.loader.models import stand_in_of_model
+
+    return of_model(*stand_in_of_model(source, chip, resolving.sample_input))

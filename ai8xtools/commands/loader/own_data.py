@@ -1,0 +1,76 @@
+"""What ai8xize.py takes from a checkpoint that was trained on data of the user's own.
+
+Source: docs/own-data.md, "What the checkpoint holds".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint
+from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
+from ai8xtools.diagnostics.errors import InputError
+from datasets.own.preparation import DESCRIPTION
+from datasets.own.record import Recorded, recorded_of
+
+AUTO = "auto"
+
+
+def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOptions, ModelSource]:
+    """Return the options with sample and class names of the checkpoint, and the model.
+
+    What the command line names wins. A checkpoint of other data changes nothing. Raises InputError
+    E689 for `--model auto` without a checkpoint that names its network.
+    """
+    path = options.resolve.checkpoint_file
+    if path is None or path.lower().endswith(".onnx"):
+        if source.model == AUTO:
+            raise InputError(
+                "E689", "the network is that of the checkpoint, and none is named", "--model",
+                "Add --checkpoint-file FILE.",
+            )  # fmt: skip
+        return options, source
+    checkpoint = read_checkpoint(path)
+    model = replace(source, model=_network(source, checkpoint, path))
+    recorded = recorded_of(checkpoint.extras, path)
+    if recorded is None:
+        return options, model
+    from ai8xtools.training.catalog.own_data import entry_of
+
+    return with_record(options, recorded), replace(model, known=entry_of(recorded))
+
+
+def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
+    """Return the options with the sample, the classes, and the description of the data."""
+    resolve, project = options.resolve, options.project
+    if resolve.sample_input is None and resolve.synthesize_input is None:
+        sample = recorded.sample.astype(np.int64)
+        resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
+    if options.rtl is None:
+        project = replace(project, labels=recorded.classes, softmax=project.unload)
+    files = ((DESCRIPTION, _json(recorded)),)
+    return replace(options, resolve=resolve, project=project, files=files)
+
+
+def _network(source: ModelSource, checkpoint: Checkpoint, path: str) -> str:
+    """Return the name of the network; `auto` is what the checkpoint says."""
+    if source.model != AUTO:
+        return source.model
+    if not checkpoint.arch:
+        raise InputError(
+            "E689", "the checkpoint does not name its network", path, "Name it with --model."
+        )
+    return str(checkpoint.arch)
+
+
+def _json(recorded: Recorded) -> bytes:
+    """Return the description of the data for the project: emulate.py reads it."""
+    content = {
+        "classes": recorded.classes,
+        "sample_class": recorded.classes[recorded.sample_class],
+        "preparation": recorded.preparation.as_dict(),
+    }
+    return (json.dumps(content, indent=2) + "\n").encode()

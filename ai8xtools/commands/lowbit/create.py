@@ -1,0 +1,151 @@
+"""Reads a header and samples, proves and writes the C of a low-bit network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.checkpoint.atomic import refuse_other_than_file
+from ai8xtools.commands.deliver import Folder, deliver
+from ai8xtools.commands.loader.pages import report_files, write_pages
+from ai8xtools.commands.lowbit.arguments.loader import LowBitOptions
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.quantization.lowbit import packed_inputs
+from ai8xtools.reading.npy import NpyError, read_array
+from ai8xtools.software.lowbit.emit import Samples, beside, dense_layers, emit, sizes
+from ai8xtools.software.lowbit.engine import Run, run
+from ai8xtools.software.lowbit.header import read_header
+from ai8xtools.software.lowbit.network import LowBitNetwork
+from ai8xtools.software.profile import Profile, read_profile
+
+
+def create_lowbit(options: LowBitOptions) -> int:
+    """Write the project; return the exit status. Raises DiagnosticError."""
+    profile = None if options.mcu is None else read_profile(options.mcu)
+    paths = () if options.report is None else report_files(options.report)
+    for path in paths:
+        refuse_other_than_file(path)
+    folder = Folder(
+        options.folder,
+        options.overwrite,
+        (options.header, options.sample, options.labels, options.mcu),
+        tuple(("--report", str(path)) for path in paths),
+    )
+    folder.check_beside()
+    folder.check()
+    network = read_header(options.header)
+    if options.floor:
+        network = _without_rounding(network)
+    samples = Samples(_inputs(options.sample, network), _labels(options.labels, network))
+    if samples.labels is not None and len(samples.labels) != len(samples.inputs):
+        raise _refusal(
+            options.labels or "",
+            f"it has {len(samples.labels)} labels for {len(samples.inputs)} samples",
+        )
+    files = emit(network, samples, options.command_line, options.compress)
+    flash, ram = sizes(network, options.compress)
+    code, stack = beside(network, options.compress)
+    needs = (("flash", flash + code), ("RAM", ram + stack))
+    problems = [] if profile is None else [*_too_large(needs, profile)]
+    made = run(network, samples.inputs)
+    if problems:
+        _write_report(options, network, made, needs, profile, problems)
+        raise DiagnosticError(problems)
+    classes = made.classes
+    written = deliver(files, folder)
+    _write_report(options, network, made, needs, profile)
+    packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
+    print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
+    for told in dict.fromkeys(_filled(network)):
+        print(told)
+    print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
+          f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
+    print(f"Wrote {written}")
+    return 0
+
+
+def _filled(network: LowBitNetwork) -> Iterator[str]:
+    """Yield which rows of weights are longer than their inputs."""
+    for layer in dense_layers(network):
+        filled = packed_inputs(layer.inputs, layer.encoding) - layer.inputs
+        if filled:
+            yield (f"L{layer.identifier}: {layer.inputs} inputs; each row is filled up with "
+                   f"{filled} codes to whole words")  # fmt: skip
+
+
+def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
+    """Return a network whose sums are shifted without adding half before."""
+    rules = (network.rule, network.window_rule)
+    one, other = (replace(rule, rounds=rule.rounds and rule.kind != "shift") for rule in rules)
+    return replace(network, rule=one, window_rule=other)
+
+
+def _too_large(needs: tuple[tuple[str, int], ...], profile: Profile) -> Iterator[Diagnostic]:
+    """Yield the memories that do not suffice."""
+    for (kind, needed), available in zip(needs, (profile.flash, profile.l1), strict=True):
+        if needed > available:
+            yield Diagnostic(
+                "E914",
+                f"{profile.name} has {available:,} bytes of {kind}, {needed:,} are needed",
+                Place(option="--mcu"),
+                "Choose narrower layers, fewer bits or a larger microcontroller.",
+            )
+
+
+def _write_report(
+    options: LowBitOptions,
+    network: LowBitNetwork,
+    made: Run,
+    needs: tuple[tuple[str, int], ...],
+    profile: Profile | None,
+    problems: Sequence[Diagnostic] = (),
+) -> None:
+    """Write the page and its twin, if wanted."""
+    if options.report is None:
+        return
+    from ai8xtools.commands.lowbit.page import page_of  # few ask for it
+
+    write_pages(options.report, *page_of(options, network, made, needs, profile, problems))
+
+
+def _inputs(path: str, network: LowBitNetwork) -> NDArray[np.int8]:
+    values = _integers(path)
+    found = values.reshape(1, -1) if values.ndim <= 1 else values.reshape(len(values), -1)
+    if found.shape[1] != network.inputs and found.size == network.inputs:
+        found = found.reshape(1, -1)
+    if not found.size or found.shape[1] != network.inputs:
+        raise _refusal(path, f"the samples have {found.shape[1]} values, the network takes "
+                       f"{network.inputs}")  # fmt: skip
+    if found.min() < -128 or found.max() > 127:
+        raise _refusal(path, f"values reach from {found.min()} to {found.max()}, the limits are "
+                       "-128 and 127")  # fmt: skip
+    return found.astype(np.int8)
+
+
+def _labels(path: str | None, network: LowBitNetwork) -> tuple[int, ...] | None:
+    if path is None:
+        return None
+    found = _integers(path).reshape(-1)
+    if found.size and not 0 <= found.min() <= found.max() < network.classes:
+        raise _refusal(path, f"labels reach from {found.min()} to {found.max()}, the network has "
+                       f"{network.classes} classes")  # fmt: skip
+    return tuple(found.tolist())
+
+
+def _integers(path: str) -> NDArray[np.int64]:
+    try:
+        found = read_array(path)
+    except NpyError as exc:
+        raise _refusal(path, f"not a NumPy array: {exc}") from None
+    if found.dtype.kind not in "iu":
+        raise _refusal(path, f"it holds {found.dtype}, not integers")
+    return found.astype(np.int64)
+
+
+def _refusal(path: str, message: str) -> DiagnosticError:
+    return DiagnosticError(
+        Diagnostic("E913", message, Place(path), "docs/low-bit.md tells how samples are made.")
+    )

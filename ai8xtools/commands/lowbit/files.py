@@ -1,0 +1,126 @@
+"""Checkpoints of low-bit networks: written by train.py, read as data by quantize.py.
+
+Source: docs/low-bit.md, "Training".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.checkpoint import Checkpoint, atomic, read_checkpoint
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.values import frozen
+
+if TYPE_CHECKING:
+    from ai8xtools.training.lowbit.network import LowBitNetwork
+    from ai8xtools.training.lowbit.recipe import Recipe
+    from ai8xtools.training.lowbit.teacher import Teacher
+
+KEY = "lowbit"
+TEACHER = "lowbit_teacher"
+VERSION = 1
+
+
+@frozen
+class Trained:
+    """A trained network: recipe, names of the classes, tensors by name."""
+
+    recipe: Recipe
+    classes: tuple[str, ...]
+    state: Mapping[str, NDArray[Any]]
+
+
+def save(path: Path, network: LowBitNetwork, recipe: Recipe, classes: tuple[str, ...]) -> None:
+    """Write a checkpoint, completely or not at all."""
+    plain = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(recipe).items()
+    }
+    content = {
+        "epoch": recipe.epochs - 1,
+        "arch": recipe.model,
+        "state_dict": network.state_dict(),
+        "extras": {KEY: {"version": VERSION, "recipe": plain, "classes": list(classes)}},
+    }
+    _write(path, content)
+
+
+def save_teacher(path: Path, teacher: Teacher) -> None:
+    """Write the teacher of low-bit networks."""
+    content = {"epoch": 0, "arch": TEACHER, "state_dict": teacher.state_dict()}
+    _write(path, content)
+
+
+def read_teacher(path: str, classes: int) -> Teacher:
+    """Return a teacher; InputError (E726) if the file holds none, or one of other classes."""
+    import torch
+
+    from ai8xtools.training.lowbit.teacher import Teacher
+
+    teacher = Teacher(classes)
+    given = {name: np.array(value) for name, value in read_checkpoint(path).state_dict.items()}
+    _check_shapes(teacher.state_dict(), given, path, f"a teacher of {classes} classes")
+    teacher.load_state_dict({name: torch.from_numpy(value) for name, value in given.items()})
+    teacher.eval()
+    return teacher
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    atomic.write_bytes(path, buffer.getvalue())
+
+
+def _check_shapes(
+    expected: Mapping[str, Any], given: Mapping[str, Any], path: str | None, what: str
+) -> None:
+    """Raise InputError (E726) unless tensors have the names and shapes that are expected."""
+    wanted = {name: tuple(value.shape) for name, value in expected.items()}
+    found = {name: tuple(value.shape) for name, value in given.items()}
+    if wanted != found:
+        name = min(key for key, _ in wanted.items() ^ found.items())
+        raise InputError("E726", f"the tensor {name} does not fit {what}", path,
+                         "Train the network again.")  # fmt: skip
+
+
+def read(path: str) -> Trained:
+    """Return what a checkpoint holds; InputError (E726) if it is not of a low-bit network."""
+    return trained_of(read_checkpoint(path), path)
+
+
+def trained_of(checkpoint: Checkpoint, path: str) -> Trained:
+    """Return what a checkpoint that was read from `path` holds, as `read`."""
+    from ai8xtools.training.lowbit.recipe import recipe_of
+
+    found = checkpoint.entries.get("extras")
+    found = found.get(KEY) if isinstance(found, dict) else None
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        raise InputError("E726", "this is no checkpoint of a low-bit network", path,
+                         "Train one with train.py --model ai85fcbit.")  # fmt: skip
+    recipe, classes = found.get("recipe"), found.get("classes")
+    if not isinstance(recipe, dict) or not isinstance(classes, list):
+        raise InputError("E726", "its recipe is damaged", path, "Train it again.")
+    tensors = {name: np.asarray(value) for name, value in checkpoint.state_dict.items()}
+    return Trained(recipe_of(recipe, path), tuple(map(str, classes)), tensors)
+
+
+def network_of(trained: Trained, classes: int) -> LowBitNetwork:
+    """Return the network as torch module."""
+    import torch
+
+    from ai8xtools.training.lowbit.network import LowBitNetwork
+
+    network = LowBitNetwork(trained.recipe.architecture(classes))
+    _check_shapes(network.state_dict(), trained.state, None, "the recipe")
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in trained.state.items()}
+    network.load_state_dict(tensors)
+    return network

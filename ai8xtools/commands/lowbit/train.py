@@ -1,0 +1,115 @@
+"""train.py --model ai85fcbit, ai85cnnbit or ai85winbit: training of low-bit networks.
+
+A program of its own: these networks have another arithmetic than those of the accelerator.
+Source: docs/low-bit.md, "Training".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ai8xtools.commands.lowbit.arguments.trainer import TrainOptions
+from ai8xtools.commands.lowbit.data import pictures_of
+
+if TYPE_CHECKING:
+    from ai8xtools.commands.lowbit.files import Trained
+    from ai8xtools.training.lowbit.epochs import Pictures
+    from ai8xtools.training.lowbit.recipe import Recipe
+    from ai8xtools.training.saving.logs import Log
+
+
+def train_lowbit(options: TrainOptions) -> int:
+    """Train or evaluate; return the exit status. Raises InputError, OSError."""
+    recipe, state = _recipe(options)
+    training, test, classes = pictures_of(
+        options.dataset, options.data, training=not options.evaluate
+    )
+    if state is not None:
+        return _evaluate(state, test, len(classes))
+    from ai8xtools.training.saving.logs import Log
+
+    log = Log(options.out_dir, options.name)
+    log.say(f"{recipe}")
+    unused = () if options.policy is None else _unused(options.policy)
+    if unused:
+        log.warn(f"Keys that change nothing here: {', '.join(unused)} (docs/low-bit.md)")
+    _train(options, recipe, training, test, classes, log)
+    log.close()
+    return 0
+
+
+def _unused(policy: str) -> tuple[str, ...]:
+    from ai8xtools.training.lowbit.recipe import passed_over
+
+    return passed_over(policy)
+
+
+def _evaluate(state: Trained, test: Pictures, classes: int) -> int:
+    from ai8xtools.commands.lowbit.files import network_of
+    from ai8xtools.training.lowbit.loop import evaluate
+    from ai8xtools.training.lowbit.pictures import codes, reduced
+
+    correct = evaluate(network_of(state, classes), codes(reduced(test.images)), test.labels)
+    print(f"Top1: {100 * correct / len(test.labels):.3f}   ({correct} of {len(test.labels)})")
+    return 0
+
+
+def _train(
+    options: TrainOptions,
+    recipe: Recipe,
+    training: Pictures,
+    test: Pictures,
+    classes: tuple[str, ...],
+    log: Log,
+) -> None:
+    """Train the teacher if the recipe has one, then the network, and save both."""
+    import torch
+
+    from ai8xtools.commands.lowbit.files import read_teacher, save, save_teacher
+    from ai8xtools.training.lowbit.loop import EpochResult, teach, train
+    from ai8xtools.training.lowbit.network import LowBitNetwork
+
+    def tell(found: EpochResult) -> None:
+        log.say(
+            f"Epoch [{found.epoch}] loss {found.loss:.4f}  Top1: "
+            f"{100 * found.correct / found.total:.3f}   ({found.seconds:.1f} s)"
+        )
+
+    stem = f"{log.folder}/" + (f"{options.name}_" if options.name else "")
+    torch.manual_seed(options.seed)
+    teacher = None
+    if options.teacher is not None:
+        teacher = read_teacher(options.teacher, len(classes))
+    elif recipe.teacher_epochs:
+        log.say("Training the teacher")
+        teacher = teach(recipe, training, test, len(classes), options.seed, tell)
+        save_teacher(Path(f"{stem}teacher.pth.tar"), teacher)
+        log.say(f"==> Saved {stem}teacher.pth.tar")
+    torch.manual_seed(options.seed)
+    network = LowBitNetwork(recipe.architecture(len(classes)))
+    train(network, recipe, training, test, options.seed, tell, teacher)
+    save(Path(f"{stem}lowbit.pth.tar"), network, recipe, classes)
+    log.say(f"==> Saved {stem}lowbit.pth.tar")
+
+
+def _recipe(options: TrainOptions) -> tuple[Recipe, Trained | None]:
+    """Return the recipe, and what a checkpoint to evaluate holds."""
+    from ai8xtools.commands.lowbit.files import read
+    from ai8xtools.training.lowbit.recipe import Recipe, checked, read_recipe
+
+    if options.weights is not None:
+        state = read(options.weights)
+        return state.recipe, state
+    recipe = Recipe(model=options.model)
+    if options.policy is not None:
+        recipe = read_recipe(options.policy, options.model)
+    changed = replace(
+        recipe,
+        epochs=recipe.epochs if options.epochs is None else options.epochs,
+        batch_size=recipe.batch_size if options.batch_size is None else options.batch_size,
+        lr=recipe.lr if options.lr is None else options.lr,
+        optimizer=options.optimizer or recipe.optimizer,
+    )
+    return checked(changed, "the command line"), None

@@ -1,0 +1,122 @@
+"""The command line of --device Q15 and Q7: a program of its own, as few other options apply."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ai8xtools.commands.arguments import Parser
+from ai8xtools.commands.q15 import BITS
+from ai8xtools.commands.quantize.arguments import CalibrationOptions, add_sample_options, samples_of
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.software.cores import CORES
+from ai8xtools.values import frozen
+
+_CHECKPOINTS = (".pth.tar", ".pth", ".pt")
+
+
+@frozen
+class CaseOptions:
+    """A network in floating point: its checkpoint, its name if that is not there, and samples."""
+
+    input: str
+    model: str | None
+    calibration: CalibrationOptions
+
+
+@frozen
+class Q15Options:
+    """Which network becomes which project, and how formats are chosen.
+
+    `percentile` is that of magnitudes (100: the largest). `column_major`: maps and kernels are
+    stored with columns before rows. `output` is a checkpoint or the folder of a project.
+    """
+
+    case: CaseOptions
+    output: Path
+    device: str
+    guard: Guard
+    percentile: float
+    column_major: bool
+    core: str
+    overwrite: bool
+    command_line: str
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the output is a checkpoint; else it is the folder of a project."""
+        return self.output.name.endswith(_CHECKPOINTS)
+
+    @property
+    def bits(self) -> int:
+        """The width of numbers."""
+        return BITS[self.device]
+
+
+def arguments() -> Parser:
+    """Return the parser of the command line."""
+    parser = Parser(
+        prog="quantize.py",
+        usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calibrate DATASET [options]",
+        description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
+        "each tensor. OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or "
+        "the folder of a project in C.",
+    )
+    option = parser.add_argument
+    option("input", metavar="INPUT", help="checkpoint of the trained network")
+    option("output", metavar="OUTPUT", help="checkpoint to write (.pth.tar), or the folder of a "
+           "project")  # fmt: skip
+    option("--device", required=True, metavar="NAME", type=str.upper, choices=[*BITS],
+           help="Q15 or Q7")  # fmt: skip
+    add_sample_options(parser, required=True)
+    option("--acc-guard", metavar="RULE", default=str(Guard.WORST), choices=[*map(str, Guard)],
+           help="what keeps sums within 32 bits: worst (any input, default), calib (inputs up to "
+           "twice those of the samples), none")  # fmt: skip
+    option(
+        "--calib-percentile",
+        metavar="P",
+        type=_percentile,
+        default=100.0,
+        help="formats hold this percentile of magnitudes (default: 100, the largest)",
+    )
+    option("--layout", choices=("hwc", "note"), default="hwc",
+           help="order of maps and kernels: rows before columns (hwc, default), or columns before "
+           "rows, as some recipes flatten them (note)")  # fmt: skip
+    option("--core", choices=[*CORES], metavar="NAME",
+           help="of a project: core that emulate.py runs it on (default: cortex-m4)")  # fmt: skip
+    option("--overwrite", action="store_true", help="replace a project that exists; checkpoints "
+           "are replaced")  # fmt: skip
+    option("--debug", action="store_true", help="show where in the program a failure arises")
+    return parser
+
+
+def parse(words: Sequence[str]) -> Q15Options:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    parser = arguments()
+    args = parser.parse_args([*words])
+    command_line = "quantize.py " + " ".join(words)
+    if args.core is not None and args.output.endswith(_CHECKPOINTS):
+        parser.error("argument --core: is for projects; ai8xize.py --mcu NAME tells the core")
+    return Q15Options(
+        case_of(args), Path(args.output), args.device, Guard(args.acc_guard), args.calib_percentile,
+        args.layout == "note", args.core or "cortex-m4", args.overwrite, command_line,
+    )  # fmt: skip
+
+
+def case_of(args: argparse.Namespace) -> CaseOptions:
+    """Return the network and samples that the command line asks for."""
+    calibration = samples_of(args, args.calibrate)
+    assert calibration is not None
+    return CaseOptions(args.input, args.model, calibration)
+
+
+def _percentile(text: str) -> float:
+    """Convert a number above 0, up to 100, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentile above 0, up to 100")
+    return value

@@ -1,0 +1,259 @@
+"""Calibration for quantize.py: network, samples and checkpoint in, chosen integers out."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions
+from ai8xtools.commands.quantize.samples import OPTION, data_set
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.foreign import refuse_foreign
+from ai8xtools.quantization import Calibration
+from ai8xtools.quantization.calibration import LayerChoice, calibrate
+from ai8xtools.reading.streams import terminal
+from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
+from ai8xtools.training.catalog.imported import imported
+from ai8xtools.training.catalog.own_file import named_model, plain_name
+from ai8xtools.training.network.building import build_model
+from ai8xtools.training.options import TrainingOptions
+from ai8xtools.values import frozen
+
+_SHOWN = 6  # tensors named in a message
+
+
+@frozen
+class Case:
+    """A network to choose integers for: as trained, in the simulation, and samples for both.
+
+    `count` samples of `dataset` in batches, with their targets; `arch` is the name of the network.
+    """
+
+    trained: nn.Module
+    simulated: nn.Module
+    samples: list[Tensor]
+    targets: list[Any]
+    dataset: str
+    arch: str
+    regression: bool
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples."""
+        return sum(map(len, self.samples))
+
+
+def choose_integers(
+    checkpoint: Checkpoint,
+    bits: Mapping[str, int],
+    given: NetworkOptions,
+    calibration: CalibrationOptions,
+) -> Calibration:
+    """Return the integers of all layers, and print a table of what was chosen.
+
+    `bits` are the widths of weights by layer.
+    Raises InputError for everything that does not fit together.
+    """
+    case = prepare(checkpoint, given, calibration)
+    choices = calibrate(case.trained, case.simulated, case.samples, bits, progress)
+    print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
+    notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
+    return Calibration({choice.name: choice.integers for choice in choices}, notes)
+
+
+def prepare(
+    checkpoint: Checkpoint,
+    given: NetworkOptions,
+    calibration: CalibrationOptions,
+    option: str = OPTION,
+    dataset: DatasetEntry | None = None,
+) -> Case:
+    """Return the network of a checkpoint and samples; InputError for what does not fit together.
+
+    `option` is the one that names the data set, unless `dataset` is that.
+    """
+    if "clipping_method" in checkpoint.extras:
+        raise InputError(
+            "E709",
+            "the checkpoint is quantized; calibration begins with trained weights",
+            given.input,
+            "Name the checkpoint that training wrote.",
+        )
+    if dataset is None:
+        weights = checkpoint.state_dict.values()
+        dataset = data_set(calibration.dataset, weights, given.input, option)
+    name = given.model or plain_name(checkpoint.arch or "")
+    model = named_model(name, find_models, dataset.input)
+    if given.importing:
+        model = imported(model, name, None, None)
+    options = TrainingOptions(
+        arch=model.name,
+        dataset=dataset.name,
+        device=given.chip.die,
+        data=calibration.folder,
+        avg_pool_rounding=calibration.average_rounding,
+    )
+    state = {
+        name.removeprefix("module."): torch.from_numpy(tensor.copy())
+        for name, tensor in checkpoint.state_dict.items()
+    }
+    options, trained = _fitting_network(model, dataset, options, state, given.input, option)
+    refuse_foreign(trained, "be calibrated", "--model")
+    simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
+    samples, targets = load_samples(dataset, options, calibration.samples, calibration.batch_size)
+    return Case(trained, simulated, samples, targets, dataset.name, name, bool(dataset.regression))
+
+
+def load_samples(
+    dataset: DatasetEntry, options: TrainingOptions, count: int, size: int
+) -> tuple[list[Tensor], list[Any]]:
+    """Return batches of inputs and of targets: samples of the training set, always the same ones.
+
+    Where there is no training set, samples of the test set serve. Raises InputError E710 when there
+    are none, E740 for numbers that are not finite.
+    """
+    torch.manual_seed(0)  # augmentation is random, too
+    random.seed(0)
+    np.random.seed(0)
+    training, test = dataset.loader((options.data, options), True, False)
+    if training is None:
+        training, test = dataset.loader((options.data, options), False, True)
+    source: Any = test if training is None else training
+    if source is None or not len(source):
+        raise InputError("E710", f"the data set {dataset.name} holds no samples", options.data)
+    order = torch.randperm(len(source))[:count]
+    if hasattr(source, "batch"):
+        found = [source.batch(part) for part in order.split(size)]
+        samples, targets = [inputs for inputs, _ in found], [targets for _, targets in found]
+    else:
+        pairs = [[source[index][:2] for index in part.tolist()] for part in order.split(size)]
+        samples = [torch.stack([torch.as_tensor(inputs) for inputs, _ in part]) for part in pairs]
+        targets = [[target for _, target in part] for part in pairs]
+    wrong = sum(int((~torch.isfinite(batch)).sum()) for batch in samples)
+    if wrong:
+        raise InputError(
+            "E740",
+            f"{wrong} values of the calibration samples are not finite (NaN or infinity)",
+            OPTION,
+            "Name samples like those of the application.",
+        )
+    return samples, targets
+
+
+def choices_table(choices: Sequence[LayerChoice]) -> str:
+    """Return a table with a row per layer; SNR is that of the layer's output."""
+    from tabulate import tabulate
+
+    headers = ["layer", "bits", "shift", "rounding", "SNR/dB", "to nearest, SNR/dB"]
+    rows = [
+        (
+            choice.name,
+            choice.integers.bits,
+            choice.integers.shift,
+            choice.rounding,
+            f"{choice.snr_db:.1f}",
+            f"{choice.plain_snr_db:.1f}",
+        )
+        for choice in choices
+    ]
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+
+
+def progress(names: Sequence[str]) -> Iterable[str]:
+    """Show how far the layers are, on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(file=terminal(sys.stderr))
+    return track(
+        names, "Calibrating", console=console, transient=True, disable=not sys.stderr.isatty()
+    )
+
+
+def _network(model: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> nn.Module:
+    """Make the network without batch normalization; the checkpoint has none any more."""
+    simulate = options.act_mode_8bit
+    ai8x.set_device(options.device, simulate, options.avg_pool_rounding, verbose=False)
+    network = build_model(model, dataset, options)
+    ai8x.fuse_bn_layers(network)
+    return network
+
+
+def _fitting_network(
+    model: ModelEntry,
+    dataset: DatasetEntry,
+    options: TrainingOptions,
+    state: Mapping[str, Tensor],
+    path: str,
+    option: str,
+) -> tuple[TrainingOptions, nn.Module]:
+    """Return the network with the weights of the checkpoint, computing in floating point.
+
+    Whether it has biases, or a class for the background, is seen from the tensors.
+    """
+    complaints: list[str] = []
+    refusal: InputError | None = None
+    for detection, bias in itertools.product((False, True), (False, True)):
+        tried = replace(options, use_bias=bias, obj_detection=detection)
+        try:
+            network = _network(model, dataset, tried)
+        except InputError as exc:  # a network without such a variant
+            refusal = refusal or exc
+            continue
+        complaint = _differences(network, state)
+        if complaint:
+            complaints.append(complaint)
+            continue
+        network.load_state_dict({name: state[name] for name in _trained_names(network)}, False)
+        for layer in network.modules():
+            if hasattr(layer, "init_module"):  # forget what QAT has noted
+                layer.init_module(None, None, False, 1.0)
+        return tried, network
+    if refusal is not None and not complaints:
+        raise refusal
+    raise InputError(
+        "E709",
+        f"the checkpoint does not belong to {model.name} for {dataset.name}: "
+        + min(complaints, key=len),
+        path,
+        f"Compare --model and {option} with what it was trained with.",
+    )
+
+
+def _trained_names(network: nn.Module) -> list[str]:
+    """Return the names of what training changes: all but the bookkeeping of layers."""
+    single = {
+        f"{name}.{key}".lstrip(".")
+        for name, layer in network.named_modules()
+        if hasattr(layer, "init_module")
+        for key in dict(layer.named_parameters(recurse=False))
+    }
+    return [name for name in network.state_dict() if name not in single]
+
+
+def _differences(network: nn.Module, state: Mapping[str, Tensor]) -> str:
+    """Say what the network lacks or has more than the checkpoint; nothing if they fit."""
+    own = network.state_dict()
+    names = _trained_names(network)
+    surplus = [name for name in state if name not in own and name.endswith((".weight", ".bias"))]
+    parts = {
+        "missing": [name for name in names if name not in state],
+        "of another shape": [n for n in names if n in state and state[n].shape != own[n].shape],
+        "surplus": surplus,
+    }
+    return "; ".join(f"{what}: {_listed(found)}" for what, found in parts.items() if found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,66 @@
+"""Calibration samples: a data set by name, or an array FILE.npy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ai8xtools.commands.quantize.arrays import read_samples
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.formats import Float64s
+from ai8xtools.training.catalog.discovery import DatasetEntry
+from ai8xtools.training.catalog.own_data import dataset_named
+
+OPTION = "--calibrate"
+_SUFFIX = ".npy"
+
+
+class _Array:
+    """Samples of an array; they have no targets."""
+
+    def __init__(self, values: Tensor) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return samples, and zeros in place of targets."""
+        return self._values[indices], torch.zeros(len(indices))
+
+
+def data_set(
+    name: str, weights: Iterable[Any], checkpoint: str | None, option: str = OPTION
+) -> DatasetEntry:
+    """Return the data set of a name, or one of the samples of a file.
+
+    `weights` are the tensors of the network: the last matrix tells the number of classes; `option`
+    is the one that names the samples. Raises InputError E740 for a file that holds none.
+    """
+    if not name.lower().endswith(_SUFFIX):
+        return dataset_named(name, option, checkpoint=checkpoint)
+    values = read_samples(name)
+    if values.ndim not in (2, 3, 4) or values.dtype.kind not in "fiu":
+        raise InputError(
+            "E740",
+            f"an array of shape {values.shape} and type {values.dtype} holds no samples",
+            name,
+            "Write numbers as [sample, channel, row, column], [sample, channel, time] or "
+            "[sample, value].",
+        )
+    samples = torch.from_numpy(values.astype("float32"))
+    channels, rows, columns = (*values.shape[1:], 1, 1)[:3]
+    matrices = [tensor.shape[0] for tensor in weights if len(tensor.shape) > 1]
+    classes = tuple(range(matrices[-1] if matrices else 1))
+    return DatasetEntry(
+        name, (channels, rows, columns), classes, lambda *_: (_Array(samples), None), None
+    )
+
+
+def as_maps(batch: Tensor) -> Float64s:
+    """Return inputs as [N, C, H, W] in float64; axes that they lack have the size 1."""
+    found: Float64s = batch.double().numpy()
+    return found.reshape(*found.shape, *([1] * (4 - found.ndim)))

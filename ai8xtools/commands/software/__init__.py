@@ -1,0 +1,16 @@
+"""--device MCU: C for microcontrollers without the accelerator."""
+
+from ai8xtools.commands.targets import Target
+
+TARGET = Target(
+    names=("MCU",),
+    what="another microcontroller",
+    tools={
+        "ai8xize.py": (
+            "ai8xtools.commands.software.arguments",
+            "ai8xtools.commands.software.create.create_software",
+        )
+    },
+    elsewhere="programs without the accelerator take what quantize.py makes for these, or with Q15 "
+    "or Q7",
+)

@@ -1,0 +1,162 @@
+"""The command line of ai8xize.py --device MCU, and what that of --device CMSIS-NN shares with it.
+
+Source: docs/software.md; docs/options.md, "ai8xize.py --device MCU".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ai8xtools.commands.arguments import Parser, chip, target_name
+from ai8xtools.commands.loader.arguments.shared import (
+    add_description_options,
+    add_folder_options,
+    add_log_options,
+    add_needs,
+    add_placing_options,
+    add_source_options,
+    parser_of,
+)
+from ai8xtools.commands.loader.arguments.values import described
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.options import ContainerOptions, SoftwareOptions
+from ai8xtools.commands.targets import choices
+from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.software.profile import names as profiles
+from device import MAX78002
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20}
+_MOST = 1 << 32
+_WHOLE_IMAGES = ("auto", "first", "resident")
+
+NETWORK = "network, unless a checkpoint of 16 or 8 bits holds it"
+PLAN = "plan, unless of 16 or 8 bits"
+CONTAINER = "container, in place of a program for this network"
+PLACING = "places in the accelerator: accepted, with a notice"
+"""Groups of options."""
+
+
+def size(text: str) -> int:
+    """Convert a number of bytes such as 64K for argparse."""
+    unit = _UNITS.get(text[-1:].lower(), 1)
+    digits = text[:-1] if unit > 1 else text
+    if not digits.isdecimal() or not int(digits):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 2048 or 64K")
+    if int(digits) * unit > _MOST:
+        raise argparse.ArgumentTypeError(f"{text} is more than cores address, {_MOST:,} bytes")
+    return int(digits) * unit
+
+
+def base(description: str, device: str) -> Parser:
+    """Return the parser of a target without the accelerator, with what all of them have."""
+    parser = parser_of(
+        description,
+        f"{device} (--model NAME | --config-file FILE | --checkpoint-file FILE) --prefix NAME "
+        "--test-dir DIR",
+    )
+    parser.add_argument("--device", type=target_name, metavar="NAME", help=choices("ai8xize.py"))
+    add_source_options(parser.group("files of the network"))
+    add_description_options(parser.group(NETWORK))
+    option = parser.group("microcontroller").add_argument
+    option("--mcu", metavar="NAME", help="profile of the microcontroller, or a file (.yaml)")
+    option("--l1", type=size, metavar="BYTES", help="RAM, in place of the profile's")
+    option("--flash", type=size, metavar="BYTES", help="flash, in place of the profile's")
+    option("--scheme", choices=("auto", "first", "resident", "rows", "pixels", "planes", "chain"),
+           default="auto", help="how layers use memory (default: whole tensors or rings of rows, "
+           "the first that fits; else what costs least in the levels of memory)")  # fmt: skip
+    option("--plan-report", action="store_true", help="print where everything stands")
+    option = parser.group(PLAN).add_argument
+    option("--kernels", choices=("auto", "c", "dsp", "nomul"), default="auto",
+           help="kernels that may be used (default: those of the core)")  # fmt: skip
+    option(
+        "--like",
+        type=chip,
+        metavar="CHIP",
+        help="refuse what this accelerator could not run: MAX78000, MAX78002 (default: no limits)",
+    )
+    group = parser.group("project, log and messages")
+    add_folder_options(group)
+    add_log_options(group)
+    add_placing_options(parser.group(PLACING))
+    add_needs(parser)
+    return parser
+
+
+def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOptions:
+    """Return what options mean that all targets without the accelerator have.
+
+    Wrong usage ends the program with status 2.
+    """
+    qformat = args.config_file is None and args.model is None
+    if qformat:
+        for option in parser.given(NETWORK, PLAN, CONTAINER):
+            parser.error(f"argument {option}: a checkpoint of 16 or 8 bits does not have this")
+        if args.scheme not in _WHOLE_IMAGES:
+            parser.error(f"argument --scheme: {args.scheme} is not for networks of 16 or 8 bits, "
+                         "whose functions take whole images")  # fmt: skip
+    return SoftwareOptions(
+        args.mcu,
+        kernels=None if args.kernels == "auto" else frozenset({"c", args.kernels}),
+        l1=args.l1,
+        flash=args.flash,
+        report=args.plan_report,
+        like=args.like,
+        notices=tuple(map(_only_places, parser.given(PLACING))),
+        scheme=args.scheme,
+        qformat=qformat,
+    )
+
+
+def _only_places(option: str) -> Diagnostic:
+    """Return what is said of an option that means something for the accelerator only."""
+    return Diagnostic("N957", "it only places things in the accelerator and changes nothing here",
+                      Place(option=option), severity=Severity.NOTICE)  # fmt: skip
+
+
+def with_network(
+    parser: Parser, args: argparse.Namespace, words: Sequence[str], software: SoftwareOptions
+) -> LoaderOptions:
+    """Return the options with those of the network; of models the chip with fewer limits counts."""
+    options = described(parser, args, software.like or MAX78002, words)
+    return replace(options, software=software)
+
+
+def arguments() -> Parser:
+    """Return the parser of the command line of --device MCU."""
+    parser = base("Turn a network description and quantized weights into C for a microcontroller "
+                  "without accelerator.", "MCU --mcu NAME")  # fmt: skip
+    option = parser.group(PLAN).add_argument
+    option("--l2", type=size, metavar="BYTES", help="second memory, in place of the profile's")
+    option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
+    option("--dma", action="store_true", help="copy between memories while the core computes")
+    option = parser.group(CONTAINER).add_argument
+    option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
+           "the project firmware that runs such files")  # fmt: skip
+    option("--encrypt", metavar="KEYFILE", help="encrypt its data; the file has the 32-byte key")
+    option("--slot", type=size, metavar="BYTES", help="room of the firmware for containers "
+           "(default: what this one takes)")  # fmt: skip
+    option("--arena", type=size, metavar="BYTES", help="RAM of the firmware for networks "
+           "(default: what this one takes)")  # fmt: skip
+    return parser
+
+
+def parse(words: Sequence[str]) -> LoaderOptions:
+    """Return what a command line of --device MCU asks for; wrong usage ends with status 2."""
+    parser = arguments()
+    args = parser.parse_args(words)
+    for option in parser.given(CONTAINER) if args.container is None else ():
+        parser.error(f"argument {option}: add --container FILE.nnb")
+    asked = {"--report": args.report is not None, "--plan-report": args.plan_report}
+    for option in (name for name, given in asked.items() if given and args.container is not None):
+        parser.error(f"argument {option}: containers have none; ask without --container")
+    software = software_options(parser, args)
+    if args.mcu is None:
+        parser.error("argument --mcu: is required with --device MCU; choose "
+                     f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
+    container = None
+    if args.container is not None:
+        container = ContainerOptions(args.container, args.encrypt, args.slot, args.arena)
+    software = replace(software, l2=args.l2, l3=args.l3, dma=args.dma, container=container)
+    return with_network(parser, args, words, software)

@@ -1,0 +1,90 @@
+"""Writes a network as a container, and the firmware that runs containers."""
+
+from __future__ import annotations
+
+import os
+
+from ai8xtools.checkpoint import atomic
+from ai8xtools.commands.deliver import deliver
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.loader.pages import destination
+from ai8xtools.commands.software.options import ContainerOptions
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.software.container.cipher import NONCE_BYTES, read_key
+from ai8xtools.software.container.firmware import Room, firmware
+from ai8xtools.software.container.from_graph import container_of, memory_of
+from ai8xtools.software.container.pack import Seal
+from ai8xtools.software.lower import lower
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
+
+_CODE_BYTES = 16384
+_STACK_BYTES = 1024
+"""Of reader, kernels and console at -O3, the largest of the cores: estimates."""
+
+
+def create_container(
+    network: Network, profile: Profile, options: LoaderOptions, wanted: ContainerOptions
+) -> int:
+    """Write FILE.nnb and the firmware project; return the exit status. Raises DiagnosticError."""
+    blob, room = contained(network, wanted, average_rounding=options.encode.average_rounding)
+    check_room(profile, room)
+    sealed = ", data encrypted" if wanted.key_file is not None else ""
+    print(f"Container: {len(blob):,} bytes, {memory_of(blob):,} of memory{sealed}")
+    if options.output.check_only:
+        print(f"No errors in {options.config_file}")
+        return 0
+    files = firmware(blob, room, profile.core.name, options.project.name,
+                     options.project.command_line)  # fmt: skip
+    written = deliver(files, destination(options))
+    atomic.write_bytes(wanted.file, blob)
+    print(f"Wrote {wanted.file}, and {written}")
+    return 0
+
+
+def contained(
+    network: Network, wanted: ContainerOptions, *, average_rounding: bool
+) -> tuple[bytes, Room]:
+    """Return the container of a network and the room that the firmware has for such files.
+
+    Raises InputError E924 or ToolError E925 as `container_of` does, DiagnosticError E926 if the
+    room that was asked for is too small.
+    """
+    seal = None
+    if wanted.key_file is not None:
+        seal = Seal(read_key(wanted.key_file), os.urandom(NONCE_BYTES))
+    found = simulate(network, average_rounding=average_rounding).outputs
+    graph = lower(network, average_rounding=average_rounding)
+    blob = container_of(graph, network.sample, found[network.outputs()[-1].index], seal)
+    memory = memory_of(blob)
+    return blob, Room(
+        _room("--slot", wanted.slot, len(blob)), _room("--arena", wanted.arena, memory)
+    )
+
+
+def needed(room: Room) -> tuple[int, int]:
+    """Return the bytes of flash and RAM that the firmware takes."""
+    return room.slot + _CODE_BYTES, room.arena + _STACK_BYTES
+
+
+def _room(option: str, given: int | None, needed: int) -> int:
+    """Return the bytes that an option gives, or those that are needed."""
+    if given is not None and given < needed:
+        raise DiagnosticError(
+            Diagnostic("E926", f"{given:,} bytes, this container needs {needed:,}",
+                       Place(option=option), "Give more, or leave the option out.")
+        )  # fmt: skip
+    return needed if given is None else given
+
+
+def check_room(profile: Profile, room: Room) -> None:
+    """Raise DiagnosticError (E914) if the firmware does not fit."""
+    flash, ram = needed(room)
+    for kind, used, available in (("flash", flash, profile.flash), ("RAM", ram, profile.l1)):
+        if used > available:
+            raise DiagnosticError(
+                Diagnostic("E914", f"{profile.name} has {available:,} bytes of {kind}, {used:,} "
+                           "are needed", Place(option="--mcu"),
+                           "Choose narrower layers, fewer bits or a larger microcontroller.")
+            )  # fmt: skip

@@ -1,0 +1,214 @@
+"""--fits: what a network takes of each microcontroller without the accelerator.
+
+It is planned as for its project, with the same options, and refused where that would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from ai8xtools.commands.fits import Described, as_entry
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.options import SoftwareOptions
+from ai8xtools.commands.software.planning import planned, understood
+from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.software.emit.text import amount
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.task import Level
+from ai8xtools.software.profile import Profile, names, read_profile
+from ai8xtools.synthesis.fits import ChipFit, Use
+from ai8xtools.synthesis.network import Network
+from ai8xtools.values import frozen
+from device import CHIPS
+
+_COLUMNS = 5
+
+
+@frozen
+class McuFit:
+    """A network on a microcontroller: what it takes in bytes, or the reason why it does not fit.
+
+    `levels` are the memories behind L1, by name.
+    """
+
+    mcu: str
+    core: str
+    ram: Use
+    flash: Use
+    levels: Mapping[str, Use] = field(default_factory=dict)
+    plan: str = ""
+    reason: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can run there."""
+        return not self.reason
+
+
+@frozen
+class _Taken:
+    """What a network takes, in bytes, and how it is planned."""
+
+    plan: str = ""
+    ram: int = 0
+    flash: int = 0
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+
+_Judge = Callable[[Profile], _Taken]
+"""Plans a network for a microcontroller; raises DiagnosticError if it does not fit."""
+
+
+def mcu_fits(described: Described, options: LoaderOptions) -> list[McuFit]:
+    """Return what a network takes of every profile.
+
+    The first is the microcontroller that is wanted, with its sizes, if there is one; then a network
+    that cannot be understood has the reason there. Without one nothing is said of it. Raises
+    ToolError for a container that could not be made for any.
+    """
+    wanted = options.software or SoftwareOptions(None)
+    profiles = _profiles(options.software)
+    try:
+        source, resolving = described(CHIPS[-1] if options.software is None else options.chip)
+        options = replace(options, config_file=source, resolve=resolving)
+        network, _ = understood(options, wanted.like)
+    except (DiagnosticError, ToolError) as refusal:
+        if options.software is None:
+            return []  # what is wrong with it has been said for the chips
+        return [_fit(profiles[0], _Taken(), _reason(refusal))]
+    judge = _judge_of(network, wanted, average_rounding=options.encode.average_rounding)
+    return [_judged(judge, profile) for profile in profiles]
+
+
+def qformat_fits(options: LoaderOptions, wanted: SoftwareOptions) -> list[McuFit]:
+    """Return what the network of a checkpoint of 16 or 8 bits takes of every profile.
+
+    Raises ToolError for a checkpoint, a sample or a library that is of no use.
+    """
+    from ai8xtools.commands.software.qformat import read_stored  # few ask for it
+    from ai8xtools.software.q15.build import planned as planned_qformat
+
+    network = read_stored(options)[0].network
+
+    def judge(profile: Profile) -> _Taken:
+        made = planned_qformat(
+            network, profile, library=wanted.library, interleaving=wanted.interleaving
+        )
+        return _Taken(made.plan.name, made.need.ram, made.need.flash)
+
+    return [_judged(judge, profile) for profile in _profiles(wanted)]
+
+
+def _profiles(wanted: SoftwareOptions | None) -> list[Profile]:
+    """Return all profiles, the one that is wanted first."""
+    profiles = [read_profile(name) for name in names()]
+    if wanted is None:
+        return profiles
+    own = wanted.profile()
+    return [own, *(one for one in profiles if one.name != own.name)]
+
+
+def _judge_of(network: Network, wanted: SoftwareOptions, *, average_rounding: bool) -> _Judge:
+    """Return what plans a network as its project is planned."""
+    if wanted.container is not None:
+        from ai8xtools.commands.software.container import (  # few ask for it
+            check_room,
+            contained,
+            needed,
+        )
+
+        _, room = contained(network, wanted.container, average_rounding=average_rounding)
+        flash, ram = needed(room)
+
+        def of_container(profile: Profile) -> _Taken:
+            check_room(profile, room)
+            return _Taken("container", ram, flash)
+
+        return of_container
+    graph = lower(network, average_rounding=average_rounding)
+
+    def of_plan(profile: Profile) -> _Taken:
+        made = planned(graph, profile, wanted)
+        used = made.plan.used if made.plan.scheme is None else {}
+        levels = {name: used.get(Level(name), 0) for name in _levels(profile)}
+        return _Taken(made.plan.name, made.need.ram, made.need.flash, levels)
+
+    return of_plan
+
+
+def _judged(judge: _Judge, profile: Profile) -> McuFit:
+    try:
+        return _fit(profile, judge(profile))
+    except DiagnosticError as refusal:
+        return _fit(profile, _Taken(), _reason(refusal))
+
+
+def _reason(refusal: DiagnosticError | ToolError) -> str:
+    """Return why a network is refused, as its project would be."""
+    if isinstance(refusal, ToolError):
+        return refusal.message
+    errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
+    return "; ".join(d.message for d in errors)
+
+
+def _levels(profile: Profile) -> dict[str, int]:
+    """Return the sizes of the memories behind L1, by name."""
+    sizes = {str(Level.L2): profile.l2, str(Level.L3): profile.l3}
+    return {name: size for name, size in sizes.items() if size}
+
+
+def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
+    return McuFit(
+        profile.name,
+        profile.core.name,
+        Use(taken.ram, profile.l1),
+        Use(taken.flash, profile.flash),
+        {name: Use(taken.levels.get(name, 0), size) for name, size in _levels(profile).items()},
+        taken.plan,
+        reason,
+    )
+
+
+def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
+    """Return what --fits json says: what chips have, and the core and the plan."""
+    return [
+        as_entry(
+            ChipFit(
+                one.mcu,
+                (one.reason,) if one.reason else (),
+                memories={"flash": one.flash, "SRAM": one.ram, **one.levels},
+            )
+        )
+        | {"core": one.core, "plan": one.plan}
+        for one in fits
+    ]
+
+
+def as_columns(fits: Sequence[McuFit]) -> str:
+    """Return a table with a column for each microcontroller, and why it does not fit some."""
+    from tabulate import tabulate
+
+    parts = []
+    for first in range(0, len(fits), _COLUMNS):
+        some = fits[first : first + _COLUMNS]
+        head = ["", *(one.mcu for one in some)]
+        parts.append(tabulate([*_rows(some)], head, "simple", disable_numparse=True))
+    reasons = [f"{one.mcu}: {one.reason}" for one in fits if one.reason]
+    return "\n\n".join(["Without the accelerator (--device MCU)", *parts, *reasons])
+
+
+def _rows(fits: Sequence[McuFit]) -> Iterator[list[str]]:
+    yield ["fits", *("yes" if one.fits else "no" for one in fits)]
+    yield ["core", *(one.core for one in fits)]
+    yield ["plan", *(one.plan for one in fits)]
+    yield ["RAM", *(_of(one.ram) for one in fits)]
+    for name in dict.fromkeys(name for one in fits for name in one.levels):
+        yield [name, *(_of(one.levels[name]) if name in one.levels else "" for one in fits)]
+    yield ["flash", *(_of(one.flash) for one in fits)]
+
+
+def _of(use: Use) -> str:
+    return amount(use.used, use.available) if use.used else f"{use.available:,}"

@@ -1,0 +1,28 @@
+"""Names of a project without the accelerator, and the log among its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.emit.options import ProjectOptions, is_plain, name_taken, not_plain
+from ai8xtools.writing.manifest import MANIFEST
+
+
+def complaints_of_names(options: ProjectOptions) -> Iterator[Diagnostic]:
+    """Yield E071 for a name of a project or of its log that would lead out of the folder."""
+    for option, name in (("--prefix", options.name), ("--log-filename", options.log_filename)):
+        if name is not None and not is_plain(name):
+            yield not_plain(option, name)
+
+
+def with_log(files: Mapping[str, str], name: str | None, text: str) -> dict[str, str]:
+    """Return the files of a project and its log of this name; None: it has none.
+
+    Raises DiagnosticError (E072) if another file has that name.
+    """
+    if name is None:
+        return dict(files)
+    if name.lower() in map(str.lower, (*files, MANIFEST)):
+        raise DiagnosticError(name_taken("--log-filename", name))
+    return {**files, name: text}

@@ -1,0 +1,48 @@
+"""Which plan a network gets for a microcontroller: what generation and --fits have in common."""
+
+from __future__ import annotations
+
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.options import SoftwareOptions
+from ai8xtools.diagnostics import Diagnostic, refuse_errors
+from ai8xtools.software import build
+from ai8xtools.software.build import Built
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Graph
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.understand import understand
+from device import Chip
+
+
+def understood(options: LoaderOptions, like: Chip | None) -> tuple[Network, tuple[Diagnostic, ...]]:
+    """Return the network and what was found; refuse it where it is wrong or too much for a chip."""
+    chips: tuple[Diagnostic, ...] = ()
+    if like is not None:
+        from ai8xtools.synthesis.pipeline import (
+            examine,  # the stages of the accelerator: few ask for them
+        )
+
+        *_, chips = examine(options.config_file, like, options.resolve, options.encode)
+    network, _, found = understand(options.config_file, None, options.resolve)
+    refuse_errors(found)
+    return network, tuple(dict.fromkeys((*chips, *found)))
+
+
+def planned(graph: Graph, profile: Profile, wanted: SoftwareOptions) -> Built:
+    """Return the project of a lowered graph without its files.
+
+    Raises DiagnosticError as `build` and `build_calls` do.
+    """
+    if not wanted.calls:
+        return build.planned(fuse(graph), profile, wanted.scheme, wanted.kernels)
+    from ai8xtools.software.cmsis.build import planned as planned_calls  # few ask for it
+
+    return planned_calls(
+        graph,
+        profile,
+        wanted.scheme,
+        wanted.kernels,
+        library=wanted.library,
+        interleaving=wanted.interleaving,
+    )

@@ -1,0 +1,174 @@
+"""The report of a project for a microcontroller: what it takes, where the time goes, what it gives.
+
+Of a network that does not fit, the smallest plan is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.options import SoftwareOptions
+from ai8xtools.commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.software.build import Built, closest, schemes_of
+from ai8xtools.software.emit.project import code_of
+from ai8xtools.software.emit.text import plan_text, unit_text
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Convolution, Step, Tensor
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.cost import is_rough
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.prediction import predicted, total_work, work_of
+from ai8xtools.software.plan.task import Level, Task
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.emit.report_pictures import picture_of
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.report.build import output_range
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.values import frozen
+
+
+@frozen
+class _Part:
+    """A step or a group of them: its last step, how it is computed, and what it costs."""
+
+    name: str
+    last: Step
+    kernel: str
+    products: int
+    weights: int
+    cycles: float | None
+
+
+def report_of(
+    built: Built,
+    profile: Profile,
+    network: Network,
+    options: LoaderOptions,
+    messages: Sequence[Diagnostic],
+) -> tuple[str, str]:
+    """Return page and JSON of a plan; an error among the messages is why it was refused."""
+    tensors = built.plan.graph.tensors
+    if built.plan.scheme is None:
+        rough = is_rough(built.plan)
+        parts = [_of_task(task, None if rough else task.cycles) for task in built.plan.tasks]
+    else:
+        parts = [*_of_steps(built.plan)]
+    rows = tuple(_rows(parts, tensors, network, options))
+    return pages_of(_shown(built, profile, rows), options.project, messages)
+
+
+def report_refusal(
+    network: Network,
+    profile: Profile,
+    options: LoaderOptions,
+    wanted: SoftwareOptions,
+    messages: Sequence[Diagnostic],
+) -> tuple[str, str]:
+    """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
+    graph = fuse(lower(network, average_rounding=options.encode.average_rounding))
+    plan, need = closest(graph, profile, schemes_of(wanted.scheme), wanted.kernels)
+    return report_of(Built(plan, need, {}), profile, network, options, messages)
+
+
+def _of_steps(plan: Plan) -> Iterator[_Part]:
+    code = code_of(plan)
+    kernels = {target: kernel.function for target, kernel in plan.kernels.items()}
+    kernels |= {target: call.function for target, call in plan.calls.items()}
+    for number, step in enumerate(plan.graph.steps):
+        cost = None if plan.calls else predicted(work_of(step, plan.kernels), plan.core.name)
+        cycles = None if cost is None else cost.cycles
+        weights = code.weights[number].nbytes if number in code.weights else 0
+        kernel = kernels.get(step.target, "")
+        yield _Part(step.name, step, kernel, _products(step), weights, cycles)
+
+
+def _of_task(task: Task, cycles: float | None) -> _Part:
+    steps = [one.step for one in task.layers]
+    weights = sum(step.weights.nbytes for step in steps if isinstance(step, Convolution))
+    products = sum(map(_products, steps))
+    return _Part(task.name, task.step, unit_text(task), products, weights, cycles)
+
+
+def _products(step: Step) -> int:
+    return step.macs if isinstance(step, Convolution) else 0
+
+
+def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
+    plan, need = built.plan, built.need
+    further = ((Level.L2, profile.l2), (Level.L3, profile.l3)) if plan.scheme is None else ()
+    known = _cycles(plan)
+    cycles = None if known is None else round(known)
+    return Shown(
+        core=plan.core.name,
+        scheme=plan.name,
+        needs=(
+            ("L1" if plan.scheme is None else "RAM", need.ram, limit(profile.l1)),
+            *((str(level), plan.used[level], size) for level, size in further if size),
+            ("Flash", need.flash, limit(profile.flash)),
+        ),
+        rows=rows,
+        cycles=cycles,
+        sentence=_sentence(rows, cycles),
+        text=plan_text(built, profile),
+        blocks=plan.blocks,
+        moments=len(plan.segments or plan.graph.steps),
+        arena=plan.arena_bytes,
+    )
+
+
+def _cycles(plan: Plan) -> float | None:
+    """Return the cycles of an inference; None if they were not measured."""
+    if plan.scheme is None:
+        return None if is_rough(plan) else plan.cycles
+    if plan.calls:  # of functions that were not measured
+        return None
+    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
+    return None if whole is None else whole.cycles
+
+
+def _rows(
+    parts: Sequence[_Part], tensors: Sequence[Tensor], network: Network, options: LoaderOptions
+) -> Iterator[StepRow]:
+    made = simulate(network, average_rounding=options.encode.average_rounding).outputs
+    last = {part.last.layer: number for number, part in enumerate(parts)}
+    known = [part.cycles for part in parts if part.cycles is not None]
+    measure = known if len(known) == len(parts) else [float(part.products) for part in parts]
+    whole = max(sum(measure), 1.0)
+    wide = {layer.index: layer.output_width != 8 for layer in network.layers}
+    for number, part in enumerate(parts):
+        step = part.last
+        values = made.get(step.layer) if last[step.layer] == number else None
+        tensor = tensors[step.target] if step.target < len(tensors) else None
+        yield StepRow(
+            layer=step.layer,
+            name=part.name,
+            kind=type(step).__name__.lower(),
+            kernel=part.kernel,
+            products=part.products,
+            cycles=part.cycles,
+            share=measure[number] / whole,
+            shape="" if tensor is None else f"{tensor.channels}×{tensor.rows}×{tensor.columns}",
+            weights=part.weights,
+            result=None if values is None else output_range(values, wide=wide[step.layer]),
+            picture=None if values is None else picture_of(step.layer, values, PIXELS // len(last)),
+        )
+
+
+def _sentence(rows: Sequence[StepRow], cycles: int | None) -> str:
+    """Say where most of the time goes."""
+    if not rows:
+        return "Nothing is computed: inputs are outputs."
+    slowest = max(rows, key=lambda row: row.share)
+    products = sum(row.products for row in rows)
+    if cycles is None:
+        return (
+            "Cycles of this core, or of functions that are called, were not measured. "
+            f"{slowest.share:.0%} of the {products:,} multiplications are in {slowest.name}."
+        )
+    kernel = f", in {slowest.kernel}" if slowest.kernel else ""
+    return (
+        f"An inference takes about {cycles:,} cycles (estimated), {products / max(cycles, 1):.2f} "
+        f"multiplications in each; {slowest.share:.0%} of them go into {slowest.name}{kernel}."
+    )

@@ -1,0 +1,45 @@
+"""Which target a command line is for: argparse reads --device first, with what stands for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ai8xtools.commands.targets.registry import Target, targets
+
+TRAIN = "train.py"
+
+
+class _UndecidedError(Exception):
+    """The command line is wrong; the parser of a target will say so."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UndecidedError(message)
+
+
+def select(tool: str, words: Sequence[str]) -> Target:
+    """Return the target that a command line of a tool is for."""
+    known = targets(tool)
+    try:
+        found = _read(tool, words, abbreviated=tool != TRAIN)
+    except _UndecidedError:  # of a beginning that several options have
+        found = _read(tool, words, abbreviated=False)
+    by_model = (one for one in known if found.model in one.models)
+    by_name = (one for one in known if str(found.device).upper() in one.names)
+    chosen: Target = found.chosen or next(by_model, None) or next(by_name, known[0])
+    return chosen
+
+
+def _read(tool: str, words: Sequence[str], *, abbreviated: bool) -> argparse.Namespace:
+    parser = _Parser(add_help=False, allow_abbrev=abbreviated)
+    parser.set_defaults(chosen=None, model=None)
+    parser.add_argument("--device", nargs="?", default="")
+    if tool == TRAIN:
+        parser.add_argument("-a", "--arch", "--model", dest="model", nargs="?")
+    for one in targets(tool):
+        if one.option is not None:
+            parser.add_argument(one.option, action="store_const", const=one, dest="chosen")
+    return parser.parse_known_args(words)[0]

@@ -1,0 +1,106 @@
+"""The options of train.py about data of one's own: folder:DIR, sounds:DIR, csv:FILE, npz:FILE."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import fields
+
+from ai8xtools.commands.train.arguments import converters as values
+from datasets.own.preparation import FRAME
+from datasets.own.settings import AUGMENTATIONS, DataSettings, kind_and_path
+
+_LARGEST = 1024
+"""Rows and columns that the chip takes."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the group."""
+    add = parser.add_argument_group("data of one's own (--dataset KIND:PATH)").add_argument
+    add("--resize", type=size, metavar="WxH",
+        help="folder: scale pictures to this width and height (one number: both) and cut off what "
+        "is too much of the longer side")  # fmt: skip
+    add("--stretch", action="store_const", const=True,
+        help="with --resize: scale both sides, cut nothing")  # fmt: skip
+    add("--grayscale", action="store_const", const=True,
+        help="folder: one channel instead of three")  # fmt: skip
+    add(
+        "--augment",
+        type=augmentations,
+        metavar="LIST",
+        help=f"random changes of training samples, separated by commas: {', '.join(AUGMENTATIONS)}",
+    )
+    add("--test-share", type=test_share, metavar="SHARE",
+        help="part of each class that is kept for tests where no folder or file has them "
+        "(default: 0.2)")  # fmt: skip
+    add("--split-seed", type=values.natural_number, metavar="N",
+        help="which samples those are (default: 0)")  # fmt: skip
+    add("--sample-rate", type=values.count, metavar="HZ",
+        help="sounds: resample to this rate (default: 16000)")  # fmt: skip
+    add("--window", type=window, metavar="N",
+        help=f"sounds: samples of an input, a multiple of {FRAME} (default: 16384)")  # fmt: skip
+    add("--label", metavar="COLUMN",
+        help="csv: the column of the class, by name or number from 0 (default: last)")  # fmt: skip
+
+
+def settle(found: argparse.Namespace) -> None:
+    """Gather the options in one value, `own`."""
+    names = [field.name for field in fields(DataSettings)]
+    found.own = DataSettings(**{name: getattr(found, name) for name in names})
+    for name in names:
+        delattr(found, name)
+
+
+def conflicts(found: argparse.Namespace) -> dict[str, bool]:
+    """Return messages about options that mean nothing for the data set, and whether they do."""
+    kinds = {
+        "resize": ("folder",), "stretch": ("folder",), "grayscale": ("folder",),
+        "augment": ("folder", "sounds", "npz"), "sample_rate": ("sounds",), "window": ("sounds",),
+        "label": ("csv",), "test_share": ("folder", "sounds", "csv", "npz"),
+        "split_seed": ("folder", "sounds", "csv", "npz"),
+    }  # fmt: skip
+    own = kind_and_path(found.dataset)
+    kind = None if own is None else own[0]
+    return {
+        f"--{name.replace('_', '-')}: only for --dataset {' or '.join(f'{k}:' for k in allowed)}":
+        getattr(found, name) is not None and kind not in allowed
+        for name, allowed in kinds.items()
+    }  # fmt: skip
+
+
+def size(text: str) -> tuple[int, int]:
+    """Return rows and columns of WxH or N."""
+    found = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", text.lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not WIDTHxHEIGHT, as in 64x48")
+    columns, rows = int(found[1]), int(found[2] or found[1])
+    if not (1 <= rows <= _LARGEST and 1 <= columns <= _LARGEST):
+        raise argparse.ArgumentTypeError(f"{text} is outside 1x1 to {_LARGEST}x{_LARGEST}")
+    return rows, columns
+
+
+def augmentations(text: str) -> tuple[str, ...]:
+    """Return the names of a list."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    wrong = next((name for name in names if name not in AUGMENTATIONS), None)
+    if wrong is not None:
+        raise argparse.ArgumentTypeError(f"{wrong!r} is none of {', '.join(AUGMENTATIONS)}")
+    return names
+
+
+def test_share(text: str) -> float:
+    """Return a number between 0 and 1."""
+    number = values.share(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("0 leaves nothing to test with")
+    return number
+
+
+def window(text: str) -> int:
+    """Return a number of samples."""
+    number = values.count(text)
+    if number % FRAME or number > FRAME * _LARGEST:
+        raise argparse.ArgumentTypeError(
+            f"{text} is no multiple of {FRAME} up to {FRAME * _LARGEST}"
+        )
+    return number

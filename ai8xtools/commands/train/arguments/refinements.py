@@ -1,0 +1,73 @@
+"""The options of train.py that refine training: averages, limits, rates by option, early stop."""
+
+from __future__ import annotations
+
+import argparse
+
+from ai8xtools.commands.train.arguments import converters as values
+
+TRACKERS = ("mlflow", "wandb")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the group."""
+    add = parser.add_argument_group("refinements of training").add_argument
+    add("--lr-schedule", choices=("cosine",),
+        help="lower the learning rate along half a cosine wave until the last epoch, in place of "
+        "--compress")  # fmt: skip
+    add("--lr-min", type=values.number_from_0, default=0.0, metavar="RATE",
+        help="with --lr-schedule: the rate at the end (default: 0)")  # fmt: skip
+    add("--warm-up", type=values.natural_number, default=0, metavar="N",
+        help="raise the learning rate evenly in the first N epochs (default: 0)")  # fmt: skip
+    add("--weight-decay-of", type=decay_of, action="append", metavar="NAME=W",
+        help="weight decay of parameters by name, * for any characters, as in '*.bias=0' "
+        "(repeatable; the first that matches counts)")  # fmt: skip
+    add("--clip-gradient", type=values.positive_number, metavar="NORM",
+        help="shorten gradients that are longer than this")  # fmt: skip
+    add("--label-smoothing", type=values.share, default=0.0, metavar="SHARE",
+        help="part of the label that training spreads over all classes (default: 0)")  # fmt: skip
+    add("--mixup", type=values.number_from_0, default=0.0, metavar="ALPHA",
+        help="train on mixtures of two samples, with shares of the beta distribution of ALPHA "
+        "(default: 0, none)")  # fmt: skip
+    add("--ema", type=values.share, metavar="DECAY",
+        help="validate, test and save an exponential moving average of the weights, of which each "
+        "step keeps this share, like 0.999")  # fmt: skip
+    add("--early-stop", type=values.count, metavar="N",
+        help="end when the last N epochs were no better, not before quantization-aware training "
+        "that is to come")  # fmt: skip
+    add("--qat-diagnostics", action="store_true",
+        help="log what quantization does to each layer in each validation: clipped share and "
+        "signal-to-noise ratio of weights and outputs; also in TensorBoard")  # fmt: skip
+    add("--track", choices=TRACKERS, action="append", metavar="NAME",
+        help="report the run to mlflow or wandb, which must be installed (repeatable)")  # fmt: skip
+
+
+def settle(found: argparse.Namespace) -> None:
+    """Make tuples of repeatable options."""
+    found.weight_decay_of = tuple(found.weight_decay_of or ())
+    found.track = tuple(dict.fromkeys(found.track or ()))
+
+
+def conflicts(found: argparse.Namespace) -> dict[str, bool]:
+    """Return messages about options that do not go together, and whether they do not."""
+    scheduled = found.lr_schedule is not None or found.warm_up > 0
+    return {
+        "--compress: not together with --lr-schedule and --warm-up": found.compress is not None
+        and scheduled,
+        f"--warm-up: {found.warm_up} epochs leave none of --epochs {found.epochs}": found.warm_up
+        >= found.epochs,
+        "--lr-min: add --lr-schedule": found.lr_min > 0 and found.lr_schedule is None,
+        "--mixup: a beta distribution of more than 100 is no mixture": found.mixup > 100,
+        "--mixup: detectors have no labels to mix": found.mixup > 0 and found.obj_detection,
+    }
+
+
+def decay_of(text: str) -> tuple[str, float]:
+    """Return the pattern and the number of NAME=W."""
+    pattern, separator, number = text.rpartition("=")
+    if not separator or not pattern:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=W, as in '*.bias=0'")
+    try:
+        return pattern, values.number_from_0(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{number!r} in {text!r} is not a number") from None

@@ -1,0 +1,72 @@
+"""What train.py does for the accelerators."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TYPE_CHECKING
+
+from ai8xtools.commands.same_files import refuse_overwriting
+from ai8xtools.commands.train.arguments import files
+
+if TYPE_CHECKING:
+    from ai8xtools.commands.train.arguments import FirmwareChoice
+    from ai8xtools.training.options import TrainingOptions
+
+
+def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
+    """Do what the options ask for; return the exit status."""
+    options, firmware = asked
+    refuse_overwriting(*files(options))
+    if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    if options.arch == "auto":
+        from ai8xtools.commands.train.automatic import settled
+
+        options = settled(options)
+    if options.fits is not None:
+        gc.disable()  # such a run is short and makes few cycles of objects
+        from ai8xtools.commands.train.fits import show
+
+        return show(options)
+    # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
+    from ai8xtools.training import session
+
+    if trains(options) and not options.nas:
+        print_fits(options)
+    if options.nas:
+        from ai8xtools.commands.train.search import ChipDeployment
+
+        session.run(options, deployment=lambda: ChipDeployment(options.device))
+        return 0
+    if options.yaml_template is not None:
+        from ai8xtools.commands.train.template import complete_description
+
+        session.run(options, complete=complete_description)
+        return 0
+    if firmware is None:
+        session.run(options)
+        return 0
+    from ai8xtools.commands.train.firmware import FirmwareNetwork
+
+    compares = options.exp_load_weights_from is not None or options.import_model
+    measured = FirmwareNetwork(firmware, compares=compares)
+    session.run(options, measured.around)
+    print(measured.summary())
+    return int(bool(measured.departures))
+
+
+def trains(options: TrainingOptions) -> bool:
+    """Return whether this process trains, and is the one that speaks."""
+    from ai8xtools.training import export
+
+    return not (options.evaluate or export.wanted(options)) and os.environ.get("RANK", "0") == "0"
+
+
+def print_fits(options: TrainingOptions) -> None:
+    """Say in one line whether the network fits the chips."""
+    from ai8xtools.commands.train.fits import line
+
+    said = line(options)
+    if said is not None:
+        print(said)

@@ -1,0 +1,42 @@
+"""What the tools say when something is wrong, and how it reaches a person or an editor.
+
+A failure is a value: a `Diagnostic` names the place (file, line and column, or an option), the
+offending value with its limit, and a remedy. Stages collect all of them; `DiagnosticError` carries
+them outward; `run` is the one place where they are printed and turned into an exit status.
+
+docs/architecture.md, "Diagnostics" has the ranges of the codes. E is an error, W a warning, N a
+notice.
+"""
+
+from ai8xtools.diagnostics.diagnostic import (
+    NO_EFFECTS,
+    Diagnostic,
+    DiagnosticError,
+    Effects,
+    Place,
+    Severity,
+    has_errors,
+    refuse_errors,
+)
+from ai8xtools.diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run, wants_json
+from ai8xtools.diagnostics.printing import as_json, print_diagnostics, print_result, takes_json
+
+__all__ = [
+    "DEBUG_REPORT",
+    "NO_EFFECTS",
+    "Diagnostic",
+    "DiagnosticError",
+    "Effects",
+    "Place",
+    "Severity",
+    "as_json",
+    "diagnostics_of",
+    "has_errors",
+    "leave",
+    "print_diagnostics",
+    "print_result",
+    "refuse_errors",
+    "run",
+    "takes_json",
+    "wants_json",
+]

@@ -1,0 +1,103 @@
+"""A diagnostic, its place and its severity."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import field, replace
+
+from ai8xtools.values import frozen
+
+
+class Severity(enum.StrEnum):
+    """An error ends the run with status 1; warnings and notices do not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@frozen
+class Place:
+    """Where a diagnostic stands: a file with line and column (from 1), a command line option, or
+    an option that does not suit what stands in the file.
+    """
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    option: str | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file or "", *(str(n) for n in (self.line, self.column) if n is not None)]
+        where = ":".join(parts)
+        if self.option is None:
+            return where
+        return f"{where}: option {self.option}" if where else f"option {self.option}"
+
+    def with_option(self, option: str) -> Place:
+        """Return the place of an option that does not suit what stands here."""
+        return replace(self, option=option)
+
+
+@frozen
+class Effects:
+    """What follows from a complaint for what else can be said; it is never printed.
+
+    After an error the facts that it `blocks` are not known; a complaint that `needs` one of them
+    may be no more than a consequence. `silenced_by` is the option that hides the complaint. What
+    is written in spite of an `unsound` warning is not expected to work as it is. A `hint` explains
+    errors and is said beside them only.
+    """
+
+    blocks: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    silenced_by: str | None = None
+    unsound: bool = False
+    hint: bool = False
+
+
+NO_EFFECTS = Effects()
+
+
+@frozen
+class Diagnostic:
+    """One complaint.
+
+    `message` holds the offending value and the limit in one sentence; `remedy` says what to do
+    about it; `code` (`E204`) is the key of docs/errors.md.
+    """
+
+    code: str
+    message: str
+    place: Place | None = None
+    remedy: str | None = None
+    severity: Severity = Severity.ERROR
+    effects: Effects = field(default=NO_EFFECTS, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        remedy = f"\n  {self.remedy}" if self.remedy else ""
+        return f"{where}{self.severity}: {self.message} [{self.code}]{remedy}"
+
+
+class DiagnosticError(Exception):
+    """Ends a run: carries every diagnostic found so far, in the order found."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
+        if isinstance(diagnostics, Diagnostic):
+            diagnostics = (diagnostics,)
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(map(str, self.diagnostics)))
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Return whether any of them is an error."""
+    return any(d.severity is Severity.ERROR for d in diagnostics)
+
+
+def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise DiagnosticError with all of them if any is an error."""
+    found = tuple(diagnostics)
+    if has_errors(found):
+        raise DiagnosticError(found)

@@ -1,0 +1,396 @@
+"""A core that runs a compiled program, on unicorn.
+
+Peripherals are mapped as I/O, so that every access reaches them. That also makes stores in a Thumb
+IT block work, which observed stores to memory do not. What unicorn cannot do is stop in the middle
+of such an access and go on later: it would repeat the access. Therefore interrupts come when the
+program sleeps, for which unicorn stops, or, if it waits in a loop, only while it leaves the bus
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from unicorn import (
+    UC_HOOK_BLOCK,
+    UC_HOOK_CODE,
+    UC_HOOK_MEM_INVALID,
+    UC_HOOK_MEM_READ,
+    UC_MEM_WRITE_PROT,
+    UC_MEM_WRITE_UNMAPPED,
+    UC_PROT_EXEC,
+    UC_PROT_READ,
+    Uc,
+    UcError,
+)
+
+from ai8xtools.emulator.bits import WORD_BITS, signed
+from ai8xtools.emulator.cpu.debugging import Debugger, DebugTarget
+from ai8xtools.emulator.cpu.elf import Image
+from ai8xtools.emulator.cpu.io import CoreObserver, IoArea, Peripherals, Unobserved
+from ai8xtools.emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
+from ai8xtools.emulator.cpu.port import Port
+from ai8xtools.emulator.cpu.watchdog import watched
+from ai8xtools.emulator.errors import EmulatorError, OutOfTimeError, StoppedError
+from device.chip import SRAM_BASE
+
+RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
+PAGE = 0x1000
+DEFAULT_SECONDS = 60.0
+_INTERRUPT = "emulator_interrupt"  # function of the program that gets the number of an interrupt
+_ENDLESS = 1_000_000
+"""Instructions without an access to a register, after which a program out of time is stuck."""
+
+
+class _LateError(Exception):
+    """Time is up; the program has stopped."""
+
+
+class Core:
+    """A core with the program `image` loaded, `peripherals` on its bus; the program tells which.
+
+    `memory` tells the sizes of flash and SRAM. Raises EmulatorError (E813) if the program needs
+    more, (E826) if the addresses of a peripheral are impossible.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        peripherals: Peripherals | None = None,
+        observer: CoreObserver | None = None,
+        memory: CoreMemory | None = None,
+    ) -> None:
+        self._memory = memory or CoreMemory()
+        self._memory.check(image)
+        self.image = image
+        self.architecture = image.architecture
+        self.observer = observer or Unobserved()
+        self._family = image.architecture.family
+        self._areas = [*(peripherals.areas if peripherals else ()), *self._port().areas]
+        self._stopped = False
+        self._exit_code: int | None = None
+        self._fault: Exception | None = None
+        self._late = False
+        self._probing = False  # accesses have no effect and end the run
+        self._accesses = 0
+        self._uc = self._core()
+        self._debugger: Debugger | None = None
+        self._target = DebugTarget(self._uc, self.architecture, self._memory, self._areas)
+        self._paused = False  # the debugger has stopped the program
+        self._depth = 0  # handlers of interrupts that are running
+        self._debugging: Any = None  # hook of unicorn
+
+    def has(self, name: str) -> bool:
+        """Tell whether the program defines a function or object."""
+        return name in self.image.symbols
+
+    def call(self, name: str, *arguments: int, time_limit: float = DEFAULT_SECONDS) -> int | None:
+        """Call a function with up to four integer arguments and return its signed result.
+
+        The result is None if `stop` ended the run, and the status if exit() did. Raises
+        EmulatorError: no such function (E821), it touches an unmapped address (E820) or does not
+        return in time (E822).
+        """
+        if not self.has(name):
+            raise StoppedError(
+                "E821",
+                f"the program has no function {name}()",
+                remedy="The functions of a generated project must exist and must not be static.",
+            )
+        self._stopped, self._exit_code, self._late = False, None, False
+        self._paused, self._depth = False, 0
+        core = self._family
+        self._uc.reg_write(core.stack, self._memory.sram_base + self._memory.sram_bytes)
+        try:
+            with watched(time_limit, lambda: self._accesses, self._end_for_time, self._look):
+                self._run_function(self.image.symbols[name], *arguments)
+        except _LateError:
+            raise self._too_late(time_limit) from None
+        result = int(self._uc.reg_read(core.arguments[0]))
+        return self._exit_code if self._stopped else signed(result, WORD_BITS)
+
+    def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
+        """Run main() from reset and return what it returns, else as `call`."""
+        try:
+            status = self.call("reset_handler", time_limit=time_limit)
+        except EmulatorError as error:
+            if self._debugger is not None:
+                self._debugger.failed(self._target, error)
+            raise
+        if self._debugger is not None:
+            self._debugger.ended(status)
+            self._detach()
+        return status
+
+    def attach(self, debugger: Debugger) -> None:
+        """Let a debugger watch the program while it runs."""
+        self._debugger = debugger
+        self._debugging = self._uc.hook_add(UC_HOOK_CODE, self._before_instruction)
+
+    def stop(self) -> None:
+        """End the run; the core cannot go on from there."""
+        self._stopped = True
+        self._uc.emu_stop()
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Return bytes of flash or RAM."""
+        return bytes(self._uc.mem_read(address, size))
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        """Place bytes in flash or RAM."""
+        self._uc.mem_write(address, data)
+
+    def _write_flash(self, address: int, data: bytes) -> None:
+        """Write into flash memory, as its controller does."""
+        memory = self._memory
+        if not memory.flash_base <= address <= memory.flash_base + memory.flash_bytes - len(data):
+            raise self._to_nothing("writes flash memory at", address)
+        self.write_memory(address, data)
+
+    def watch_blocks(self, enter: Callable[[int, int], None]) -> None:
+        """Have a function called with address and size of each block of code before it runs.
+
+        An exception that it raises ends the run and is raised again outside.
+        """
+
+        def on_block(_uc: Any, address: int, size: int, _data: object) -> None:
+            try:
+                enter(address, size)
+            except Exception as exc:
+                self._fail(exc)
+
+        self._uc.hook_add(UC_HOOK_BLOCK, on_block)
+
+    def return_address(self) -> int:
+        """Return where the function that has just been called will return to."""
+        core = self._family
+        return int(self._uc.reg_read(core.link)) & ~core.code_bit
+
+    def addresses_read(self, name: str, *, time_limit: float = DEFAULT_SECONDS) -> set[int]:
+        """Call a function, as `call` does, and return the addresses in flash and RAM it reads."""
+        found: set[int] = set()
+
+        def note(_uc: Any, _kind: int, address: int, *_rest: object) -> None:
+            found.add(address)
+
+        hook = self._uc.hook_add(UC_HOOK_MEM_READ, note)
+        self._uc.ctl_flush_tb()  # what is translated already does not know the hook
+        try:
+            self.call(name, time_limit=time_limit)
+        finally:
+            self._uc.hook_del(hook)
+            self._uc.ctl_flush_tb()
+        return found
+
+    def _port(self) -> Port:
+        def leave(status: int) -> None:
+            self._exit_code = status
+            self.stop()
+
+        return Port(self.observer, self.read_memory, self._write_flash, leave)
+
+    def _core(self) -> Any:
+        memory = self._memory
+        uc = Uc(self._family.unicorn_architecture, self._family.unicorn_mode)
+        uc.ctl_set_cpu_model(self.architecture.unicorn_model)
+        uc.mem_map(memory.flash_base, memory.flash_bytes, UC_PROT_READ | UC_PROT_EXEC)
+        uc.mem_map(memory.sram_base, memory.sram_bytes)
+        uc.mem_map(self._return, PAGE, UC_PROT_EXEC)
+        for area in self._areas:
+            self._map(uc, area)
+        uc.hook_add(UC_HOOK_MEM_INVALID, self._invalid)
+        for address, data in self.image.segments:
+            uc.mem_write(address, data)
+        return uc
+
+    @property
+    def _return(self) -> int:
+        """Where called functions return to; nothing stands there."""
+        return self._memory.flash_base - PAGE
+
+    def _map(self, uc: Any, area: IoArea) -> None:
+        """Map I/O; an exception there ends the run and is raised again outside."""
+
+        def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
+            self._accesses += 1
+            if self._probing:
+                self._uc.emu_stop()
+                return 0
+            try:
+                address = area.base + offset
+                if not area.has_something_at(address):
+                    raise self._to_nothing("reads", address)
+                return area.read(address, width)
+            except Exception as exc:
+                self._fail(exc)
+                return 0
+
+        def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
+            self._accesses += 1
+            if self._probing:
+                self._uc.emu_stop()
+                return
+            try:
+                area.write(area.base + offset, width, value)
+            except Exception as exc:
+                self._fail(exc)
+
+        try:
+            uc.mmio_map(area.base, area.size_bytes, on_read, None, on_write, None)
+        except UcError:
+            raise EmulatorError(
+                "E826",
+                f"{area.name} at 0x{area.base:08x} overlaps memory or other peripherals, or is not "
+                "aligned",
+                area.option,
+                area.remedy,
+            ) from None
+
+    def _fail(self, reason: Exception) -> None:
+        self._fault = self._fault or reason
+        self._uc.emu_stop()
+
+    def _run_function(self, address: int, *arguments: int, back: int | None = None) -> None:
+        """Run the function at an address until it returns, delivering interrupts on the way.
+
+        It returns to `back`, where a debugger looks for who has called it; else to nowhere.
+        """
+        uc, core = self._uc, self._family
+        back = self._return if back is None else back
+        stack = uc.reg_read(core.stack)
+        uc.reg_write(core.link, back | core.code_bit)
+        for register, value in zip(core.arguments, arguments, strict=False):
+            uc.reg_write(register, value)
+        position = address
+        while True:
+            try:
+                passes = position == back  # it executes what it returns to
+                until = self._return if passes else back
+                uc.emu_start(position | core.code_bit, until, count=int(passes))
+            except UcError as exc:
+                raise self._fault or self._crash(exc) from None
+            if self._fault:
+                raise self._fault
+            if self._late:
+                raise _LateError
+            if self._paused:
+                self._debug()
+            position = uc.reg_read(core.position) & ~core.code_bit
+            if self._stopped or (position == back and uc.reg_read(core.stack) == stack):
+                return
+            if self._paused or passes or position == back:
+                self._paused = False
+                continue
+            interrupt = self.observer.wait(self._sleeps(position))
+            if self._stopped:
+                return
+            if interrupt:
+                context = uc.context_save()
+                self._interrupt(interrupt, position)
+                uc.context_restore(context)
+
+    def _interrupt(self, number: int, position: int) -> None:
+        """Run the handler of an interrupt that comes before the instruction at a position."""
+        back = None
+        if self._debugger is not None:
+            back = position
+            self._uc.ctl_flush_tb()  # what is translated already does not end there
+        self._depth += 1
+        self._run_function(self.image.symbols[_INTERRUPT], number, back=back)
+        self._depth -= 1
+        if back is not None:
+            self._uc.ctl_flush_tb()
+
+    def _before_instruction(self, _uc: Any, address: int, _size: int, _data: object) -> None:
+        if self._debugger is not None and self._debugger.stops_before(address, self._depth):
+            self._paused = True
+            self._uc.emu_stop()
+
+    def _debug(self) -> None:
+        """Let the debugger do what it wants with the program that it has stopped."""
+        assert self._debugger is not None
+        self._debugger.stopped(self._target, self._depth)
+        self._stopped = self._stopped or self._target.wants_end
+        if self._target.wants_detach:
+            self._detach()
+
+    def _detach(self) -> None:
+        """Let the program go on without a debugger."""
+        self._debugger = None
+        self._uc.hook_del(self._debugging)
+        self._uc.ctl_flush_tb()
+
+    def _sleeps(self, position: int) -> bool:
+        """Tell whether the instruction in front of a position waits for an interrupt."""
+        return any(
+            self.read_memory(position - len(code), len(code)) == code
+            for code in self._family.sleep_instructions
+        )
+
+    def _look(self, idle: bool) -> None:
+        """Stop for the interrupt that the idle program waits for, or for good at its end."""
+        if self.observer.satisfied:
+            self.stop()
+        elif idle and self.observer.expecting:
+            self._uc.emu_stop()
+
+    def _end_for_time(self) -> None:
+        self._late = True
+        self._uc.emu_stop()
+
+    def _is_stuck(self) -> bool:
+        """Let a stopped program go on; tell whether it computes for long and does nothing else.
+
+        It ends at its next access, which has no effect, or when it sleeps or returns. So this
+        depends on the program alone and not on how busy the machine is.
+        """
+        uc, core = self._uc, self._family
+        accesses, position = self._accesses, uc.reg_read(core.position) & ~core.code_bit
+        uc.ctl_flush_tb()  # code translated before does not count
+        self._probing = True
+        try:
+            uc.emu_start(position | core.code_bit, self._return, count=_ENDLESS)
+        except UcError:
+            return False
+        finally:
+            self._probing = False
+        position = uc.reg_read(core.position) & ~core.code_bit
+        ended = position == self._return or self._sleeps(position)
+        return self._accesses == accesses and not ended
+
+    def _invalid(
+        self, _uc: Any, access: int, address: int, _size: int, _value: int, _data: object
+    ) -> bool:
+        """Remember an access to an address where nothing is mapped; the core then stops."""
+        verb = "writes to" if access in (UC_MEM_WRITE_UNMAPPED, UC_MEM_WRITE_PROT) else "reads"
+        protected = access == UC_MEM_WRITE_PROT
+        what = "which is not writable" if protected else "where the chip has nothing"
+        self._fault = self._to_nothing(verb, address, what)
+        return False
+
+    def _to_nothing(
+        self, verb: str, address: int, what: str = "where the chip has nothing"
+    ) -> EmulatorError:
+        place = self.image.function_at(self._uc.reg_read(self._family.position))
+        return StoppedError(
+            "E820",
+            f"{place} {verb} address 0x{address:08x}, {what}",
+            remedy="Check pointers and array bounds; with another APB base, name it.",
+        )
+
+    def _crash(self, error: UcError) -> EmulatorError:
+        position = self._uc.reg_read(self._family.position)
+        place = self.image.function_at(position)
+        return StoppedError("E820", f"{place} fails at 0x{position:08x}: {error}")
+
+    def _too_late(self, time_limit: float) -> OutOfTimeError:
+        place = self.image.function_at(self._uc.reg_read(self._family.position))
+        remedy = "Give it more time with --time-limit."
+        if self._is_stuck():
+            remedy = f"{place} reads and writes no register: it looks like an endless loop."
+        return OutOfTimeError(
+            "E822",
+            f"the program does not finish within {time_limit:g} s; it is in {place}",
+            remedy=remedy,
+        )

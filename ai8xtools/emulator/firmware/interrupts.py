@@ -1,0 +1,19 @@
+"""Numbers of the interrupts on the two cores of a chip.
+
+Source: docs/emulator.md, "The core and its peripherals".
+"""
+
+from __future__ import annotations
+
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
+
+TIMER_INTERRUPTS = 127
+"""No interrupt of the chip: the run time calls the handlers of all timers that may interrupt."""
+WAKE_INTERRUPT = 63
+"""With this one, the RISC-V core wakes the Arm core."""
+_ACCELERATOR = {CORTEX_M4: 101, RISCV: 57}
+
+
+def accelerator_interrupt(core: Architecture) -> int:
+    """Return the number under which the accelerator interrupts a core."""
+    return _ACCELERATOR[core]

@@ -1,0 +1,174 @@
+"""A network on input after input, with the program's own functions around it.
+
+The program is compiled and the network loaded once. For every input its values are put in place of
+the sample in the program's arrays, and load_input(), cnn_start(), the interrupt and cnn_unload()
+run as they do on the chip.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.emulator.bits import WORD_LIMIT
+from ai8xtools.emulator.decode.locations import output_bytes
+from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.emulator.firmware.alone import NetworkAlone
+from ai8xtools.emulator.firmware.input_arrays import LOAD_INPUT, InputArrays
+from ai8xtools.emulator.firmware.interrupts import accelerator_interrupt
+from ai8xtools.emulator.firmware.marking import TRIALS, numbers_delivered, random_bytes
+from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
+from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.machine.execution import LayerRun
+from ai8xtools.values import frozen
+
+Integers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+_INTERRUPT = "emulator_interrupt"
+
+
+@frozen
+class ResultPlaces:
+    """Where the bytes of the result stand: data memory instances and byte offsets, int64 [byte].
+
+    `of_program` tells that the program's cnn_unload() reads them out in this order; else they are
+    what the last layer writes. `last` are the positions among them of the last layer's output,
+    which are of four bytes each if it is `wide`.
+    """
+
+    instance: Integers
+    offset: Integers
+    of_program: bool
+    last: Integers
+    wide: bool
+
+    def values(self, result: Bytes) -> Integers:
+        """Return the values of the last layer in results [input, byte]: int64 [input, value]."""
+        chosen = np.ascontiguousarray(result[:, self.last])
+        return chosen.view("<i4" if self.wide else np.int8).astype(np.int64)
+
+
+class RepeatedNetwork:
+    """The network of a project, loaded once and run on many inputs.
+
+    What is suspicious about registers and layers is looked for in the first run, and again when the
+    program has written other registers, kernels or biases. Raises EmulatorError (E861) if the
+    program's input cannot be replaced.
+    """
+
+    def __init__(self, network: NetworkAlone) -> None:
+        if network.loads_at_once:
+            raise EmulatorError(
+                "E861",
+                "the input of the program cannot be replaced: one function loads network and "
+                "input together",
+                remedy="With --fast the inputs go to the accelerator directly.",
+            )
+        self._network = network
+        self._arrays = InputArrays(network.board, network.time_limit)
+        self._decoded: NetworkBatch | None = None
+
+    @property
+    def array_names(self) -> tuple[str, ...]:
+        """Names of the arrays into which the inputs are put."""
+        return self._arrays.names
+
+    def infer(self, image: NDArray[np.int8]) -> NetworkRun | None:
+        """Run the network on an input [channel, row, column], up to its interrupt.
+
+        Returns the run if its layers were checked, None if they are those of the input before.
+        Raises EmulatorError: the accelerator was not started or lacks input (E834), and as
+        Accelerator.run does.
+        """
+        network, board = self._network, self._network.board
+        self._arrays.place(image)
+        board.core.call(LOAD_INPUT, time_limit=network.time_limit)
+        network.call("start")
+        accelerator = board.accelerator
+        if not (board.bus.start_requested and accelerator.input_complete()):
+            raise EmulatorError("E834", "the program does not start the accelerator")
+        before = accelerator.memory.data.copy()
+        run = self._execute(accelerator)
+        board.bus.words.update(accelerator.changed_words(before))
+        board.bus.finish()
+        if board.core.has(_INTERRUPT):
+            number = accelerator_interrupt(board.core.architecture)
+            board.core.call(_INTERRUPT, number, time_limit=network.time_limit)
+        board.forget_writes()
+        return run
+
+    def _execute(self, accelerator: Accelerator) -> NetworkRun | None:
+        if self._decoded is not None and self._decoded.fits(accelerator.memory):
+            self._decoded.run_in(accelerator.memory)
+            return None
+        self._network.about_to_run(is_sample=False)
+        try:
+            self._decoded = NetworkBatch(accelerator)
+        except EmulatorError:  # it is executed step by step, and says itself what is wrong
+            self._decoded = None
+        return accelerator.run()
+
+    def result(self, size_bytes: int) -> Bytes:
+        """Return the first bytes that the program's cnn_unload() delivers."""
+        return self._network.unloaded(size_bytes)
+
+
+def result_places(network: NetworkAlone, run: NetworkRun) -> ResultPlaces:
+    """Find out what the program reads out after a run."""
+    last = run.layers[-1]
+    instance, offset = _written_by(last)
+    found = _unloaded_places(network)
+    if found is None:
+        every = np.arange(instance.size)
+        return ResultPlaces(instance, offset, False, every, last.config.output.wide)
+    size = network.board.accelerator.memory.data_bytes.shape[1]
+    own = instance * size + offset % size
+    positions = np.flatnonzero(np.isin(found[0] * size + found[1], own))
+    return ResultPlaces(*found, True, positions, last.config.output.wide)
+
+
+def _written_by(done: LayerRun) -> tuple[Integers, Integers]:
+    instance, offset = output_bytes(done.config, done.place, done.output[0].size)
+    return instance.reshape(-1), offset.reshape(-1)
+
+
+def _unloaded_places(network: NetworkAlone) -> tuple[Integers, Integers] | None:
+    """Return where the bytes stand that cnn_unload() delivers; None if it does more than copy."""
+    board = network.board
+    count = 4 * len(network.output_words())
+    if not count:
+        return None
+    kept = dict(board.bus.words)
+    addresses = np.array(sorted(board.accelerator.data_words()), np.int64)
+
+    def deliver(values: Bytes) -> Bytes:
+        words = np.frombuffer(values.tobytes(), "<u4").tolist()
+        board.bus.words.update(zip(addresses.tolist(), words, strict=True))
+        return network.unloaded(count, fill=0)
+
+    try:
+        numbers = numbers_delivered(deliver, 4 * len(addresses))
+        known = numbers > 0
+        for trial in range(TRIALS):
+            values = random_bytes(4 * len(addresses), trial)
+            wanted = values[np.where(known, numbers - 1, 0)]
+            if (deliver(values) != wanted)[known].any() or (numbers > len(values)).any():
+                return None
+    finally:
+        board.bus.words = kept
+        board.forget_writes()
+    end = int(np.flatnonzero(known)[-1]) + 1 if known.any() else 0
+    if not known[:end].all():
+        return None
+    byte = numbers[:end] - 1
+    address = addresses[byte // 4] - board.bus.apb_base
+    return _places(network, address + byte % 4)
+
+
+def _places(network: NetworkAlone, relative: Integers) -> tuple[Integers, Integers]:
+    """Return data memory instances and offsets of addresses relative to the base address."""
+    memory = network.board.accelerator.memory
+    starts = np.array([memory.chip.data_address(i) for i in range(len(memory.data))], np.int64)
+    instance = np.searchsorted(starts, relative % WORD_LIMIT, side="right") - 1
+    return instance, relative - starts[instance]

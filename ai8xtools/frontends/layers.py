@@ -1,0 +1,96 @@
+"""The layers that a front door finds in a model, and what it cannot express with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.values import frozen
+
+WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+"""What YAML takes for something else than a text."""
+
+INPUT = -1
+"""Stands for the input of the network where layers are numbered."""
+HISTORY = -2
+"""Stands for the rolling buffer."""
+
+
+@dataclass(slots=True)
+class DescribedLayer:
+    """A layer of the description.
+
+    `node` is the model's name for it, `weights` that of its tensors (None: it has none of its own).
+    `inputs` are numbers of layers, INPUT or HISTORY, joined as `join` says; `keys` what the layer
+    does, without its place in memory. `taken` [C, ...] lies in memory before pooling and
+    flattening, `given` [C, ...] after the layer.
+    """
+
+    name: str
+    inputs: tuple[int, ...]
+    join: Literal["elements", "channels"] | None
+    keys: dict[str, Any]
+    taken: tuple[int, ...]
+    given: tuple[int, ...]
+    wide: bool = False
+    is_output: bool = False
+    node: str = ""
+    weights: str | None = None
+
+
+@frozen
+class RollingBuffer:
+    """Features of the last frames; `entries` is the number of frames."""
+
+    name: str
+    entries: int
+    channels: int
+
+
+@frozen
+class Refusal:
+    """A node of a model that the chip cannot compute: why, and what to use instead.
+
+    `left`: behind the last layer the application can do it.
+    """
+
+    node: str
+    why: str
+    remedy: str = "Change the model here, or compute this part in the application."
+    left: bool = False
+
+
+def refuse(refusals: Iterable[Refusal], model: str, by: str = "the accelerator") -> None:
+    """Raise InputError E670 that names all nodes, if there are any; `by` would compute them."""
+    found = list(dict.fromkeys(refusals))
+    if not found:
+        return
+    if len(found) == 1:
+        (one,) = found
+        raise InputError("E670", f"{one.node}: {one.why}", model, one.remedy)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for refusal in found:
+        groups.setdefault((refusal.why, refusal.remedy), []).append(refusal.node)
+    raise InputError(
+        "E670",
+        f"{len(found)} nodes of the model cannot be computed by {by}",
+        model,
+        "\n  ".join(f"{', '.join(n)}: {why}. {remedy}" for (why, remedy), n in groups.items()),
+    )
+
+
+def times(shape: Sequence[int]) -> str:
+    """Return a shape as text such as 64x3x3."""
+    return "x".join(map(str, shape))
+
+
+def unused(wanted: str, taken: Iterable[str]) -> str:
+    """Return a name for a layer that no other one has, whatever characters are wanted."""
+    known = {name.lower() for name in taken} | {"input", "stop"}
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted).strip("_") or "layer"
+    if not name[0].isalpha() or name.lower() in WORDS:
+        name = f"layer_{name}"
+    numbers = (f"{name}_{number}" for number in range(2, len(known) + 3))
+    return name if name.lower() not in known else next(n for n in numbers if n.lower() not in known)

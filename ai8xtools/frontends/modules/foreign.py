@@ -1,0 +1,56 @@
+"""Modules that compute but are no layers of ai8x: nothing of them is quantized.
+
+Source: docs/training.md, "Networks without ai8x layers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import nn
+
+import ai8x
+from ai8xtools.diagnostics.errors import InputError
+
+_SHOWN = 8  # modules named in a message
+_HARMLESS = (
+    nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity, nn.Flatten,
+    nn.Unflatten, nn.Softmax, nn.LogSoftmax, nn.ModuleList, nn.ModuleDict, nn.Sequential,
+    nn.modules.loss._Loss,
+)  # fmt: skip
+"""These compute nothing in the deployed network, or stand behind its last layer."""
+_OURS = (ai8x.QuantizationAwareModule, ai8x.Eltwise, ai8x.FusedSoftwareLinearReLU)
+REMEDY = "Import it: --model FILE:CLASS --import, or build it from the layers of ai8x."
+
+
+def foreign_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
+    """Yield name and type of each module that computes and stands in no layer of ai8x."""
+    inside: list[str] = []
+    for name, module in model.named_modules():
+        if any(name.startswith(f"{outer}.") for outer in inside):
+            continue
+        kind = type(module)
+        if isinstance(module, _OURS) or kind.__module__.startswith("layers."):
+            inside.append(name)
+        elif (
+            kind.__module__.startswith("torch.nn.")
+            and kind is not nn.Module
+            and not isinstance(module, _HARMLESS)
+        ):
+            inside.append(name)
+            yield name, kind.__name__
+
+
+def refuse_foreign(model: nn.Module, doing: str, place: str) -> None:
+    """Raise InputError E675 that names the modules, if there are any.
+
+    `doing` is what cannot be done with them, such as "be quantized"; `place` is where it stands.
+    """
+    found = list(foreign_modules(model))
+    if not found:
+        return
+    named = ", ".join(f"{name or 'the network itself'} ({kind})" for name, kind in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    raise InputError(
+        "E675", f"modules that are no layers of ai8x cannot {doing}: {named}{more}", place, REMEDY
+    )

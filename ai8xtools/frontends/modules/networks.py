@@ -1,0 +1,80 @@
+"""A network of ai8x layers becomes a description."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import ai8x
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.layers import refuse, times
+from ai8xtools.frontends.modules.tracing import trace
+from ai8xtools.frontends.modules.walk import Walk
+from ai8xtools.frontends.text import ModelDescription, description_text
+from device import Chip
+
+
+def stand_in(model: nn.Module, bits: Mapping[str, int]) -> Checkpoint:
+    """Return random integers of the shapes of a network's weights, always the same ones.
+
+    `bits` are widths by layer, 8 elsewhere.
+    """
+    random = np.random.default_rng(0)
+    state: dict[str, NDArray[Any]] = {}
+    for name, layer in model.named_modules():
+        if not isinstance(layer, ai8x.QuantizationAwareModule) or layer.op is None:
+            continue
+        width = bits.get(name, 8)
+        limit = 1 << width - 1
+        shape = tuple(layer.op.weight.shape)
+        weights = random.integers(-limit, limit, shape)
+        state[f"{name}.op.weight"] = weights.astype(np.float32)
+        state[f"{name}.weight_bits"] = np.array([width], np.float32)
+        if layer.op.bias is not None:
+            shift = 1 << width - 1
+            values = random.integers(1, 100, tuple(layer.op.bias.shape)) * shift
+            state[f"{name}.op.bias"] = values.astype(np.float32)
+    return Checkpoint({"state_dict": state, "arch": None, "epoch": 0, "extras": {}})
+
+
+def describe(
+    model: nn.Module,
+    example: Tensor,
+    chip: Chip,
+    *,
+    name: str,
+    arch: str,
+    dataset: str,
+    frames: int | None = None,
+) -> ModelDescription:
+    """Return the description of a network for inputs like `example` [1, C, ...].
+
+    A network that takes series of frames is described for one like `example`; `frames` is their
+    number, else the least that the network takes. Batch normalization is fused in the network.
+    `name` is the network's in messages, `arch` what its checkpoints say. Raises InputError E647 for
+    a data flow that cannot be traced, E650 for a network without a layer, E670 naming each node
+    that the chip cannot compute.
+    """
+    ai8x.fuse_bn_layers(model)
+    walk = Walk(model.eval(), trace(model, example, frames), chip)
+    refuse(walk.refusals, name)
+    if not walk.entries:
+        raise InputError(
+            "E650", "the network has no layer that the accelerator computes", name,
+            "Build it from the layers of ai8x, or import a network of PyTorch's: --import.",
+        )  # fmt: skip
+    shape = tuple(example.shape[1:])
+    title = f"{arch}: input {times(shape)}. Made from the model; processors and offsets are open."
+    text = description_text(walk.entries, arch=arch, dataset=dataset, title=title,
+                            buffer=walk.buffer)  # fmt: skip
+    nodes = tuple(entry.node for entry in walk.entries)
+    notes = () if walk.buffer is None else (
+        f"The network takes {walk.buffer.entries} frames; each inference adds one. Their features "
+        f"stay in the buffer '{walk.buffer.name}', which --zero-sram clears before the first.",
+    )  # fmt: skip
+    return ModelDescription(text, name, nodes, shape, tuple(walk.left), notes)

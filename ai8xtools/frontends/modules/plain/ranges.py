@@ -1,0 +1,169 @@
+"""Scales weights so that the data of an imported network fits the range of the chip, -1..1.
+
+Convolution, sums, maxima and rectification commute with positive factors: where all operands of a
+sum or a join have one factor, the network computes the same times a factor for each result.
+Source: docs/own-models.md, "An ordinary PyTorch network".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+import ai8x
+from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE
+from ai8xtools.frontends.modules.tracing import Node
+
+_LIMIT = 127 / 128
+_BEYOND = 1.001  # -1 is within the range; the rest is for rounding
+
+
+class _Unlimited(fx.Interpreter):
+    """Computes a network of ai8x layers without their clamps and notes the largest magnitudes."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__(network)
+        self.largest: dict[Node, float] = {}
+
+    def run_node(self, n: Node) -> Any:
+        """Compute a node."""
+        result = super().run_node(n)
+        if isinstance(result, Tensor):
+            self.largest[n] = max(self.largest.get(n, 0.0), float(result.abs().max()))
+        return result
+
+    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Compute a layer: pooling, operator, activation."""
+        module: Any = self.module.get_submodule(target)
+        if isinstance(module, ai8x.Eltwise):
+            return functools.reduce(module.f, args)
+        if not isinstance(module, ai8x.QuantizationAwareModule):
+            return super().call_module(target, args, kwargs)
+        (x,) = args
+        x = x if module.pool is None else module.pool(x)
+        if module.op is None:
+            return x
+        x = module.op(x)
+        if module.bn is not None:
+            x = module.bn(x) * (1 if module.has_thresholds else 0.25)
+        if module.activation == "ReLU":
+            return x.clamp(min=0)
+        return x.abs() if module.activation == "Abs" else x
+
+
+@torch.no_grad()
+def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
+    """Scale the weights of an imported network by its data; the network computes as in evaluation.
+
+    Normalization that is not fused takes the factor of the result in place of the weights. Return
+    the factor of each layer's result. The result of the network keeps its scale where it has 32
+    bits.
+    """
+    network.eval()
+    measured = _Unlimited(network)
+    for batch in batches:
+        measured.run(batch)
+    units = _Units(network)
+    factors = units.factors(measured.largest)
+    found: dict[str, float] = {}
+    for node in network.graph.nodes:
+        layer = _operator_of(network, node)
+        if layer is None or node.target in found:
+            continue
+        given, taken = factors[units.of(node)], factors[units.of(node.args[0])]
+        found[node.target] = given
+        _scale(layer, taken, given)
+    return found
+
+
+@torch.no_grad()
+def beyond_range(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
+    """Return the largest magnitudes of results that leave the range all the same, by layer.
+
+    Those are added to the input, or made and read by the same layer, so that they have no factor.
+    """
+    measured = _Unlimited(network)
+    for batch in batches:
+        measured.run(batch)
+    found: dict[str, float] = {}
+    for node, largest in measured.largest.items():
+        module = network.get_submodule(node.target) if node.op == "call_module" else None
+        limited = isinstance(module, ai8x.Eltwise) or _operator_of(network, node) is not None
+        if limited and not getattr(module, "wide", False) and largest > _BEYOND:
+            found[str(node.target)] = max(found.get(str(node.target), 0.0), largest)
+    return found
+
+
+def _scale(layer: Any, taken: float, given: float) -> None:
+    """Let a layer take data times `taken`, and give results times `given`."""
+    if layer.bn is None:
+        layer.op.weight.mul_(given / taken)
+    else:
+        layer.op.weight.div_(taken)
+        layer.bn.weight.mul_(given)
+    last = layer.op if layer.bn is None else layer.bn
+    if last.bias is not None:
+        last.bias.mul_(given)
+
+
+def _operator_of(network: Any, node: Node) -> Any:
+    """Return the layer with an operator that a node calls, None for other nodes."""
+    if node.op != "call_module":
+        return None
+    module = network.get_submodule(node.target)
+    ours = isinstance(module, ai8x.QuantizationAwareModule)
+    return module if ours and module.op is not None else None
+
+
+class _Units:
+    """Results that must have one factor."""
+
+    def __init__(self, network: Any) -> None:
+        self._leader: dict[Node, Node] = {}
+        self._network = network
+        self._fixed: set[Node] = set()
+        calls: dict[str, Node] = {}
+        for node in network.graph.nodes:
+            self._leader[node] = node
+            layer = _operator_of(network, node)
+            if node.op == "placeholder" or (layer is not None and layer.wide):
+                self._fixed.add(node)
+            if layer is None or _is_rectifier(layer):
+                for source in node.all_input_nodes:
+                    self._unite(node, source)
+            if layer is not None and node.target in calls:
+                self._unite(node, calls[node.target])
+                self._unite(node.args[0], calls[node.target].args[0])
+            elif layer is not None:
+                calls[node.target] = node
+
+    def of(self, node: Node) -> Node:
+        """Return the node that stands for the unit of a node."""
+        while self._leader[node] is not node:
+            node = self._leader[node]
+        return node
+
+    def _unite(self, a: Node, b: Node) -> None:
+        if self._network.graph.output_node() not in (a, b):
+            self._leader[self.of(a)] = self.of(b)
+
+    def factors(self, largest: dict[Node, float]) -> dict[Node, float]:
+        """Return the factor of each unit."""
+        fixed = {self.of(node) for node in self._fixed}
+        most: dict[Node, float] = {}
+        for node, value in largest.items():
+            most[self.of(node)] = max(most.get(self.of(node), 0.0), value)
+        return {
+            unit: 1.0 if unit in fixed or not value else _LIMIT / value
+            for unit, value in most.items()
+        }
+
+
+def _is_rectifier(layer: nn.Module) -> bool:
+    """Return whether a layer only applies an activation, by kernels that are exactly one."""
+    weight: Tensor = layer.op.weight
+    return not weight.requires_grad and bool((weight.amax() - EXACTLY_ONE).abs() < 1e-9)

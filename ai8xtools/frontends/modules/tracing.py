@@ -1,0 +1,89 @@
+"""The data flow of a network with the shapes of its data."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+import ai8x
+from ai8x import Node as Node  # what a graph is made of
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.layers import times
+from ai8xtools.frontends.modules.frames import NoFramesError, trace_frames
+
+
+class _Shapes(fx.Interpreter):
+    """Records the shape of each node's result as `meta["shape"]`; `meta["parts"]`: it has several
+    tensors; `meta["value"]` is what it is if that is a size.
+    """
+
+    def run_node(self, n: Node) -> Any:
+        """Compute a node."""
+        result = super().run_node(n)
+        if _drops_batch(n, result):
+            result = result[None]
+        n.meta["shape"] = tuple(result.shape) if isinstance(result, Tensor) else None
+        n.meta["parts"] = isinstance(result, list | tuple) and any(
+            isinstance(part, Tensor) for part in result
+        )
+        if isinstance(result, int | torch.Size):
+            n.meta["value"] = result if isinstance(result, int) else tuple(result)
+        return result
+
+
+def _drops_batch(node: Node, result: Any) -> bool:
+    """Return whether a node drops the batch only because that is one sample here."""
+    name = getattr(node.target, "__name__", node.target)
+    bare = name == "squeeze" and len(node.args) == 1 and not node.kwargs
+    return bare and isinstance(result, Tensor) and node.args[0].meta["shape"][:1] == (1,)
+
+
+@contextlib.contextmanager
+def _once() -> Iterator[None]:
+    """Run a network a single time: compiling fast kernels for it would take longer."""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, about shapes
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+
+
+def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
+    """Return the graph of a network, a `torch.fx.Graph` with the shape of each node's result.
+
+    A network that takes series of frames is traced for one frame like `example` [1, C, H, W];
+    `frames` is their number, else the least that the network takes (`trace_frames`).
+    Raises InputError for a network whose data flow depends on its data.
+    """
+    where, remedy = "", "The forward function must not branch on the values of its data."
+    try:
+        with _once():
+            graph = ai8x.graph_of(model, example)
+            where = f" for an input of {times(tuple(example.shape[1:]))}"
+            remedy = "Compare the size of the input (--input-shape, the data set) with the network."
+            if frames is not None:
+                trace_frames(model, graph, example, frames)
+            else:
+                _record(model, graph, example)
+    except Exception as exc:
+        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        raise InputError(
+            "E647", f"the data flow of the network cannot be traced{where}: {reason}", "--model",
+            remedy,
+        ) from exc  # fmt: skip
+    return graph
+
+
+def _record(model: nn.Module, graph: Any, example: Tensor) -> None:
+    """Record the shapes of a network for a sample, or for one frame of several."""
+    try:
+        _Shapes(fx.GraphModule(model, graph)).run(example)
+    except Exception as exc:
+        try:
+            trace_frames(model, graph, example, None)
+        except NoFramesError:
+            raise exc from None

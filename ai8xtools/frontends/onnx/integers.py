@@ -1,0 +1,64 @@
+"""Which tensors of a checkpoint are the weights of a graph: those of the same name or values.
+
+Exporters give the weights of a convolution that they fuse with its normalization names of their
+own; its node is then named after the module. Source: docs/checkpoints.md, "ONNX graphs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.frontends.layers import DescribedLayer
+from ai8xtools.frontends.onnx.values import Tensors
+
+Array = NDArray[Any]
+_SUFFIX = ".op.weight"
+_ALIKE = 0.9
+"""Cosine of the angle between a layer's weights and the integers that were made of them."""
+
+
+def names_of(
+    layers: Sequence[DescribedLayer], tensors: Mapping[int, Tensors], state: Mapping[str, Array]
+) -> dict[int, str]:
+    """Return what a checkpoint with the tensors `state` calls layers of a graph, by layer.
+
+    Layers that it does not have are left out.
+    """
+    theirs = {
+        name.removesuffix(_SUFFIX): value for name, value in state.items() if name.endswith(_SUFFIX)
+    }
+    found: dict[int, str] = {}
+    for index, own in tensors.items():
+        layer = layers[index]
+        named = (str(layer.weights), module_path(layer.node))
+        alike = {n: v for n, v in theirs.items() if v.size == own.weights.size}
+        name = next((name for name in named if name in alike), None)
+        found |= {} if name is None else {index: name}
+        if name is None and alike:
+            scores = {name: _likeness(own.weights, value) for name, value in alike.items()}
+            best = max(scores, key=lambda name: scores[name])
+            found |= {index: best} if scores[best] >= _ALIKE else {}
+    return found
+
+
+def module_path(node: str) -> str:
+    """Return the path of the module that an exporter named a node after: of /a/a.0/conv/Conv it is
+    a.0.conv.
+    """
+    path: list[str] = []
+    for part in node.strip("/").split("/")[:-1]:
+        if path and part.startswith(f"{path[-1]}."):
+            path.pop()
+        path.append(part)
+    return ".".join(path)
+
+
+def _likeness(a: Array, b: Array) -> float:
+    """Return the cosine of the angle between two tensors of as many values."""
+    a, b = a.ravel().astype(np.float64), b.ravel().astype(np.float64)
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / lengths if lengths else 0.0

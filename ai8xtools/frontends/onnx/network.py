@@ -1,0 +1,141 @@
+"""An ONNX file becomes a description and a checkpoint of the integers that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.checkpoint.onnx_graph import OnnxGraph, read_graph
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.layers import refuse, times
+from ai8xtools.frontends.onnx.geometry import channels_last
+from ai8xtools.frontends.onnx.integers import names_of
+from ai8xtools.frontends.onnx.layers import Follower
+from ai8xtools.frontends.onnx.values import Tensors
+from ai8xtools.frontends.text import ModelDescription, description_text
+
+_SERIES = 4
+"""Axes of a series of images: frame, channel, row, column."""
+
+
+def describe_onnx(
+    path: str,
+    input_shape: tuple[int, ...] | None,
+    dataset: str | None,
+    checkpoint: Checkpoint | None = None,
+    *,
+    depthwise: bool = False,
+) -> tuple[ModelDescription, Checkpoint]:
+    """Return the description of an ONNX file and its tensors.
+
+    `input_shape` [C, H, W] or [C, L] replaces that of the file. A `checkpoint` replaces its
+    integers; only layers that the graph does not have keep theirs. `depthwise`: the chip has
+    depth-wise convolutions, which layers of ones then are. Raises CheckpointError for a
+    file that cannot be read, InputError E670 naming each node that the chip cannot compute, E678
+    for an input whose size is not fixed.
+    """
+    graph = read_graph(path)
+    shape = input_shape or _shape(graph, path)
+    follower = Follower(graph, shape, depthwise=depthwise)
+    refuse(follower.refusals, path)
+    layers = follower.layers
+    if not layers:
+        raise InputError("E650", "the network has no layer that the accelerator computes", path)
+    name = Path(path).name
+    if checkpoint is not None:
+        name = checkpoint.arch or name
+        for index, theirs in names_of(layers, follower.tensors, checkpoint.state_dict).items():
+            layers[index].weights = theirs
+    title = f"{name}: input {times(shape)}. Made from the graph; processors and offsets are open."
+    text = description_text(layers, arch=name, dataset=dataset or Path(path).stem, title=title)
+    state: dict[str, Any] = {}
+    for index, tensors in follower.tensors.items():
+        state |= _entries(str(layers[index].weights), tensors)
+    if checkpoint is None:
+        made = Checkpoint({"state_dict": state, "arch": name, "epoch": 0, "extras": {}})
+    else:
+        made = _completed(checkpoint, state, follower)
+    notes = tuple(f"Left to the application: {node}" for node in follower.left)
+    nodes = tuple(layer.node for layer in layers)
+    return ModelDescription(text, path, nodes, shape, (), notes), made
+
+
+def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:
+    """Return a checkpoint with the tensors of layers that stand for no weights of the graph."""
+    own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.made]
+    added = {n: v for n, v in state.items() if n.startswith(tuple(f"{name}." for name in own))}
+    return checkpoint.with_entries(state_dict={**added, **checkpoint.state_dict})
+
+
+def _shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
+    """Return the shape of the input without the batch."""
+    sizes = graph.input_sizes[1:]
+    if len(sizes) == _SERIES:
+        raise InputError(
+            "E678",
+            f"the input '{graph.input_name}' is a series of frames, which no graph is taken with",
+            path,
+            "Take the PyTorch network (--model FILE:CLASS --input-shape TxCxHxW).",
+        )
+    if channels_last(graph):
+        sizes = (*sizes[-1:], *sizes[:-1])
+    if not sizes or 0 in sizes or len(sizes) > 3:
+        said = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
+        raise InputError(
+            "E678",
+            f"the input '{graph.input_name}' has {said}; its sizes must be fixed",
+            path,
+            "Export it with fixed sizes, or add --input-shape CxHxW (or CxL).",
+        )
+    return sizes if len(sizes) > 1 else (*sizes, 1, 1)
+
+
+def _entries(prefix: str, tensors: Tensors) -> dict[str, NDArray[Any]]:
+    """Return a layer's tensors as a checkpoint holds them.
+
+    The graph computes with weights of 8 bits; narrower ones are multiples of a power of two in it.
+    """
+    weights, bias = tensors.weights, tensors.bias
+    bits = next(bits for bits in (1, 2, 4, 8) if _fits(weights, bias, bits))
+    scale = 2.0 ** (8 - bits)
+    found = {
+        f"{prefix}.op.weight": weights / scale,
+        f"{prefix}.weight_bits": np.array([bits]),
+        f"{prefix}.output_shift": np.array([tensors.shift]),
+    }
+    if bias is not None:
+        found[f"{prefix}.op.bias"] = bias / scale * 2.0 ** (bits - 8)
+    return {name: value.astype(np.float32) for name, value in found.items()}
+
+
+def _fits(weights: NDArray[np.float64], bias: NDArray[np.float64] | None, bits: int) -> bool:
+    """Return whether weights and bias are those of a width."""
+    if bits == 8:
+        return True
+    scale = 2.0 ** (8 - bits)
+    if not weights.any() or (weights % scale).any():
+        return False
+    narrow = weights / scale
+    limit = 2.0 ** (bits - 1)
+    within = bool(narrow.min() >= -limit and narrow.max() < limit)
+    return within and (bias is None or not (bias % (128 * scale)).any())
+
+
+def integers_of(checkpoint: Checkpoint) -> Checkpoint:
+    """Return random integers of the same shapes in place of fractions, always the same ones."""
+    state = checkpoint.state_dict
+    if not any(v.dtype.kind == "f" and (v % 1).any() for v in state.values()):
+        return checkpoint
+    random = np.random.default_rng(0)
+    made = {
+        name: random.integers(-127, 128, value.shape).astype(np.float32)
+        if name.endswith((".weight", ".bias"))
+        else value
+        for name, value in state.items()
+    }
+    return checkpoint.with_entries(state_dict=made)

@@ -1,0 +1,66 @@
+"""What is known of the results of an ONNX graph while its nodes are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.checkpoint.onnx_graph import OnnxNode
+
+Weights = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Tensors:
+    """Weights and bias of a layer by their graph, and what follows the operator: 2^shift.
+
+    `made`: the graph has no such layer; its kernels are one.
+    """
+
+    weights: Weights
+    bias: Weights | None
+    shift: int = 0
+    rounded: bool = False
+    made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a node does with single axes, until another one does it with the others: by axis."""
+
+    node: OnnxNode
+    axes: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A result: the layers that hold it, how they join, and what is left for the reader to do.
+
+    `border` zeros stand around it. `pending`: `shape` is still that before a node.
+    """
+
+    inputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    join: Literal["elements", "channels"] | None = None
+    pool: dict[str, Any] = field(default_factory=dict)
+    taken: tuple[int, ...] | None = None
+    flat: bool = False
+    open: bool = False
+    positive: bool = False
+    part: Literal["sign", "magnitude"] | None = None
+    averaged: bool = False
+    dims: tuple[int, ...] | None = None
+    left: bool = False
+    border: int = 0
+    pending: Pending | None = None
+
+
+def dims(value: Value) -> dict[str, Any]:
+    """Return the key that gives data another number of rows and columns."""
+    if value.dims is None:
+        return {}
+    return {"in_dim": value.dims[0] if len(set(value.dims)) == 1 else list(value.dims)}

@@ -1,0 +1,153 @@
+"""The data flow of a network as a graph whose nodes are the layers of ai8x, not what is in them."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from ai8xtools.layers.composition import QuantizationAwareModule
+from ai8xtools.layers.elementwise import Eltwise
+
+Node = Any
+"""A node of `torch.fx`: input, layer, function or result."""
+
+
+class NotTraceableError(ValueError):
+    """The data flow of a network depends on its data; the message names the statement."""
+
+
+class _Tracer(fx.Tracer):
+    """Does not look inside the layers of ai8x."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Return whether a module is a single node of the graph."""
+        ours = isinstance(m, QuantizationAwareModule | Eltwise)
+        return ours or super().is_leaf_module(m, module_qualified_name)
+
+
+class _SizedTracer(_Tracer):
+    """Follows branches that depend on the sizes of data, as they are for an example."""
+
+    def __init__(self, example: Tensor) -> None:
+        super().__init__()
+        self._known: dict[Node, Any] = {}
+        self._example = example
+        self._computes = False  # modules compute; else their calls become nodes
+
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        """Return whether a condition on sizes holds; TraceError for one on values."""
+        self._computes = True
+        try:
+            value = self._value(obj.node)
+        finally:
+            self._computes = False
+        return value if isinstance(value, bool) else super().to_bool(obj)
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        """Call a module, or write that down."""
+        if self._computes:
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """Return an attribute of a module, or what stands for it."""
+        if self._computes:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
+
+    def _value(self, node: Node) -> Any:
+        """Return what a node computes for the example; TraceError for numbers made of values."""
+        if node not in self._known:
+            args, kwargs = fx.map_arg((node.args, node.kwargs), self._value)
+            found = self._computed(node, args, kwargs)
+            name = getattr(node.target, "__name__", node.target)
+            reads = any(isinstance(self._known[n], Tensor) for n in node.all_input_nodes)
+            if reads and not _is_data(found) and name not in _SIZES:
+                raise fx.proxy.TraceError(f"the data flow depends on the result of {name}")
+            self._known[node] = found
+        return self._known[node]
+
+    def _computed(self, node: Node, args: Any, kwargs: Any) -> Any:
+        match node.op:
+            case "placeholder":
+                return self._example
+            case "get_attr":
+                return operator.attrgetter(node.target)(self.root)
+            case "call_module":
+                return self.root.get_submodule(node.target)(*args, **kwargs)
+            case "call_method":
+                return getattr(args[0], node.target)(*args[1:], **kwargs)
+        return node.target(*args, **kwargs)
+
+
+_SIZES = ("size", "dim", "ndimension", "numel", "getattr", "len")
+"""What makes numbers of tensors without reading their values."""
+
+
+def _is_data(found: Any) -> bool:
+    """Return whether a result is tensors, or the sizes of one, and no numbers made of values."""
+    if isinstance(found, Tensor | torch.Size):
+        return True
+    return isinstance(found, tuple | list) and all(map(_is_data, found))
+
+
+def graph_of(model: nn.Module, example: Tensor | None = None) -> Any:
+    """Return the graph of a network as `torch.fx.Graph`; raise NotTraceableError.
+
+    Arguments of the network besides its data keep their defaults. Branches that depend on sizes are
+    taken as for the `example` [1, C, ...]; without one no branch may depend on the data.
+    """
+    try:
+        tracer = _Tracer() if example is None else _SizedTracer(example)
+        graph = tracer.trace(model, _defaults(model))
+        _forget_defaults(graph)
+    except Exception as exc:
+        raise NotTraceableError(_reason(exc)) from exc
+    return graph
+
+
+def modules_of(graph: Any, model: nn.Module) -> Iterator[tuple[Node, nn.Module]]:
+    """Yield the nodes that call a module, in execution order, with that module."""
+    modules = dict(model.named_modules())
+    for node in graph.nodes:
+        if node.op == "call_module":
+            # a repeated call of a module is named NAME@1
+            yield node, modules[str(node.target).partition("@")[0]]
+
+
+def _reason(exc: Exception) -> str:
+    """Return what went wrong, and in which statement of the network."""
+    reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(exc.__traceback__)
+        if "torch" not in frame.filename.split("/") and frame.filename != __file__
+    ]
+    if not frames or "<" in frames[-1].filename:
+        return reason
+    return f"{reason} ({frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line})"
+
+
+def _defaults(model: nn.Module) -> dict[str, Any]:
+    """Return the arguments of the network besides its data, with their defaults."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+
+
+def _forget_defaults(graph: Any) -> None:
+    """Remove those arguments from a graph, with the comparisons that guard them."""
+    data, *others = (node for node in graph.nodes if node.op == "placeholder")
+    for node in reversed(list(graph.nodes)):
+        guards = node.op == "call_function" and set(node.all_input_nodes) <= set(others)
+        if node is not data and not node.users and (guards or node in others or _asserts(node)):
+            graph.erase_node(node)
+
+
+def _asserts(node: Node) -> bool:
+    return getattr(node.target, "__name__", "") == "_assert"

@@ -1,0 +1,43 @@
+"""The correction factor D of a layer: weights divided by it are fractions below one."""
+
+from __future__ import annotations
+
+import enum
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ai8xtools.quantization.formats import Float64s, Int64s, ceil_log2, to_fixed
+
+
+class Division(enum.StrEnum):
+    """What D may be: a power of two, which becomes a shift, or an integer, which multiplies."""
+
+    POWER_OF_TWO = "pow2"
+    INTEGER = "int"
+
+
+def divisor(magnitude: float, division: Division) -> float:
+    """Return D for weights of a magnitude; 1 for a layer of zeros.
+
+    The power of two falls below 1 for magnitudes up to 0.5, so that all bits are used.
+    """
+    if magnitude == 0:
+        return 1.0
+    match division:
+        case Division.POWER_OF_TWO:
+            return math.ldexp(1.0, ceil_log2(magnitude))
+        case Division.INTEGER:
+            return float(max(1, math.ceil(magnitude)))
+
+
+def divided(weights: ArrayLike, by: float, bits: int) -> Int64s:
+    """Return weights/D with b-1 fraction bits, rounded half to even and saturated."""
+    return to_fixed(np.asarray(weights, np.float64) / by, bits - 1, bits)
+
+
+def restored(integers: Int64s, by: float, bits: int) -> Float64s:
+    """Return the weights for which integers stand."""
+    values: Float64s = np.ldexp(integers * by, 1 - bits)
+    return values

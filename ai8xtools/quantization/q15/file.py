@@ -1,0 +1,332 @@
+"""Networks of 16 and 8 bits as checkpoints: quantize.py writes them, ai8xize.py reads them.
+
+`state_dict` holds the integers of each layer (`NAME.weight`, `NAME.bias`), `qformat` the steps and
+the fractions of all maps, `sample` an input. A file may come from anywhere: whatever is read is
+checked before it is used.
+Source: docs/q15.md, "The checkpoint".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.checkpoint.values import NETWORK
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.formats import Int64s, limits
+from ai8xtools.quantization.q15.formats import (
+    MAX_SHIFT,
+    Guard,
+    LayerFormats,
+    QuantizedLayer,
+    largest_sum,
+)
+from ai8xtools.quantization.q15.graph import (
+    Clip,
+    Enlarge,
+    Graph,
+    GraphBuilder,
+    Pair,
+    Pool,
+    Step,
+    Weighted,
+)
+from ai8xtools.quantization.q15.network import QuantizedNetwork, leaders_of
+from ai8xtools.values import frozen
+
+_PLAIN, _VERSION = 1, 2
+"""Files with groups, transposed convolutions or upsampling have the second version."""
+_MOST_STEPS, _LARGEST, _DEEPEST = 10_000, 1 << 16, 1 << 10
+
+
+@frozen
+class StoredNetwork:
+    """A network with a sample [row, column, channel]; `column_major`: columns before rows."""
+
+    network: QuantizedNetwork
+    sample: Int64s
+    column_major: bool
+
+
+def to_checkpoint(stored: StoredNetwork, arch: str | None) -> Checkpoint:
+    """Return the checkpoint of a network."""
+    network, graph = stored.network, stored.network.graph
+    kind = np.dtype(f"<i{network.bits // 8}")
+    state: dict[str, Any] = {}
+    steps = []
+    for number, step in enumerate(graph.steps):
+        entry = dict(_entry(step))
+        if isinstance(step, Weighted):
+            layer = network.layers[step.target]
+            entry["layer"] = f"{number}_{step.name}"
+            entry["formats"] = [layer.formats.kw, layer.formats.kb, layer.formats.guard_bits]
+            weights = layer.weights.transpose(0, 3, 1, 2)
+            state[f"{entry['layer']}.weight"] = np.ascontiguousarray(weights.astype(kind))
+            state[f"{entry['layer']}.bias"] = layer.bias.astype(kind)
+        steps.append(entry)
+    plan = {
+        "version": _VERSION if any(map(_later, graph.steps)) else _PLAIN,
+        "bits": network.bits, "guard": str(network.guard),
+        "column_major": stored.column_major, "input": list(graph.shapes[0]), "steps": steps,
+        "fractions": list(network.fractions), "output": graph.output,
+    }  # fmt: skip
+    entries = {"epoch": 0, "arch": arch or "network", "state_dict": state, NETWORK: plan,
+               "sample": stored.sample.astype(kind)}  # fmt: skip
+    return Checkpoint(entries)
+
+
+def _later(step: Step) -> bool:
+    """Whether files of the first version have no such step."""
+    if isinstance(step, Weighted):
+        return step.spread != (1, 1) or not (step.groups == 1 or step.depthwise)
+    return isinstance(step, Enlarge)
+
+
+def _entry(step: Step) -> Iterator[tuple[str, Any]]:
+    """Yield what is stored of a step besides its integers."""
+    yield "kind", type(step).__name__.lower()
+    yield "name", step.name
+    yield "sources", list(step.sources)
+    yield "target", step.target
+    if isinstance(step, Weighted):
+        yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
+        yield from (("groups", step.groups), ("linear", step.linear))
+        if step.spread != (1, 1) or step.extra != (0, 0):
+            yield from (("spread", list(step.spread)), ("extra", list(step.extra)))
+    elif isinstance(step, Pool):
+        yield from (("average", step.average), ("window", list(step.window)))
+        yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
+    elif isinstance(step, Enlarge):
+        yield "factor", list(step.factor)
+    elif isinstance(step, Clip):
+        yield from (("low", float(step.low)), ("high", float(step.high)))
+
+
+def holds_network(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint is one of 16 or 8 bits."""
+    return checkpoint.network is not None
+
+
+def from_checkpoint(checkpoint: Checkpoint, path: str) -> StoredNetwork:
+    """Return the network of a checkpoint. Raises InputError E744 for one that is not sound."""
+    return _Reader(checkpoint, path).stored()
+
+
+class _Reader:
+    """Rebuilds a network step by step; every number is checked."""
+
+    def __init__(self, checkpoint: Checkpoint, path: str) -> None:
+        self._checkpoint, self._path = checkpoint, path
+        plan = checkpoint.network
+        self._check(isinstance(plan, dict), f"{NETWORK} is a dictionary")
+        assert isinstance(plan, dict)
+        self._plan: Mapping[str, Any] = plan
+        self._check(
+            plan.get("version") in (_PLAIN, _VERSION),
+            f"{NETWORK} has version {_PLAIN} or {_VERSION}, not one of later tools",
+        )
+        bits = plan.get("bits")
+        self._check(bits in (8, 16) and not isinstance(bits, bool), "numbers have 8 or 16 bits")
+        self._bits = int(plan["bits"])
+        guards = [*map(str, Guard)]
+        self._check(plan.get("guard") in guards, f"the guard is one of {', '.join(guards)}")
+        self._guard = Guard(plan["guard"])
+        self._builder = GraphBuilder(self._numbers(plan, "input", 3, 1, _LARGEST - 1))
+        self._maps = {0: 0}  # by their numbers in the file
+        self._fractions: dict[int, int] = {}
+        self._layers: dict[int, QuantizedLayer] = {}
+
+    def stored(self) -> StoredNetwork:
+        """Return the network and its sample."""
+        plan = self._plan
+        steps, fractions = plan.get("steps"), plan.get("fractions")
+        self._check(isinstance(steps, list) and 0 < len(steps) <= _MOST_STEPS, "it has steps")
+        self._check(isinstance(fractions, list), "maps have fractions")
+        assert isinstance(steps, list) and isinstance(fractions, list)
+        self._known = fractions
+        self._fraction(0)
+        for step in steps:
+            self._check(isinstance(step, dict), "a step is a dictionary")
+            name = step.get("name")
+            self._check(isinstance(name, str) and name.isprintable(), "steps have names")
+            self._step(step, f"step {name}")
+        output = self._map(plan.get("output"), "the output")
+        graph = self._builder.finished(output)
+        self._check(len(graph.steps) == len(steps), "every step leads to the output")
+        self._check_fractions(graph)
+        known = tuple(self._fractions[number] for number in range(len(graph.shapes)))
+        network = QuantizedNetwork(graph, self._bits, self._guard, known, self._layers)
+        column_major = plan.get("column_major")
+        self._check(isinstance(column_major, bool), "column_major is true or false")
+        return StoredNetwork(network, self._sample(graph), bool(column_major))
+
+    def _step(self, step: Mapping[str, Any], what: str) -> None:
+        sources = step.get("sources")
+        self._check(isinstance(sources, list) and len(sources) > 0, f"{what} has sources")
+        assert isinstance(sources, list)
+        given = [self._map(source, f"{what}: a source") for source in sources]
+        kind = step.get("kind")
+        single = kind in ("weighted", "pool", "clip", "enlarge")
+        self._check(not single or len(given) == 1, f"{what} has one source")
+        target = step.get("target")
+        self._check(_is_number(target) and target not in self._maps, f"{what} makes a new map")
+        assert isinstance(target, int)
+        if kind == "weighted":
+            made = self._weighted(step, given[0], what)
+        elif kind == "pool":
+            made = self._pool(step, given[0], what)
+        elif kind == "enlarge":
+            made = self._builder.enlarge(step["name"], given[0], self._pair(step, "factor", 1))
+        elif kind == "clip":
+            low, high = step.get("low"), step.get("high")
+            right = isinstance(low, float) and isinstance(high, float) and low <= high
+            self._check(right, f"{what} has limits")
+            made = self._builder.clip(step["name"], given[0], step["low"], step["high"])
+        else:
+            self._check(kind in ("add", "concat"), f"{what} is of a known kind")
+            made = self._joined(step, given, what)
+        self._maps[target] = made
+        self._fraction(target)
+        if kind == "weighted":
+            self._layers[made] = self._layer(step, given[0], made, what)
+
+    def _weighted(self, step: Mapping[str, Any], source: int, what: str) -> int:
+        kernels, bias = self._integers(step, "weight", what, 4), self._integers(step, "bias", what)
+        self._check(len(kernels) == len(bias), f"{what} has a bias for each filter")
+        shape = self._builder.shape(source)
+        if step.get("linear") is True:
+            self._check(kernels.shape[1:] == shape, f"{what} has a weight for each input")
+            flat = kernels.reshape(len(kernels), -1).astype(np.float64)
+            return self._builder.linear(step["name"], source, flat, bias.astype(np.float64))
+        groups = step.get("groups")
+        self._check(_is_number(groups, 1), f"{what} has groups")
+        assert isinstance(groups, int)
+        even = len(kernels) % groups == 0
+        self._check(even and kernels.shape[1] * groups == shape[0], f"{what} fits its input")
+        spread, extra = ((1, 1), (0, 0)) if "spread" not in step else (
+            self._pair(step, "spread", 1), self._pair(step, "extra", 0)
+        )  # fmt: skip
+        wide = [(n - 1) * s + 1 + e for n, s, e in zip(shape[1:], spread, extra, strict=True)]
+        self._check(max(wide) < _LARGEST, f"{what} spreads to fewer than {_LARGEST} pixels")
+        stride, padding = self._windows(step, kernels.shape[2:], wide, what)
+        return self._builder.convolution(
+            step["name"], source, kernels.astype(np.float64), bias.astype(np.float64), stride,
+            padding, (1, 1), groups, spread, extra,
+        )  # fmt: skip
+
+    def _pool(self, step: Mapping[str, Any], source: int, what: str) -> int:
+        window = self._pair(step, "window", 1)
+        stride, padding = self._windows(step, window, self._builder.shape(source)[1:], what)
+        inside = all(2 * p <= w for p, w in zip(padding, window, strict=True))
+        self._check(inside, f"{what}: no window is outside")
+        self._check(isinstance(step.get("average"), bool), f"{what} is of a known kind")
+        return self._builder.pool(step["name"], source, step["average"], window, stride, padding)
+
+    def _windows(
+        self, step: Mapping[str, Any], size: Sequence[int], given: Sequence[int], what: str
+    ) -> tuple[Pair, Pair]:
+        """Return stride and padding; windows lie within the padded map."""
+        stride, padding = self._pair(step, "stride", 1), self._pair(step, "padding", 0)
+        fits = all(n + 2 * p >= k for n, p, k in zip(given, padding, size, strict=True))
+        self._check(fits, f"{what} fits its input")
+        return stride, padding
+
+    def _joined(self, step: Mapping[str, Any], given: Sequence[int], what: str) -> int:
+        shapes = [self._builder.shape(tensor) for tensor in given]
+        add = step["kind"] == "add"
+        same = {shape if add else shape[1:] for shape in shapes}
+        self._check(len(same) == 1 and len(given) > 1, f"{what} joins maps of one size")
+        if add:
+            return self._builder.add(step["name"], given)
+        return self._builder.concat(step["name"], given)
+
+    def _layer(self, step: Mapping[str, Any], source: int, made: int, what: str) -> QuantizedLayer:
+        kw, kb, spare = self._numbers(step, "formats", 3, -_DEEPEST, _DEEPEST)
+        kx, ko = self._fractions[source], self._fractions[made]
+        shifts = (kx + kw - kb, kx + kw - ko)
+        self._check(
+            all(0 <= shift <= MAX_SHIFT for shift in shifts), f"{what} shifts by 0 to {MAX_SHIFT}"
+        )
+        weights = self._integers(step, "weight", what, 4).transpose(0, 2, 3, 1)
+        bias = self._integers(step, "bias", what)
+        bound = largest_sum(weights, bias, *shifts, 1 << self._bits - 1)
+        safe = bound < 1 << 31 or self._guard is not Guard.WORST
+        self._check(safe, f"{what}: no input makes a sum leave 32 bits")
+        return QuantizedLayer(LayerFormats(kx, kw, kb, ko, spare, bound), weights, bias)
+
+    def _integers(self, step: Mapping[str, Any], name: str, what: str, axes: int = 1) -> Int64s:
+        """Return a tensor of the state_dict with as many axes."""
+        key = f"{step.get('layer')}.{name}"
+        values = self._checkpoint.state_dict.get(key)
+        right = values is not None and values.ndim == axes and values.size > 0
+        self._check(right, f"{what} has its {name}")
+        assert values is not None
+        return self._in_range(values, key)
+
+    def _in_range(self, values: np.ndarray[Any, Any], name: str) -> Int64s:
+        low, high = limits(self._bits)
+        right = values.dtype.kind == "i" and low <= values.min() and values.max() <= high
+        self._check(bool(right), f"{name} has integers of {self._bits} bits")
+        found: Int64s = values.astype(np.int64)
+        return found
+
+    def _sample(self, graph: Graph) -> Int64s:
+        values = self._checkpoint.entries.get("sample")
+        channels, rows, columns = graph.shapes[0]
+        right = isinstance(values, np.ndarray) and values.shape == (rows, columns, channels)
+        self._check(right, "the sample is an input of the network")
+        assert isinstance(values, np.ndarray)
+        return self._in_range(values, "the sample")
+
+    def _check_fractions(self, graph: Graph) -> None:
+        """All maps that one format has to hold have that format."""
+        for tensor, leader in enumerate(leaders_of(graph)):
+            same = self._fractions[tensor] == self._fractions[leader]
+            self._check(same, "maps that belong together have one fraction")
+
+    def _fraction(self, number: int) -> None:
+        """Take the fraction of a map of the file."""
+        right = number < len(self._known) and _is_number(self._known[number], -_DEEPEST)
+        self._check(bool(right) and self._known[number] <= _DEEPEST, "maps have fractions")
+        tensor = self._maps[number]
+        shape = self._builder.shape(tensor)
+        self._check(max(shape) < _LARGEST, f"maps have fewer than {_LARGEST} rows and columns")
+        self._check(math.prod(shape) < 1 << 31, "maps fit a memory")
+        self._fractions[tensor] = self._known[number]
+
+    def _map(self, number: Any, what: str) -> int:
+        self._check(_is_number(number) and number in self._maps, f"{what} is a map made before")
+        return self._maps[number]
+
+    def _pair(self, step: Mapping[str, Any], key: str, least: int) -> Pair:
+        one, other = self._numbers(step, key, 2, least, _LARGEST)
+        return one, other
+
+    def _numbers(
+        self, step: Mapping[str, Any], key: str, count: int, least: int, most: int
+    ) -> list[int]:
+        values = step.get(key)
+        right = isinstance(values, list) and len(values) == count and all(
+            _is_number(value, least) and value <= most for value in values
+        )  # fmt: skip
+        self._check(right, f"{key} are {count} numbers from {least} to {most}")
+        assert isinstance(values, list)
+        return [*values]
+
+    def _check(self, right: bool, rule: str) -> None:
+        """Raise InputError E744 unless a rule is kept."""
+        if not right:
+            raise InputError(
+                "E744",
+                f"this is no sound network of 16 or 8 bits: {rule}; here it is not so",
+                self._path,
+                "Write it again with quantize.py --device Q15 or Q7.",
+            )
+
+
+def _is_number(value: Any, least: int = 0) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

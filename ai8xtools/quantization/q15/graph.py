@@ -1,0 +1,294 @@
+"""A network of floating-point layers as a list of steps over numbered maps.
+
+Maps have the shape (C, H, W); of series (C, L) H is the length and W is 1. A fully connected layer
+is a convolution whose kernel covers its whole input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ai8xtools.quantization.formats import Float64s
+from ai8xtools.values import frozen
+
+Pair: TypeAlias = tuple[int, int]
+Shape: TypeAlias = tuple[int, int, int]
+
+
+@frozen
+class Weighted:
+    """A convolution, or a fully connected layer (`linear`).
+
+    `weights` [filters, channels of a group, rows, columns]. Of transposed convolutions pixels are
+    `spread` apart with zeros between them, and behind the last are `extra` rows and columns of
+    zeros.
+    """
+
+    name: str
+    source: int
+    target: int
+    weights: Float64s
+    bias: Float64s
+    stride: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    groups: int = 1
+    linear: bool = False
+    spread: Pair = (1, 1)
+    extra: Pair = (0, 0)
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each channel has one filter of its own."""
+        alone = self.weights.shape[1] == 1 and len(self.weights) == self.groups > 1
+        return alone and self.spread == (1, 1)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+    @property
+    def kernel(self) -> Pair:
+        """Rows and columns of the kernel."""
+        return int(self.weights.shape[2]), int(self.weights.shape[3])
+
+
+@frozen
+class Pool:
+    """The maximum, or the `average`, of windows; what lies outside of the map does not count."""
+
+    name: str
+    source: int
+    target: int
+    average: bool
+    window: Pair
+    stride: Pair
+    padding: Pair = (0, 0)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+@frozen
+class Clip:
+    """Limits to low..high; a rectifier has 0 and infinity."""
+
+    name: str
+    source: int
+    target: int
+    low: float
+    high: float
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+@frozen
+class Add:
+    """The sum of maps of one shape."""
+
+    name: str
+    sources: tuple[int, ...]
+    target: int
+
+
+@frozen
+class Concat:
+    """The channels of maps, one after another."""
+
+    name: str
+    sources: tuple[int, ...]
+    target: int
+
+
+@frozen
+class Enlarge:
+    """Each pixel as a block of `factor` rows and columns: nearest upsampling."""
+
+    name: str
+    source: int
+    target: int
+    factor: Pair
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+Step: TypeAlias = Weighted | Pool | Clip | Add | Concat | Enlarge
+
+
+@frozen
+class Graph:
+    """Steps in the order of their execution; map 0 is the input."""
+
+    shapes: tuple[Shape, ...]
+    steps: tuple[Step, ...]
+    output: int
+
+    def users(self, tensor: int) -> list[Step]:
+        """Return the steps that read a map."""
+        return [step for step in self.steps if tensor in step.sources]
+
+    def activated(self, tensor: int) -> int:
+        """Return the map that stands for a result: behind clips that alone read it, the last."""
+        users = self.users(tensor)
+        while len(users) == 1 and isinstance(users[0], Clip) and tensor != self.output:
+            tensor = users[0].target
+            users = self.users(tensor)
+        return tensor
+
+    @property
+    def macs(self) -> int:
+        """Products of weights and data of an inference."""
+        pixels = {s.target: self.shapes[s.target][1] * self.shapes[s.target][2] for s in self.steps}
+        return sum(pixels[s.target] * s.weights.size for s in self.steps if isinstance(s, Weighted))
+
+    def transposed(self) -> Graph:
+        """Return the same network for maps whose columns are stored before their rows."""
+        steps = tuple(_transposed(step) for step in self.steps)
+        return Graph(tuple((c, w, h) for c, h, w in self.shapes), steps, self.output)
+
+
+def _transposed(step: Step) -> Step:
+    if isinstance(step, Weighted):
+        return replace(
+            step, weights=step.weights.swapaxes(2, 3), stride=step.stride[::-1],
+            padding=step.padding[::-1], spread=step.spread[::-1], extra=step.extra[::-1],
+        )  # fmt: skip
+    if isinstance(step, Enlarge):
+        return replace(step, factor=step.factor[::-1])
+    if isinstance(step, Pool):
+        return replace(
+            step, window=step.window[::-1], stride=step.stride[::-1], padding=step.padding[::-1]
+        )
+    return step
+
+
+class GraphBuilder:
+    """Collects the steps of a network; each method returns the number of the map that is made."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self._shapes: list[Shape] = [_whole(shape)]
+        self._steps: list[Step] = []
+
+    def shape(self, tensor: int) -> Shape:
+        """Return the shape of a map."""
+        return self._shapes[tensor]
+
+    def convolution(
+        self,
+        name: str,
+        source: int,
+        weights: Float64s,
+        bias: Float64s | None,
+        stride: Pair = (1, 1),
+        padding: Pair = (0, 0),
+        dilation: Pair = (1, 1),
+        groups: int = 1,
+        spread: Pair = (1, 1),
+        extra: Pair = (0, 0),
+    ) -> int:
+        """Add a convolution; `weights` [O, I/groups, rows, columns].
+
+        Dilated kernels become larger ones with zeros.
+        """
+        _, rows, columns = self._shapes[source]
+        filters = len(weights)
+        weights = _spread(np.asarray(weights, np.float64), dilation)
+        wide = ((n - 1) * s + 1 + e for n, s, e in zip((rows, columns), spread, extra, strict=True))
+        size = [
+            (n + 2 * p - k) // s + 1
+            for n, p, k, s in zip(wide, padding, weights.shape[2:], stride, strict=True)
+        ]
+        target = self._made((filters, size[0], size[1]))
+        offset = np.zeros(filters) if bias is None else np.asarray(bias, np.float64)
+        self._steps.append(Weighted(name, source, target, weights, offset, stride, padding, groups,
+                                    spread=spread, extra=extra))  # fmt: skip
+        return target
+
+    def linear(self, name: str, source: int, weights: Float64s, bias: Float64s | None) -> int:
+        """Add a fully connected layer; `weights` [outputs, inputs], inputs in the order C, H, W."""
+        kernels = np.asarray(weights, np.float64).reshape(len(weights), *self._shapes[source])
+        offset = np.zeros(len(weights)) if bias is None else np.asarray(bias, np.float64)
+        target = self._made((len(weights), 1, 1))
+        self._steps.append(Weighted(name, source, target, kernels, offset, linear=True))
+        return target
+
+    def pool(
+        self, name: str, source: int, average: bool, window: Pair, stride: Pair,
+        padding: Pair = (0, 0),
+    ) -> int:  # fmt: skip
+        """Add pooling."""
+        channels, rows, columns = self._shapes[source]
+        height = (rows + 2 * padding[0] - window[0]) // stride[0] + 1
+        width = (columns + 2 * padding[1] - window[1]) // stride[1] + 1
+        target = self._made((channels, height, width))
+        self._steps.append(Pool(name, source, target, average, window, stride, padding))
+        return target
+
+    def enlarge(self, name: str, source: int, factor: Pair) -> int:
+        """Add nearest upsampling."""
+        channels, rows, columns = self._shapes[source]
+        target = self._made((channels, rows * factor[0], columns * factor[1]))
+        self._steps.append(Enlarge(name, source, target, factor))
+        return target
+
+    def clip(self, name: str, source: int, low: float, high: float) -> int:
+        """Add a limit."""
+        target = self._made(self._shapes[source])
+        self._steps.append(Clip(name, source, target, low, high))
+        return target
+
+    def add(self, name: str, sources: Sequence[int]) -> int:
+        """Add a sum."""
+        target = self._made(self._shapes[sources[0]])
+        self._steps.append(Add(name, tuple(sources), target))
+        return target
+
+    def concat(self, name: str, sources: Sequence[int]) -> int:
+        """Add a concatenation."""
+        _, rows, columns = self._shapes[sources[0]]
+        channels = sum(self._shapes[source][0] for source in sources)
+        target = self._made((channels, rows, columns))
+        self._steps.append(Concat(name, tuple(sources), target))
+        return target
+
+    def finished(self, output: int) -> Graph:
+        """Return the network with the steps that its result needs."""
+        needed = {output}
+        for step in reversed(self._steps):
+            if step.target in needed:
+                needed.update(step.sources)
+        steps = tuple(step for step in self._steps if step.target in needed)
+        return Graph(tuple(self._shapes), steps, output)
+
+    def _made(self, shape: Shape) -> int:
+        self._shapes.append(shape)
+        return len(self._shapes) - 1
+
+
+def _whole(shape: Sequence[int]) -> Shape:
+    """Return (C, H, W) for an input of up to three axes."""
+    padded = (*map(int, shape), 1, 1)[:3]
+    return padded[0], padded[1], padded[2]
+
+
+def _spread(weights: Float64s, dilation: Pair) -> Float64s:
+    """Return kernels with zeros between their values."""
+    if dilation == (1, 1):
+        return weights
+    filters, channels, rows, columns = weights.shape
+    shape = (filters, channels, (rows - 1) * dilation[0] + 1, (columns - 1) * dilation[1] + 1)
+    wide = np.zeros(shape)
+    wide[:, :, :: dilation[0], :: dilation[1]] = weights
+    return wide

@@ -1,0 +1,78 @@
+"""What quantization did to a network: formats of all layers, errors, agreement of results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ai8xtools.quantization.formats import Float64s, Int64s
+from ai8xtools.quantization.q15.graph import Weighted
+from ai8xtools.quantization.q15.network import QuantizedNetwork
+from ai8xtools.values import frozen
+
+HEADERS = ("layer", "k input", "k weights", "k bias", "k output", "bias <<", "output >>", "g",
+           "bound / 2^31", "SQNR/dB")  # fmt: skip
+
+
+@frozen
+class Errors:
+    """Energies of maps and of their errors, and how often the largest result is the same one."""
+
+    signal: tuple[float, ...]
+    noise: tuple[float, ...]
+    agreeing: int
+    samples: int
+
+    def sqnr_db(self, tensor: int) -> float:
+        """Return the energy of a map over that of its errors in decibels."""
+        if not self.noise[tensor]:
+            return math.inf
+        if not self.signal[tensor]:
+            return -math.inf
+        return 10 * math.log10(self.signal[tensor] / self.noise[tensor])
+
+
+class ErrorSums:
+    """Adds up the errors of batches."""
+
+    def __init__(self, network: QuantizedNetwork) -> None:
+        self._network = network
+        self._signal = [0.0] * len(network.graph.shapes)
+        self._noise = [0.0] * len(network.graph.shapes)
+        self._agreeing = self._samples = 0
+
+    def add(self, exact: Sequence[Float64s], found: Sequence[Int64s]) -> None:
+        """Add a batch: all maps in floating point [N, C, H, W], in integers [N, H, W, C]."""
+        for tensor, (wanted, integers) in enumerate(zip(exact, found, strict=True)):
+            if not integers.size or not wanted.size:
+                continue
+            values = np.ldexp(integers.astype(np.float64), -self._network.fractions[tensor])
+            errors = values.transpose(0, 3, 1, 2) - wanted
+            self._signal[tensor] += float((wanted**2).sum())
+            self._noise[tensor] += float((errors**2).sum())
+        output = self._network.graph.output
+        wanted = exact[output].transpose(0, 2, 3, 1).reshape(len(exact[output]), -1)
+        integers = found[output].reshape(len(wanted), -1)
+        self._agreeing += int((wanted.argmax(1) == integers.argmax(1)).sum())
+        self._samples += len(wanted)
+
+    def finished(self) -> Errors:
+        """Return the errors of all batches."""
+        return Errors(tuple(self._signal), tuple(self._noise), self._agreeing, self._samples)
+
+
+def rows(network: QuantizedNetwork, errors: Errors) -> list[tuple[object, ...]]:
+    """Return a row of `HEADERS` for each weighted step; errors are those behind its activation."""
+    found: list[tuple[object, ...]] = []
+    for step in network.graph.steps:
+        if isinstance(step, Weighted):
+            formats = network.layers[step.target].formats
+            sqnr = errors.sqnr_db(network.graph.activated(step.target))
+            found.append((
+                step.name, formats.kx, formats.kw, formats.kb, formats.ko, formats.bias_lshift,
+                formats.out_rshift, formats.guard_bits, f"{formats.bound / 2**31:.3f}",
+                f"{sqnr:.1f}",
+            ))  # fmt: skip
+    return found

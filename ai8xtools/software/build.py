@@ -1,0 +1,299 @@
+"""From a network to a project: lower, prove, plan, choose what fits, emit.
+
+`build(network, profile)` is all that a program needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.software.emit.interface import PLAIN, Interface
+from ai8xtools.software.emit.project import Sample, code_of, emit
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Convolution, Graph
+from ai8xtools.software.kernels import IN_TILES
+from ai8xtools.software.kernels import choose as kernel_of
+from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.lower import lower
+from ai8xtools.software.memory import Block
+from ai8xtools.software.plan.lines import in_lines
+from ai8xtools.software.plan.plan import NoRoomError, Plan, Scheme
+from ai8xtools.software.plan.planner import plan, stack_bytes
+from ai8xtools.software.plan.schemes import Way
+from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.values import frozen
+
+CODE_BYTES = 6144
+"""Flash for the code of the network besides its weights: an estimate."""
+_COUNTER_BYTES = 2
+_LEVELS_STACK_BYTES, _LEVELS_POINTERS_BYTES = 768, 64
+"""Stack of a task with all below it, and pointers to the rows of a window: estimates."""
+_NO_SCRATCH: frozenset[str] = frozenset()
+"""Sets of kernels: only the one that needs no memory of its own."""
+WAYS: Mapping[str, frozenset[Way]] = {
+    "auto": frozenset(),
+    "first": frozenset(),
+    "resident": frozenset({Way.RESIDENT}),
+    "rows": frozenset({Way.ROWS, Way.ROW_TILES}),
+    "pixels": frozenset({Way.PIXELS}),
+    "planes": frozenset({Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES}),
+    "chain": frozenset({Way.ROW_CHAIN, Way.CHAIN}),
+}
+"""What the words of --scheme ask for where there are levels of memory."""
+ALWAYS = frozenset({"first", "pixels", "planes", "chain"})
+"""Words that only levels of memory know."""
+
+
+@frozen
+class Need:
+    """What a plan takes of a microcontroller, in bytes; `code` and `stack` are estimates.
+
+    Weights are read from flash if they are `in_place`. `counters` are those of rows, or pointers.
+    """
+
+    arena: int
+    counters: int
+    stack: int
+    weights: int
+    code: int = CODE_BYTES
+    in_place: bool = True
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM, or of L1."""
+        return self.arena + self.counters + self.stack
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash."""
+        return self.code + (self.weights if self.in_place else 0)
+
+
+@frozen(slots=False)
+class Built:
+    """A project: its plan, what it takes, how it is called, and its files by path.
+
+    It has no files while it is only planned.
+    """
+
+    plan: Plan
+    need: Need
+    files: dict[str, str] = field(default_factory=dict)
+    interface: Interface = PLAIN
+
+
+def build(
+    network: Network,
+    profile: Profile,
+    scheme: str = "auto",
+    *,
+    kernels: frozenset[str] | None = None,
+    average_rounding: bool = False,
+    name: str = "network",
+    command_line: str = "",
+) -> Built:
+    """Return the project of a network for a microcontroller; `scheme` is a word of --scheme.
+
+    Raises DiagnosticError if no plan fits (E905, E906, E915) or a sum could overflow (E901).
+    """
+    graph = fuse(lower(network, average_rounding=average_rounding))
+    sample = sample_of(network, average_rounding=average_rounding)
+    return emitted(planned(graph, profile, scheme, kernels), sample, name, command_line)
+
+
+def planned(
+    graph: Graph, profile: Profile, scheme: str = "auto", kernels: frozenset[str] | None = None
+) -> Built:
+    """Return the project of a fused graph without its files; raises as `build` does.
+
+    It is planned for the levels of memory where there are any, or if these are asked for.
+    """
+    ways: list[Callable[[Graph, Profile, str, frozenset[str] | None], Built]]
+    if not profile.leveled and scheme not in ALWAYS:
+        return _in_one(graph, profile, scheme, kernels)
+    ways = [_in_levels, _in_one] if scheme == "auto" else [_in_one, _in_levels]
+    if profile.weights_in_l3 or scheme in ALWAYS:
+        ways = [_in_levels]
+    refusals = []
+    for way in ways:
+        try:
+            return way(graph, profile, scheme, kernels)
+        except NoRoomError as refusal:
+            refusals.append(refusal)
+    raise refusals[ways.index(_in_levels)]
+
+
+def emitted(made: Built, sample: Sample, name: str, command_line: str) -> Built:
+    """Return a project that was planned with its files."""
+    return replace(made, files=emit(made.plan, sample, name, command_line, made.interface))
+
+
+def sample_of(network: Network, *, average_rounding: bool = False) -> Sample:
+    """Return the sample of a network and what it gives for it."""
+    made = simulate(network, average_rounding=average_rounding).outputs
+    return Sample(network.sample, tuple(made[layer.index] for layer in network.outputs()))
+
+
+def schemes_of(scheme: str) -> tuple[Scheme, ...]:
+    """Return the plans of a single memory that a word of --scheme allows."""
+    return (Scheme(scheme),) if scheme in [*Scheme] else tuple(Scheme)
+
+
+def _in_one(graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None) -> Built:
+    chosen, need = choose(graph, profile, schemes_of(scheme), kernels)
+    chosen.validate()
+    return Built(chosen, need)
+
+
+def choose(
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme],
+    kernels: frozenset[str] | None,
+    calls: Mapping[int, Call] | None = None,
+) -> tuple[Plan, Need]:
+    """Return the first plan in one memory that fits a microcontroller; `calls` as in `plan`.
+
+    Raises NoRoomError with all that the smallest plan lacks.
+    """
+    made, need = closest(graph, profile, schemes, kernels, calls)
+    code = code_of(made)
+    sizes = {code.graph.steps[n].name: weights.nbytes for n, weights in code.weights.items()}
+    problems = [
+        *flash_problems(need, profile, sizes),
+        *memory_problems(need, profile, made.name, made.blocks),
+    ]
+    if problems:
+        raise NoRoomError(problems)
+    return made, need
+
+
+def closest(
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme],
+    kernels: frozenset[str] | None,
+    calls: Mapping[int, Call] | None = None,
+) -> tuple[Plan, Need]:
+    """Return the first plan whose data fit the RAM, else the smallest; `calls` as in `plan`.
+
+    Where fast kernels need too much memory beside the data, the one that needs none is tried.
+    """
+    tried: list[tuple[Plan, Need]] = []
+    for wanted in (kernels, _NO_SCRATCH):
+        for scheme in schemes:
+            made = plan(graph, profile.core, scheme, wanted, calls)
+            tried.append((made, need_of(made, profile)))
+            if tried[-1][1].ram <= profile.l1:
+                return tried[-1]
+    return min(tried, key=lambda one: one[1].ram)
+
+
+def need_of(made: Plan, profile: Profile) -> Need:
+    """Return what a plan in one memory takes."""
+    code = code_of(made)
+    counters = max(len(code.counters), 1) * _COUNTER_BYTES
+    stack = max(profile.stack, stack_bytes(made))
+    return Need(made.arena_bytes, counters, stack, code.flash_bytes)
+
+
+def flash_problems(need: Need, profile: Profile, sizes: Mapping[str, int]) -> list[Diagnostic]:
+    """Return what is wrong if weights, of these `sizes` by layer, and code exceed the flash."""
+    if need.flash <= profile.flash:
+        return []
+    worst = max(sizes, key=lambda name: sizes[name], default=None)
+    deciding = f"; those of {worst} alone take {sizes[worst]:,}" if worst else ""
+    return [
+        Diagnostic(
+            "E906",
+            f"{profile.name} has {profile.flash:,} bytes of flash, {need.flash:,} are needed: "
+            f"{need.weights:,} of weights, about {need.code:,} of code{deciding}",
+            profile.place("flash"),
+            "Use fewer weights, or a microcontroller with more flash.",
+        )
+    ]
+
+
+def memory_problems(
+    need: Need, profile: Profile, scheme: str, blocks: Sequence[Block]
+) -> list[Diagnostic]:
+    """Return what is wrong if data that stand in `blocks` do not fit the RAM."""
+    if need.ram <= profile.l1:
+        return []
+    worst = max(blocks, key=lambda block: block.size, default=None)
+    deciding = f"; {worst.name} alone takes {worst.size:,}" if worst else ""
+    return [
+        Diagnostic(
+            "E905",
+            f"{profile.name} has {profile.l1:,} bytes of RAM, the smallest plan ({scheme}) "
+            f"needs {need.ram:,}: {need.arena:,} of data, {need.stack:,} of stack, "
+            f"{need.counters:,} of counters{deciding}",
+            profile.place("l1"),
+            "Make the images of that layer smaller (earlier pooling, fewer channels), or use a "
+            f"microcontroller with {need.ram:,} bytes or more.",
+        )
+    ]
+
+
+def _in_levels(
+    graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None
+) -> Built:
+    """Return a plan for levels of memory."""
+    weights = weight_bytes(graph, profile, kernels)
+    in_place = not profile.weights_in_l3 and weights + CODE_BYTES <= profile.flash
+    if not in_place and weights > profile.l3:
+        raise NoRoomError(
+            Diagnostic(
+                "E906",
+                f"{profile.name} has {profile.flash:,} bytes of flash and {profile.l3:,} of l3; "
+                f"{weights:,} of weights and about {CODE_BYTES:,} of code have to be there",
+                profile.place("l3" if profile.l3 else "flash"),
+                "Use fewer weights, or a microcontroller with more flash.",
+            )
+        )
+    wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=in_place, kernels=kernels)
+    stack, pointers = max(profile.stack, _LEVELS_STACK_BYTES), _LEVELS_POINTERS_BYTES
+    made = best_plan(graph, profile, profile.l1 - stack - pointers, wish)
+    made.validate()
+    need = Need(made.arena_bytes, pointers, stack, weights, in_place=not made.stored)
+    return Built(made, need)
+
+
+def best_plan(graph: Graph, profile: Profile, l1: int, wish: Wish) -> Plan:
+    """Return the best plan for levels, one-dimensional data in columns or in lines.
+
+    In lines kernels take fewer cycles; in columns layers can be cut into rows. Raises NoRoomError
+    if neither fits.
+    """
+    lines = in_lines(graph)
+    same = all(one is other for one, other in zip(graph.steps, lines.steps, strict=True))
+    plans: list[Plan] = []
+    refusals: list[NoRoomError] = []
+    for one in (graph,) if same else (graph, lines):
+        try:
+            plans.append(Planner(one, profile, l1, wish).plan())
+        except NoRoomError as refusal:
+            refusals.append(refusal)
+    if not plans:
+        raise refusals[0]
+    return plans[0] if wish.first else min(plans, key=lambda plan: _rank(plan, wish))
+
+
+def _rank(made: Plan, wish: Wish) -> tuple[int, float]:
+    """Return how many layers are not cut as was asked, and the cycles."""
+    missed = sum(bool(wish.ways) and task.way not in wish.ways for task in made.layers)
+    return missed, made.cycles
+
+
+def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None) -> int:
+    """Return the bytes of all packed weights and of what sums begin with."""
+    steps = (step for step in graph.steps if isinstance(step, Convolution))
+    return sum(
+        kernel_of(step, profile.core, kernels, IN_TILES).pack(step).values.nbytes + 4 * step.filters
+        for step in steps
+    )

@@ -1,0 +1,242 @@
+"""Computing the network of a container with integers, exactly as the C reader does.
+
+Source: docs/container.md, "Arithmetic".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.quantization.lowbit import STORED, packed_inputs
+from ai8xtools.quantization.lowbit import unpack as unpack_codes
+from ai8xtools.software.container.cipher import deciphered
+from ai8xtools.software.container.errors import ContainerError
+from ai8xtools.software.container.records import (
+    NONE,
+    ROUNDED,
+    Container,
+    Element,
+    Follow,
+    Layer,
+    Op,
+    Tensor,
+)
+from ai8xtools.software.container.soundness import check_executable, network_inputs, sum_limit
+from ai8xtools.software.container.sums import Int64, sums_of
+
+_DTYPES = {Element.INT8: "<i1", Element.INT16: "<i2", Element.INT32: "<i4"}
+_JOINS = {
+    Op.ADD: np.add, Op.SUB: np.subtract, Op.XOR: np.bitwise_xor, Op.OR: np.bitwise_or
+}  # fmt: skip
+_EXACT = 1 << 53
+"""Integers up to it are exact in float64."""
+_MOST_VALUES = 1 << 27
+"""Of a tensor: a file of a few bytes can state four thousand million."""
+
+
+def run(container: Container, values: NDArray[np.integer], key: bytes | None = None) -> Int64:
+    """Return the output [row, column, channel] for an input of the same order.
+
+    Raises ContainerError: what `check_executable` raises; key, if it is encrypted and there is
+    none; input, if the values are none of the input tensor.
+    """
+    check_executable(container)
+    return _run(container, clear_data(container, key), values)
+
+
+def run_all(container: Container, values: NDArray[np.integer]) -> dict[int, Int64]:
+    """Return all activations by number; raises as `run`, for a container that is not encrypted."""
+    check_executable(container)
+    return _run_all(container, clear_data(container, None), values)
+
+
+def verify_vectors(container: Container, key: bytes | None = None) -> int:
+    """Run the test vectors; return their number. Raises ContainerError "vectors" on a difference.
+
+    For an encrypted container this is the only way to tell that a key is wrong.
+    """
+    check_executable(container)
+    if container.vectors is None:
+        return 0
+    data = clear_data(container, key)
+    given = container.tensors[network_inputs(container)[0]]
+    made = container.tensors[container.layers[-1].output]
+    pairs = zip(container.vectors.inputs, container.vectors.outputs, strict=True)
+    for number, (sample, expected) in enumerate(pairs):
+        if (len(sample), len(expected)) != (given.size_bytes, made.size_bytes):
+            raise ContainerError("vectors", "their sizes are not those of input and output")
+        found = _run(container, data, values_of(given, sample))
+        if not np.array_equal(found, values_of(made, expected)):
+            raise ContainerError("vectors", f"output {number} is not the one that is stored")
+    return len(container.vectors.inputs)
+
+
+def values_of(tensor: Tensor, stored: bytes) -> Int64:
+    """Return the values of an activation [row, column, channel]."""
+    values = np.frombuffer(stored, _DTYPES[Element(tensor.type)]).astype(np.int64)
+    return values.reshape(tensor.shape)
+
+
+def bytes_of(tensor: Tensor, values: NDArray[np.integer]) -> bytes:
+    """Return the stored bytes of the values of an activation; the inverse of `values_of`."""
+    return values.astype(_DTYPES[Element(tensor.type)]).tobytes()
+
+
+def clear_data(container: Container, key: bytes | None) -> bytes:
+    """Return the data section, decrypted; raises ContainerError "key" where one is missing."""
+    if not container.encrypted:
+        return container.data
+    if key is None:
+        raise ContainerError("key", "the data are encrypted")
+    return deciphered(container.data, key, container.header.nonce)
+
+
+def _run(container: Container, data: bytes, values: NDArray[np.integer]) -> Int64:
+    return _run_all(container, data, values)[container.layers[-1].output]
+
+
+def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> dict[int, Int64]:
+    largest = max(container.tensors[layer.output].elements for layer in container.layers)
+    if largest > _MOST_VALUES:
+        raise ContainerError("memory", f"a tensor of {largest:,} values")
+    (source,) = network_inputs(container)
+    given = container.tensors[source]
+    low, high = _limits(given)
+    if values.shape != given.shape or values.min() < low or values.max() > high:
+        raise ContainerError("input", f"the network takes {given.shape} of {low} to {high}")
+    known: dict[int, Int64] = {source: values.astype(np.int64)}
+    for layer in container.layers:
+        known[layer.output] = _computed(container, data, layer, known)
+    return known
+
+
+def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[int, Int64]) -> Int64:
+    """Return the output of a layer."""
+    made = container.tensors[layer.output]
+    first, *others = [known[number] for number in container.inputs_of(layer)]
+    match Op(layer.op):
+        case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
+            total = _summed(container, data, layer, first)
+            if layer.follow == Follow.SHIFT_NORM:
+                return _normalized(total)
+            total = _shifted(total, layer.out_shift, made)
+        case Op.MAXPOOL | Op.AVGPOOL:
+            total = _pooled(first, layer, made)
+        case Op.ADD | Op.SUB | Op.XOR | Op.OR:
+            total = first
+            for other in others:
+                total = _JOINS[Op(layer.op)](total, other)
+        case Op.CONCAT:
+            total = np.concatenate([first, *others], axis=2)
+        case Op.COPY:
+            total = first.reshape(made.shape)
+        case Op.SOFTMAX:
+            total = _softmax(first)
+    return _stored(total, layer, made)
+
+
+def _limits(tensor: Tensor) -> tuple[int, int]:
+    half = 1 << (Element(tensor.type).bits - 1)
+    return -half, half - 1
+
+
+def _stored(total: Int64, layer: Layer, made: Tensor) -> Int64:
+    """Limit values to the type of the output, and do what follows."""
+    low, high = _limits(made)
+    total = total.clip(low, high)
+    if layer.follow == Follow.RELU:
+        return np.maximum(total, 0)
+    return np.minimum(np.abs(total), high) if layer.follow == Follow.ABS else total
+
+
+def _shifted(total: Int64, shift: int, made: Tensor) -> Int64:
+    """Shift to the right and round; to the left after limiting."""
+    if shift >= 0:
+        return (total + ((1 << shift) >> 1)) >> shift
+    return total.clip(*_limits(made)) << -shift
+
+
+def _summed(container: Container, data: bytes, layer: Layer, given: Int64) -> Int64:
+    """Return sums of products times D, and biases."""
+    weights = container.tensors[layer.weights]
+    kind = np.float64 if sum_limit(layer, container) < _EXACT else np.int64
+    filters = constant_values(container, data, weights).astype(kind)
+    made = container.tensors[layer.output]
+    total = sums_of(layer, given.astype(kind), filters, made).astype(np.int64) * layer.factor
+    if layer.bias == NONE:
+        return total
+    values = constant_values(container, data, container.tensors[layer.bias])
+    total += values.reshape(-1) << layer.bias_shift
+    return total
+
+
+def _section(container: Container, data: bytes, tensor: Tensor) -> bytes:
+    start = tensor.data - container.header.data
+    return data[start : start + tensor.size_bytes]
+
+
+def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
+    """Return weights or biases [count, row, column, channel] from the clear data section.
+
+    Packed ones are the integers for which they stand.
+    """
+    stored = _section(container, data, tensor)
+    shape = (tensor.count, *tensor.shape)
+    if tensor.type != Element.PACKED:
+        kind = _DTYPES[Element(tensor.type)]
+        return np.frombuffer(stored, kind).astype(np.int64).reshape(shape)
+    encoding = STORED[tensor.encoding]
+    inputs = tensor.elements // tensor.count
+    word = "<u2" if encoding.name == "Ternary" else "<u4"
+    codes = unpack_codes(np.frombuffer(stored, word), packed_inputs(inputs, encoding), encoding)
+    values = np.array(encoding.values, np.int64)
+    found: Int64 = values[codes[:, :inputs]].reshape(shape)
+    return found
+
+
+def _normalized(total: Int64) -> Int64:
+    """Shift sums so that the greatest has 7 bits; what is negative becomes 0."""
+    shift = max(0, int(total.max()).bit_length() - 7) if total.max() > 0 else 0
+    rounded = (np.maximum(total, 0) + ((1 << shift) >> 1)) >> shift
+    limited: Int64 = np.minimum(rounded, 127)
+    return limited
+
+
+def _pooled(given: Int64, layer: Layer, made: Tensor) -> Int64:
+    """Return the greatest value of each window, or the mean, rounded toward zero or to nearest."""
+    lowest = 0 if layer.op == Op.AVGPOOL else -(1 << 31)
+    taps = _taps(given, layer, made, lowest)
+    if layer.op == Op.MAXPOOL:
+        greatest: Int64 = taps.max(axis=0)
+        return greatest
+    total = taps.sum(axis=0)
+    count = _taps(np.ones((*given.shape[:2], 1), np.int64), layer, made, 0).sum(axis=0)
+    size = np.abs(total)
+    rounds = bool(layer.activation & ROUNDED)
+    size = (2 * size + count) // (2 * count) if rounds else size // count
+    mean: Int64 = np.sign(total) * size
+    return mean
+
+
+def _taps(given: Int64, layer: Layer, made: Tensor, outside: int) -> Int64:
+    """Return what each place of the window reads, [place, row, column, channel]."""
+    border = [(pad, pad) for pad in layer.pad]
+    padded = np.pad(given, (*border, (0, 0)), constant_values=outside)
+    return np.stack([
+        padded[row * layer.dilation_rows :: layer.stride_rows,
+               column * layer.dilation_columns :: layer.stride_columns]
+        [: made.rows, : made.columns]
+        for row in range(layer.kernel_rows)
+        for column in range(layer.kernel_columns)
+    ])  # fmt: skip
+
+
+def _softmax(given: Int64) -> Int64:
+    """Return shares of 128 of 2 to the power of values, as `arm_softmax_q7` computes them."""
+    base = int(given.max()) - 8
+    total = int((1 << (given - base).clip(0, 7)).sum())
+    shares: Int64 = ((1 << 20) // total) >> (13 + base - given).clip(0, 31)
+    return shares

@@ -1,0 +1,125 @@
+"""Checks of the layer table: what a layer reads and writes, its geometry, its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ai8xtools.software.container.errors import ContainerError
+from ai8xtools.software.container.records import (
+    LISTED,
+    NONE,
+    NOT_RESIDENT,
+    Follow,
+    Header,
+    Layer,
+    Op,
+    Tensor,
+    inputs_of,
+)
+
+_SCHEMES = 4
+_WEIGHTED = (Op.CONV, Op.DEPTHWISE, Op.FC)
+_WINDOWED = (Op.CONV, Op.DEPTHWISE, Op.MAXPOOL, Op.AVGPOOL)
+
+
+def check_layers(
+    tensors: Sequence[Tensor], layers: Sequence[Layer], listed: tuple[int, ...]
+) -> None:
+    """Raise ContainerError "layer" unless every layer can be understood.
+
+    A tensor that no layer writes is an input of the network; the others are written once, before
+    they are read.
+    """
+    written: dict[int, int] = {}
+    for number, layer in enumerate(layers):
+        reason = _own_fields(layer) or _ids(layer, tensors, listed)
+        if reason is None and layer.output in written:
+            reason = f"tensor {layer.output} is written twice"
+        if reason is not None:
+            raise ContainerError("layer", f"layer {number}: {reason}")
+        written[layer.output] = number
+    for number, layer in enumerate(layers):
+        inputs = inputs_of(layer, listed)
+        late = [one for one in inputs if written.get(one, -1) >= number]
+        reason = f"it reads tensor {late[0]} before it is written" if late else None
+        reason = reason or shapes(layer, tensors, inputs)
+        if reason is not None:
+            raise ContainerError("layer", f"layer {number}: {reason}")
+
+
+def _own_fields(layer: Layer) -> str | None:
+    """Return what is wrong with a layer by itself."""
+    if layer.op > max(Op) or layer.follow > max(Follow) or layer.scheme > _SCHEMES:
+        return f"operation {layer.op}, activation {layer.activation}, scheme {layer.scheme}"
+    if not all((*layer.kernel, *layer.stride, *layer.dilation, layer.groups)):
+        return "kernel, stride, dilation or groups are 0"
+    if layer.factor < 1:
+        return f"the factor D is {layer.factor}"
+    if layer.reserved or any(layer.rest):
+        return "reserved bytes are not 0"
+    return None
+
+
+def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> str | None:
+    """Return what is wrong with the tensors that a layer names."""
+    if layer.second_input != NONE and layer.second_input & LISTED:
+        count = layer.second_input & ~LISTED
+        if layer.first_input + count > len(listed):
+            return f"{count} inputs from {layer.first_input} on leave the input list"
+    inputs = inputs_of(layer, listed)
+    used = (*inputs, *layer.constants, layer.output)
+    if not inputs or any(number >= len(tensors) for number in used):
+        return "a tensor that does not exist, or no input"
+    if layer.op in _WEIGHTED and layer.weights == NONE:
+        return "there are no weights"
+    if any(tensors[number].data for number in (*inputs, layer.output)):
+        return "an input or output has data in the file"
+    if not all(tensors[number].data for number in layer.constants):
+        return "weights or bias have no data"
+    return None
+
+
+def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> str | None:
+    """Return which shapes of a layer contradict each other."""
+    given, made = tensors[inputs[0]], tensors[layer.output]
+    if layer.op in _WINDOWED:
+        size = tuple(
+            (length + 2 * pad - (kernel - 1) * dilation - 1) // stride + 1
+            for length, kernel, pad, dilation, stride in zip(
+                given.shape, layer.kernel, layer.pad, layer.dilation, layer.stride, strict=False
+            )
+        )
+        if size != made.shape[:2]:
+            return f"its output has {made.rows}x{made.columns} pixels, not {size[0]}x{size[1]}"
+        if layer.op in (Op.MAXPOOL, Op.AVGPOOL) and made.channels != given.channels:
+            return f"{made.channels} channels of {given.channels} are pooled"
+    if layer.op not in _WEIGHTED:
+        return None
+    weights = tensors[layer.weights]
+    needed = (made.channels, *layer.kernel, given.channels // layer.groups)
+    if layer.op == Op.FC:
+        if made.rows * made.columns > 1:
+            return f"its output has {made.rows}x{made.columns} pixels, not one"
+        needed = (made.channels, 1, 1, given.rows * given.columns * given.channels)
+    if (weights.count, *weights.shape) != needed:
+        return f"its weights are {(weights.count, *weights.shape)}, not {needed}"
+    if layer.bias != NONE and tensors[layer.bias].channels != made.channels:
+        return f"{tensors[layer.bias].channels} biases of {made.channels} channels"
+    return None
+
+
+def check_arena(header: Header, tensors: Sequence[Tensor], layers: Sequence[Layer]) -> None:
+    """Raise ContainerError "arena" if something leaves the arena."""
+    areas = [
+        (f"tensor {number}", tensor.arena, tensor.size_bytes)
+        for number, tensor in enumerate(tensors)
+        if tensor.arena != NOT_RESIDENT
+    ]
+    for number, layer in enumerate(layers):
+        areas.append((f"the rows of layer {number}", layer.ring, layer.ring_bytes))
+        areas.append((f"the weights of layer {number}", layer.staging, layer.staging_bytes))
+    for name, start, size in areas:
+        if size and start + size > header.arena_bytes:
+            raise ContainerError(
+                "arena", f"{name} end at {start + size}, the arena at {header.arena_bytes}"
+            )

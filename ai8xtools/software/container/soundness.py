@@ -1,0 +1,234 @@
+"""What a reader must know before it computes: layers it has, sums that fit, memory that suffices.
+
+A file can keep to the format and still ask for what no reader can do. The C reader refuses the same
+under the same names, before it writes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+
+from ai8xtools.software.container.errors import ContainerError
+from ai8xtools.software.container.layers import shapes
+from ai8xtools.software.container.records import (
+    NONE,
+    NOT_RESIDENT,
+    Container,
+    Element,
+    Flag,
+    Follow,
+    Layer,
+    Op,
+    Order,
+    Tensor,
+    aligned,
+)
+
+LARGEST_SUM = 1 << 61
+"""Sums times D and biases stay below it each, so that 64 bits hold all."""
+LONGEST_SHIFT = 30
+_NARROW = (Element.INT8, Element.INT16)
+_JOINS = (Op.ADD, Op.SUB, Op.XOR, Op.OR)
+_SUMS = (Op.CONV, Op.DEPTHWISE, Op.FC, Op.CONV_TRANSPOSED)
+_PACKED_MAGNITUDE = 128
+_OPERANDS = 16
+_LARGEST_ARENA = (1 << 32) - 1
+
+
+def check_executable(container: Container) -> None:
+    """Raise ContainerError: unsupported, overflow, overlap or memory."""
+    if len(network_inputs(container)) != 1:
+        count = len(network_inputs(container))
+        raise ContainerError("unsupported", f"{count} tensors are inputs of the network, not 1")
+    for number, layer in enumerate(container.layers):
+        reason = _unsupported(layer, container)
+        if reason is not None:
+            raise ContainerError("unsupported", f"layer {number}: {reason}")
+        if layer.op in _SUMS and not _fits(layer, container):
+            raise ContainerError("overflow", f"layer {number}: a sum can leave 64 bits")
+    _check_lives(container)
+    _check_places(container)
+    if arena_bytes(container) > _LARGEST_ARENA:
+        raise ContainerError("memory", f"an arena of {arena_bytes(container):,} bytes")
+
+
+def network_inputs(container: Container) -> tuple[int, ...]:
+    """Return the tensors that layers read and none writes."""
+    made = {layer.output for layer in container.layers}
+    read = {n: None for layer in container.layers for n in container.inputs_of(layer)}
+    return tuple(number for number in read if number not in made)
+
+
+def intermediates(container: Container) -> tuple[int, ...]:
+    """Return the tensors that stand in the arena: all but the input, the output and constants."""
+    made = {layer.output: None for layer in container.layers[:-1]}
+    return tuple(made)
+
+
+def planned(container: Container) -> bool:
+    """Whether the file says where all tensors stand."""
+    return bool(container.header.flags & Flag.PLAN) and all(
+        container.tensors[number].arena != NOT_RESIDENT for number in intermediates(container)
+    )
+
+
+def staging_bytes(container: Container, layer: Layer) -> int:
+    """Return the bytes into which weights and biases of a layer are decrypted."""
+    if not container.encrypted:
+        return 0
+    return sum(aligned(container.tensors[number].size_bytes) for number in layer.constants)
+
+
+def staged(container: Container, layer: Layer) -> bool:
+    """Whether the plan of a file has room to decrypt the weights of a layer."""
+    return planned(container) and staging_bytes(container, layer) <= layer.staging_bytes
+
+
+def arena_bytes(container: Container) -> int:
+    """Return the bytes that a reader needs: those of the plan, or one tensor after the other.
+
+    Weights that the plan has no room for are decrypted behind them.
+    """
+    sizes = [aligned(container.tensors[number].size_bytes) for number in intermediates(container)]
+    own = container.header.arena_bytes if planned(container) else sum(sizes)
+    behind = max((staging_bytes(container, layer) for layer in container.layers
+                  if not staged(container, layer)), default=0)  # fmt: skip
+    return aligned(own) + behind if behind else own
+
+
+def _unsupported(layer: Layer, container: Container) -> str | None:
+    """Return what of a layer no reader of this version computes."""
+    tensors = container.tensors
+    inputs = [tensors[number] for number in container.inputs_of(layer)]
+    made = tensors[layer.output]
+    if any(not plain(tensor) for tensor in (*inputs, made)):
+        return "data in another order than HWC, packed, or more than one image"
+    if layer.follow == Follow.SHIFT_NORM:
+        shifted = layer.bias_shift or layer.out_shift
+        if layer.op != Op.FC or made.type != Element.INT8 or shifted:
+            return "ShiftNorm of what is no fully connected layer of 8 bits without shifts"
+    if layer.op in _SUMS:
+        return _unsupported_sums(layer, container, inputs, made)
+    if layer.op in (Op.MAXPOOL, Op.AVGPOOL):
+        other = inputs[0].type != made.type or len(inputs) > 1
+        other |= layer.op == Op.AVGPOOL and made.type not in _NARROW
+        wide = not all(
+            pad == 0 or (dilation == 1 and 2 * pad <= kernel)
+            for pad, dilation, kernel in zip(layer.pad, layer.dilation, layer.kernel, strict=True)
+        )
+        return "pooling of another type, or of windows beside the data" if wide or other else None
+    if layer.op == Op.SOFTMAX:
+        pixel = made.type == inputs[0].type == Element.INT8 and made.rows * made.columns == 1
+        fits = pixel and len(inputs) == 1 and inputs[0].shape == made.shape
+        return None if fits else "softmax of more than one pixel, or not of 8 bits"
+    if layer.op == Op.COPY:
+        moved = len(inputs) > 1 or inputs[0].elements != made.elements
+        return "a copy of another size" if moved else None
+    if layer.op in _JOINS:
+        differ = any(one.shape != made.shape for one in inputs)
+        return (
+            "operands differ in shape, or are more than 16"
+            if differ or len(inputs) > _OPERANDS
+            else None
+        )
+    fits = all(one.shape[:2] == made.shape[:2] for one in inputs)
+    joined = sum(one.channels for one in inputs) == made.channels
+    return None if fits and joined else "concatenated tensors do not make the output"
+
+
+def _unsupported_sums(
+    layer: Layer, container: Container, inputs: Sequence[Tensor], made: Tensor
+) -> str | None:
+    tensors, given = container.tensors, inputs[0]
+    if len(inputs) > 1 or given.type not in _NARROW:
+        return "sums of 32-bit data, or of several tensors"
+    if layer.weights == NONE:
+        return "no weights"
+    weights = tensors[layer.weights]
+    if weights.type not in (*_NARROW, Element.PACKED):
+        return "weights of this type"
+    if not _orderly(weights, Order.CHW):
+        return "weights in the order CHW"
+    if layer.bias != NONE:
+        bias = tensors[layer.bias]
+        if bias.type == Element.PACKED or bias.elements != made.channels:
+            return "biases packed, or not one for each channel"
+    if not 0 <= layer.bias_shift <= LONGEST_SHIFT or abs(layer.out_shift) > LONGEST_SHIFT:
+        return f"shifts by {layer.bias_shift} and {layer.out_shift}"
+    if layer.op != Op.FC:
+        if given.channels % layer.groups or made.channels % layer.groups:
+            return "channels that groups do not divide"
+        if layer.op == Op.CONV_TRANSPOSED:
+            needed = (made.channels, *layer.kernel, given.channels // layer.groups)
+            if (weights.count, *weights.shape) != needed or (
+                layer.bias != NONE and tensors[layer.bias].channels != made.channels
+            ):
+                return "weights of another shape"
+    return shapes(layer, tensors, [container.inputs_of(layer)[0]])
+
+
+def plain(tensor: Tensor) -> bool:
+    """Whether activations stand as all kernels want them."""
+    return tensor.type != Element.PACKED and tensor.count == 1 and _orderly(tensor, Order.CHW)
+
+
+def _orderly(tensor: Tensor, other: Order) -> bool:
+    """Whether a tensor is not in another order; that of a single pixel or channel is any."""
+    return tensor.order != other or tensor.rows * tensor.columns == 1 or tensor.channels == 1
+
+
+def sum_limit(layer: Layer, container: Container) -> int:
+    """Return the largest magnitude that a sum of products can have."""
+    weights = container.tensors[layer.weights]
+    given = container.tensors[container.inputs_of(layer)[0]]
+    taps = weights.rows * weights.columns * weights.channels
+    largest = _PACKED_MAGNITUDE
+    if weights.type != Element.PACKED:
+        largest = 1 << (Element(weights.type).bits - 1)
+    return taps * largest << (Element(given.type).bits - 1)
+
+
+def _fits(layer: Layer, container: Container) -> bool:
+    return sum_limit(layer, container) <= LARGEST_SUM // layer.factor
+
+
+def _check_lives(container: Container) -> None:
+    """Raise unless tensors are used only between the layers that they state."""
+    for number, layer in enumerate(container.layers):
+        for used in (*container.inputs_of(layer), *layer.constants, layer.output):
+            tensor = container.tensors[used]
+            if not tensor.first <= number <= tensor.last:
+                raise ContainerError(
+                    "overlap",
+                    f"layer {number} uses tensor {used}, which exists from layer {tensor.first} "
+                    f"to {tensor.last}",
+                )
+
+
+def _check_places(container: Container) -> None:
+    """Raise if tensors share bytes: constants in part, others that exist at the same time."""
+    constants = sorted({(t.data, t.data + t.size_bytes) for t in container.tensors if t.data})
+    for (_, end), (start, _) in pairwise(constants):
+        if start < end:
+            raise ContainerError("overlap", f"two tensors share the bytes at {start}")
+    if not planned(container):
+        return
+    areas = [*_areas(container)]
+    for one, other in combinations(areas, 2):
+        at_once = one[3] <= other[4] and other[3] <= one[4]
+        if at_once and one[1] < other[2] and other[1] < one[2]:
+            raise ContainerError("overlap", f"{one[0]} and {other[0]} share bytes of the arena")
+
+
+def _areas(container: Container) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield what stands in the arena: name, start, end, first and last layer."""
+    for number in intermediates(container):
+        tensor = container.tensors[number]
+        end = tensor.arena + tensor.size_bytes
+        yield f"tensor {number}", tensor.arena, end, tensor.first, tensor.last
+    for number, layer in enumerate(container.layers):
+        needed = staging_bytes(container, layer)
+        if needed and staged(container, layer):
+            name = f"the weights of layer {number}"
+            yield name, layer.staging, layer.staging + needed, number, number

@@ -1,0 +1,60 @@
+"""Sums of products of convolutions and fully connected layers, with groups, on numpy arrays."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.software.container.records import Layer, Op, Tensor
+
+Int64: TypeAlias = NDArray[np.int64]
+_Values: TypeAlias = NDArray[Any]
+
+
+def sums_of(layer: Layer, given: _Values, weights: _Values, made: Tensor) -> _Values:
+    """Return the sums [row, column, filter], of the type of the arguments.
+
+    `given` is [row, column, channel], `weights` [filter, row, column, channel of the group]. The
+    caller has made sure that no sum leaves the type.
+    """
+    if layer.op == Op.FC:
+        return (weights.reshape(len(weights), -1) @ given.reshape(-1)).reshape(made.shape)
+    stride = (1, 1) if layer.op == Op.CONV_TRANSPOSED else layer.stride
+    wide = _canvas(layer, given, made, stride)
+    total = np.zeros((made.rows, made.columns, made.channels), given.dtype)
+    for row in range(layer.kernel_rows):
+        for column in range(layer.kernel_columns):
+            top, left = row * layer.dilation_rows, column * layer.dilation_columns
+            taps = wide[top :: stride[0], left :: stride[1]][: made.rows, : made.columns]
+            total += _products(taps, weights[:, row, column], layer.groups)
+    return total
+
+
+def _canvas(layer: Layer, given: _Values, made: Tensor, stride: tuple[int, int]) -> _Values:
+    """Return the input within zeros, as far as windows reach; its pixels apart if transposed."""
+    size = [
+        (count - 1) * step + (kernel - 1) * dilation + 1
+        for count, step, kernel, dilation in zip(
+            (made.rows, made.columns), stride, layer.kernel, layer.dilation, strict=True
+        )
+    ]
+    apart = layer.stride if layer.op == Op.CONV_TRANSPOSED else (1, 1)
+    wide = np.zeros((*size, given.shape[2]), given.dtype)
+    rows = np.arange(given.shape[0]) * apart[0] + layer.pad_rows
+    columns = np.arange(given.shape[1]) * apart[1] + layer.pad_columns
+    inside = rows < size[0], columns < size[1]
+    wide[np.ix_(rows[inside[0]], columns[inside[1]])] = given[np.ix_(*inside)]
+    return wide
+
+
+def _products(taps: _Values, weights: _Values, groups: int) -> _Values:
+    """Return what a tap adds: taps [row, column, channel], weights [filter, channel]."""
+    rows, columns, _ = taps.shape
+    if groups == 1:
+        return (taps.reshape(rows * columns, -1) @ weights.T).reshape(rows, columns, -1)
+    parts = taps.reshape(rows * columns, groups, -1)
+    filters = weights.reshape(groups, -1, weights.shape[1])
+    added: _Values = np.einsum("pgc,gfc->pgf", parts, filters).reshape(rows, columns, -1)
+    return added

@@ -1,0 +1,329 @@
+"""Plans in one memory: a function for each step, rows made when a step asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+
+from ai8xtools.software.emit.code import Code, flags_of, value_kind
+from ai8xtools.software.graph import (
+    Combine,
+    Convolution,
+    Copy,
+    Insert,
+    Piece,
+    Pool,
+    PoolKind,
+    Roll,
+    Step,
+    sources_of,
+)
+from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
+from ai8xtools.software.plan.plan import DELIVERED, Plan, Scheme
+from ai8xtools.software.plan.planner import sums_of, window_bytes, windows_at_once
+from ai8xtools.software.plan.streaming import read_size, rows_of, streams
+
+WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
+"""What a library calls results of 32 bits, and the memory that it works in."""
+
+
+class Demand(Code):
+    """Says of each step of a plan in one memory which function makes it, or its rows."""
+
+    template = "cnn.c.j2"
+    caller = ("cnn_input", "cnn_output")
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.images: dict[tuple[int, int, int], int] = {}
+        self.counters = {self.graph.input: 0} if plan.takes_rows else {}
+        self.steps = [
+            self._step(number, step, segment)
+            for segment in range(len(plan.segments))
+            for number, step in self._numbered(segment)
+        ]
+
+    def _numbered(self, segment: int) -> Iterator[tuple[int, Step]]:
+        for index in self.plan.segments[segment].steps:
+            yield index, self.graph.steps[index]
+
+    @property
+    def title(self) -> str:
+        """The plan in a line."""
+        plan = self.plan
+        return f"Plan: {plan.name}, {plan.arena_bytes:,} bytes of RAM, kernels for {plan.core.name}"
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of tables, without weights."""
+        return 48 * len(self.weights) + 12 * len(self.images)
+
+    def image(self, tensor: int, rows: int) -> int:
+        """Return the number of the image of a tensor whose rows are counted so."""
+        size = self.size(tensor)
+        whole = self.graph.tensors[tensor].rows
+        ring = self.plan.rings.get(tensor, whole)
+        ring = ring * rows // whole
+        return self.images.setdefault((size // rows, rows, ring), len(self.images))
+
+    def by_rows(self, step: Step) -> bool:
+        """Whether a step makes its result row by row."""
+        if step.target in self.plan.calls:
+            return False
+        if isinstance(step, Copy):
+            return self.plan.scheme is Scheme.ROWS and streams(step, self.graph)
+        return not isinstance(step, Insert | Roll)
+
+    def _needs(self, step: Step, segment: int) -> list[dict[str, int]]:
+        """Return the tensors whose rows a step asks for, and how their rows are counted anew.
+
+        For `over` rows of the step there are `times` of the tensor.
+        """
+        if self.plan.scheme is Scheme.RESIDENT or not streams(step, self.graph, recounted=True):
+            return []
+        made = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
+        if self.plan.takes_rows:
+            made.add(self.graph.input)
+        return [self._need(step, source) for source in dict.fromkeys(sources_of(step))
+                if source in made]  # fmt: skip
+
+    def _need(self, step: Step, source: int) -> dict[str, int]:
+        one = self.graph.tensors[source]
+        read = read_size(step, one)[0]
+        return {"tensor": source, "times": one.rows // read or 1, "over": read // one.rows or 1}
+
+    def _step(self, number: int, step: Step, segment: int) -> dict[str, Any]:
+        """Return what the template needs of a step."""
+        target = step.target
+        self.counters.setdefault(target, len(self.counters))
+        common = {
+            "number": number,
+            "target": target,
+            "counter": self.counters[target],
+            "title": f"{step.name}: {type(step).__name__.lower()}",
+            "out_base": self.base(target),
+            "needs": self._needs(step, segment),
+        }
+        if self.by_rows(step):
+            common["out_image"] = self.image(target, rows_of(step, self.graph))
+        if (call := self.plan.calls.get(target)) is not None:
+            return common | self._call(number, step, call, segment)
+        match step:
+            case Convolution():
+                return common | self._convolution(number, step, segment)
+            case Pool():
+                return common | self._pool(step)
+            case Combine():
+                return common | self._combine(step)
+            case Copy():
+                return common | self._copy(step)
+            case Insert():
+                return common | self._insert(step)
+            case Roll():
+                self.helpers.add("roll.c")
+                return common | {
+                    "kind": "roll", "pieces": [], "size": self.size(target),
+                    "dropped": step.dropped,
+                }  # fmt: skip
+            case _:
+                assert_never(step)
+
+    def _scratch(self, segment: int) -> int:
+        """Return the place of the memory that steps of a segment work in."""
+        found = (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment)
+        return next(found, 0)
+
+    def _call(self, number: int, step: Step, call: Call, segment: int) -> dict[str, Any]:
+        """Return what is said of a step that a library computes."""
+        if call.weights is not None and call.bias is not None:
+            self.weights[number], self.starts[number] = call.weights, call.bias
+        buffer = self._scratch(segment)
+        copy = f"(cnn_arena + {buffer + call.scratch_bytes - -(-call.copied // 4) * 4})"
+        source = self.base(sources_of(step)[0])
+        meant = {
+            DATA: copy if call.copied else source,
+            RESULT: f"({WIDE_TYPE} *)(void *){self.base(step.target)}"
+            if call.wide
+            else self.base(step.target),
+            WEIGHTS: f"weights_{number}",
+            BIAS: f"bias_{number}",
+            BUFFER: f"({BUFFER_TYPE} *)(void *)(cnn_arena + {buffer})",
+        }
+        return {
+            "kind": "call",
+            "function": call.function,
+            "arguments": [meant.get(str(one), one) for one in call.arguments],
+            "base": source,
+            "spared": copy,
+            "copied": call.copied,
+            "relu": call.relu,
+            "size": self.size(step.target),
+            "status": call.status,
+        }
+
+    def _convolution(self, number: int, step: Convolution, segment: int) -> dict[str, Any]:
+        kernel = self.plan.kernels[step.target]
+        packed = kernel.pack(step)
+        self.weights[number] = packed.values
+        self.starts[number] = step.start.astype(np.int32)
+        self.functions[kernel.function] = kernel.source
+        self.helpers.update(kernel.helpers)
+        scratch = self._scratch(segment)
+        found = {
+            "kind": "convolution",
+            "data": number,
+            "function": kernel.function,
+            "channels": step.channels,
+            "filters": step.filters,
+            "width": step.in_size[1],
+            "height": step.in_size[0],
+            "columns": step.out_size[1],
+            "groups": step.groups,
+            "flush": packed.flush,
+            "pad_rows": step.pad[0],
+            "pad_columns": step.pad[1],
+            "kernel_rows": step.kernel[0],
+            "kernel_columns": step.kernel[1],
+            "reach": (step.kernel[0] - 1) * step.dilation,
+            "dilation": step.dilation,
+            "stride_row": step.stride[0],
+            "stride_column": step.stride[1],
+            "spread_row": step.spread[0],
+            "spread_column": step.spread[1],
+            "right": step.right,
+            "low": step.low,
+            "flags": flags_of(step),
+            "image": self.image(step.source, step.in_size[0]),
+            "base": self.base(step.source),
+            "pooled": step.pool is not None,
+            "scratch": f"cnn_arena + {scratch + window_bytes(step, kernel)}"
+            if kernel.scratch_bytes(step)
+            else "NULL",
+        }
+        return found if step.pool is None else found | self._pooled(step, step.pool, scratch)
+
+    def _pooled(self, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
+        """Return what is said of pooling in a convolution."""
+        average = pool.kind is not PoolKind.MAX
+        self.helpers.add("keep_sum.c" if average else "keep_max.c")
+        return {
+            "pool_rows": pool.window[0],
+            "pool_columns": pool.window[1],
+            "stride_rows": pool.stride[0],
+            "stride_columns": pool.stride[1],
+            "pool_width": pool.out_size[1],
+            "windows": windows_at_once(step, self.plan.kernels[step.target]),
+            "pixels": f"cnn_arena + {scratch}",
+            "sums": self.base(sums_of(step)) if average else "",
+            "rounded": int(pool.kind is PoolKind.ROUNDED),
+        }
+
+    def _pool(self, step: Pool) -> dict[str, Any]:
+        average = step.kind is not PoolKind.MAX
+        self.helpers.add("pool_mean.c" if average else "pool_max.c")
+        return {
+            "kind": "pool",
+            "function": "nn_pool_mean" if average else "nn_pool_max",
+            "channels": step.channels,
+            "width": step.out_size[1],
+            "rows": step.window[0],
+            "columns": step.window[1],
+            "stride_rows": step.stride[0],
+            "stride_columns": step.stride[1],
+            "dilation_rows": step.dilation[0],
+            "dilation_columns": step.dilation[1],
+            "rounded": int(step.kind is PoolKind.ROUNDED),
+            "reach": (step.window[0] - 1) * step.dilation[0],
+            "image": self.image(step.source, step.in_size[0]),
+            "base": self.base(step.source),
+        }
+
+    def _combine(self, step: Combine) -> dict[str, Any]:
+        self.helpers.add(f"join_{step.join}.c")
+        return {
+            "kind": "combine",
+            "function": f"nn_{step.join}",
+            "row_bytes": step.size[1] * step.channels,
+            "operands": [
+                {"base": self.base(s), "image": self.image(s, step.size[0])} for s in step.sources
+            ],
+        }
+
+    def _copy(self, step: Copy) -> dict[str, Any]:
+        self.helpers.add("copy.c")
+        by_rows = self.by_rows(step)
+        rows = self.graph.tensors[step.target].rows
+        pieces = [self._piece(piece, rows if by_rows else 1) for piece in step.pieces]
+        return {"kind": "copy rows" if by_rows else "copy", "pieces": pieces}
+
+    def _piece(self, piece: Piece, rows: int) -> dict[str, Any]:
+        """Return a piece of a copy; `rows` in which it is made."""
+        return {
+            "base": self.base(piece.source),
+            "image": self.image(piece.source, rows) if rows > 1 else None,
+            "from_start": piece.from_start,
+            "from_step": piece.from_step,
+            "to_start": piece.to_start,
+            "to_step": piece.to_step,
+            "length": piece.length,
+            "count": piece.count // rows,
+        }
+
+    def _insert(self, step: Insert) -> dict[str, Any]:
+        self.helpers.add("copy.c")
+        size = self.graph.tensors[step.source].size_bytes
+        start = self.graph.tensors[step.target].size_bytes - size
+        piece = Piece(step.source, 0, 0, start, 0, size, 1)
+        return {"kind": "insert", "pieces": [self._piece(piece, 1)]}
+
+    def calls(self) -> list[str]:
+        """Return the calls that run all segments."""
+        described = {step["number"]: step for step in self.steps}
+        found = []
+        for segment in self.plan.segments:
+            for index in segment.steps:
+                step = described[index]
+                if not self.by_rows(self.graph.steps[index]):
+                    found.append(f"run_{index}()")
+                elif step["target"] in segment.roots:
+                    rows = rows_of(self.graph.steps[index], self.graph)
+                    found.append(f"need_{step['target']}({rows})")
+        return found
+
+    def values(self) -> Mapping[str, Any]:
+        """Return the values of the template of cnn.c."""
+        plan, graph = self.plan, self.graph
+        source = graph.tensors[graph.input]
+        delivered = plan.places.get(DELIVERED)
+        image = self.image(graph.input, source.rows) if plan.takes_rows else None
+        return self.common() | {
+            "arena_bytes": plan.arena_bytes,
+            "arrays": [
+                {
+                    "number": number,
+                    "type": value_kind(values),
+                    "start": value_kind(self.starts[number]),
+                }
+                for number, values in self.weights.items()
+            ],
+            "calls": self.calls(),
+            "counters": max(len(self.counters), 1),
+            "delivered": None if delivered is None else delivered.offset,
+            "demands_rows": plan.takes_rows,
+            "images": [
+                {"row_bytes": size, "rows": rows, "ring": ring} for size, rows, ring in self.images
+            ],
+            "input": graph.input,
+            "input_base": self.base(graph.input),
+            "input_image": image,
+            "input_outside": not plan.takes_rows and self._reads_input(),
+            "input_row_bytes": source.row_bytes,
+            "output_outside": any(not o.copied for o in plan.outputs),
+            "steps": self.steps,
+        }
+
+    def _reads_input(self) -> bool:
+        read = {source for step in self.graph.steps for source in sources_of(step)}
+        return self.graph.input in read | {o.tensor for o in self.plan.outputs if o.copied}

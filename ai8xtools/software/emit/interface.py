@@ -1,0 +1,42 @@
+"""How the C of a project is called, and what it consists of besides the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from ai8xtools.values import frozen
+
+
+@frozen
+class Library:
+    """A library of the user that is compiled with a project.
+
+    `includes` and `sources` are relative to its `folder`.
+    """
+
+    folder: str
+    includes: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@frozen
+class Interface:
+    """What differs from --device MCU.
+
+    `folder` holds the templates of cnn.c, cnn.h, main.c and README.md, which are told `values`.
+    `files` are further C files, content by name, which need `helpers` of the run time; `headers`
+    are those that all projects of this kind have.
+    """
+
+    folder: str = "software"
+    values: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    helpers: tuple[str, ...] = ()
+    library: Library | None = None
+    headers: tuple[str, ...] = ("cnn.h", "nn.h", "nn_kernels.h", "weights.h")
+
+
+PLAIN = Interface()
+"""That of --device MCU: cnn_run(in, out)."""

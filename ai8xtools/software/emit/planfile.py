@@ -1,0 +1,111 @@
+"""plan.json: the steps of a project, their memory and their kernels, for programs to read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from ai8xtools.software.emit.code import Code
+from ai8xtools.software.emit.interface import Library
+from ai8xtools.software.emit.text import level_of, unit_text
+from ai8xtools.software.graph import Convolution, sources_of
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.planner import scratch_bytes
+from ai8xtools.software.plan.task import Level
+
+FORMAT = 1
+
+
+def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None) -> str:
+    """Return the text of plan.json; `library` is compiled with the project."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "name": name,
+        "scheme": plan.name,
+        "core": plan.core.name,
+        "arena_bytes": plan.arena_bytes,
+    }
+    content |= _tasks(plan) if plan.scheme is None else _segments(plan, code)
+    if library is not None:
+        content["library"] = asdict(library)
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _segments(plan: Plan, code: Code) -> dict[str, Any]:
+    """Return what is said of a plan in one memory."""
+    graph = plan.graph
+    return {
+        "data_bytes": plan.data_bytes,
+        "lower_bound": plan.lower_bound,
+        "macs": graph.macs,
+        "takes_rows": plan.takes_rows,
+        "tensors": [
+            {"index": t.index, "name": t.name, "rows": t.rows, "columns": t.columns,
+             "channels": t.channels, "bytes": t.size_bytes}
+            for t in graph.tensors
+        ],
+        "segments": [
+            {"steps": [_step(plan, code, index) for index in segment.steps]}
+            for segment in plan.segments
+        ],
+        "blocks": [
+            {"name": b.name, "tensor": b.tensor if (b.tensor or 0) >= 0 else None, "rows": b.rows,
+             "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
+            for b in plan.blocks
+        ],
+        "outputs": [{"tensor": o.tensor, "offset": o.offset} for o in plan.outputs],
+    }  # fmt: skip
+
+
+def _tasks(plan: Plan) -> dict[str, Any]:
+    """Return what is said of a plan for levels of memory."""
+    return {
+        "l2_bytes": plan.used[Level.L2],
+        "l3_bytes": plan.used[Level.L3],
+        "macs": plan.graph.macs,
+        "cycles": round(plan.cycles),
+        "copied": {
+            "inputs": plan.traffic.inputs,
+            "weights": plan.traffic.weights,
+            "outputs": plan.traffic.outputs,
+        },
+        "tasks": [
+            {"index": task.index, "name": task.name, "layer": task.step.layer,
+             "way": task.way, "unit": unit_text(task), "reason": task.reason,
+             "cycles": round(task.cycles),
+             "steps": [link.index for link in task.layers],
+             "reads": [level_of(plan, tensor) for tensor in task.sources],
+             "writes": level_of(plan, task.step.target)}
+            for task in plan.tasks
+        ],
+        "blocks": [
+            {"name": b.name, "tensor": b.tensor, "bytes": b.size, "offset": b.offset,
+             "first": b.first, "last": b.last}
+            for b in plan.blocks
+        ],
+    }  # fmt: skip
+
+
+def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
+    step = plan.graph.steps[index]
+    found: dict[str, Any] = {
+        "index": index,
+        "kind": type(step).__name__.lower(),
+        "layer": step.layer,
+        "name": step.name,
+        "reads": list(sources_of(step)),
+        "writes": step.target,
+    }
+    if (call := plan.calls.get(step.target)) is not None:
+        found |= {"kernel": call.function, "scratch_bytes": call.scratch_bytes}
+    elif isinstance(step, Convolution):
+        found |= {
+            "kernel": plan.kernels[step.target].function,
+            "scratch_bytes": scratch_bytes(step, plan.kernels),
+        }
+    if step.target in plan.reasons:
+        found["own_kernel"] = plan.reasons[step.target]
+    if isinstance(step, Convolution):
+        found |= {"macs": step.macs, "weight_bytes": code.weights[index].nbytes}
+    return found

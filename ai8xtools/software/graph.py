@@ -1,0 +1,264 @@
+"""What a microcontroller computes, step by step: tensors of pixels and the operations on them.
+
+A tensor is rows x columns x channels, channel fastest (HWC). One-dimensional data has one column.
+A graph knows neither memory nor C.
+"""
+
+from __future__ import annotations
+
+import enum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.diagnostics import Place
+from ai8xtools.values import frozen
+
+Int8 = NDArray[np.int8]
+Int64 = NDArray[np.int64]
+Size = tuple[int, int]
+
+
+@frozen
+class Interval:
+    """Least and greatest value of each channel: int64 [channel]."""
+
+    low: Int64
+    high: Int64
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether no value is negative."""
+        return bool(self.low.min() >= 0)
+
+
+@frozen
+class Tensor:
+    """Values that exist between steps; `bytes_per_value` is 1 or 4. `name` is for people."""
+
+    index: int
+    name: str
+    rows: int
+    columns: int
+    channels: int
+    bytes_per_value: int = 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self.columns * self.channels * self.bytes_per_value
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all rows."""
+        return self.rows * self.row_bytes
+
+    @property
+    def pixels(self) -> int:
+        """Number of pixels."""
+        return self.rows * self.columns
+
+
+class PoolKind(enum.StrEnum):
+    """What becomes of the values of a window."""
+
+    MAX = "max"
+    AVERAGE = "average"
+    ROUNDED = "average, rounded"
+
+
+@frozen(kw_only=True)
+class Pool:
+    """Pooling; window 1x1 keeps every stride-th pixel. Pairs are (rows, columns)."""
+
+    source: int
+    target: int
+    layer: int
+    name: str
+    channels: int
+    in_size: Size
+    out_size: Size
+    kind: PoolKind
+    window: Size
+    stride: Size
+    dilation: Size = (1, 1)
+
+
+@frozen(slots=False, kw_only=True)
+class Convolution:
+    """A convolution, or with one pixel a fully connected layer, with what follows its sums.
+
+    `weights` are int8 [filter, channel of the group, kernel row, kernel column]; a transposed
+    convolution has pixels `spread` apart (rows, columns) with zeros between them. Windows are
+    `stride` apart. `start` is int64 [filter]: what
+    a sum begins with, the bias and half of the last place kept. Sums are shifted `right` (negative:
+    left), made positive if `absolute`, and limited to `low` to 127; `wide` ones stay as they are,
+    unless `limited`. `input` is what the input channels can be, `output` the output channels. With
+    `pool` the target holds the pooled results, and `out_size` counts those before pooling.
+    """
+
+    source: int
+    target: int
+    layer: int
+    name: str
+    place: Place
+    weights: Int8
+    start: Int64
+    groups: int = 1
+    in_size: Size
+    out_size: Size
+    pad: Size = (0, 0)
+    dilation: int = 1
+    stride: Size = (1, 1)
+    spread: Size = (1, 1)
+    right: int = 7
+    low: int = -128
+    absolute: bool = False
+    wide: bool = False
+    limited: bool = False
+    weight_bits: int = 8
+    input: Interval
+    output: Interval
+    pool: Pool | None = None
+
+    @property
+    def filters(self) -> int:
+        """Output channels."""
+        return int(self.weights.shape[0])
+
+    @property
+    def channels(self) -> int:
+        """Input channels."""
+        return int(self.weights.shape[1]) * self.groups
+
+    @property
+    def kernel(self) -> Size:
+        """Rows and columns of the kernel."""
+        return int(self.weights.shape[2]), int(self.weights.shape[3])
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether every channel has one filter of its own."""
+        return self.groups > 1 and self.weights.shape[1] == 1 and self.filters == self.groups
+
+    @property
+    def transposed(self) -> bool:
+        """Whether there are zeros between the pixels."""
+        return self.spread != (1, 1)
+
+    @property
+    def linear(self) -> bool:
+        """Whether there is one pixel, and all of it is used."""
+        return self.kernel == (1, 1) and self.out_size == (1, 1) and self.groups == 1
+
+    @cached_property
+    def macs(self) -> int:
+        """Products of weights and data that the sums have, those with padding included."""
+        return int(self.weights.size) * self.out_size[0] * self.out_size[1]
+
+
+class Join(enum.StrEnum):
+    """How operands become one."""
+
+    ADD = "add"
+    SUB = "sub"
+    OR = "or"
+    XOR = "xor"
+
+
+@frozen(kw_only=True)
+class Combine:
+    """Operands of the same shape, combined from left to right and clipped once."""
+
+    sources: tuple[int, ...]
+    target: int
+    layer: int
+    name: str
+    channels: int
+    size: Size
+    join: Join
+
+
+@frozen
+class Piece:
+    """`count` runs of `length` bytes that are copied; places and distances in bytes."""
+
+    source: int
+    from_start: int
+    from_step: int
+    to_start: int
+    to_step: int
+    length: int
+    count: int
+
+
+@frozen(kw_only=True)
+class Copy:
+    """Pieces of tensors that become one tensor: concatenation, cropping, parts of channels.
+
+    `by_rows`: row y of the target needs row y of the sources only, and each piece has one run for
+    each pixel.
+    """
+
+    sources: tuple[int, ...]
+    target: int
+    layer: int
+    name: str
+    pieces: tuple[Piece, ...]
+    by_rows: bool = False
+
+
+@frozen(kw_only=True)
+class Roll:
+    """A buffer that is kept between runs moves: its oldest `dropped` bytes go, zeros follow."""
+
+    target: int
+    layer: int
+    name: str
+    dropped: int
+
+
+@frozen(kw_only=True)
+class Insert:
+    """The newest bytes of a buffer that is kept between runs become those of a tensor."""
+
+    source: int
+    target: int
+    layer: int
+    name: str
+
+
+Step = Convolution | Pool | Combine | Copy | Roll | Insert
+
+
+@frozen(slots=False, kw_only=True)
+class Graph:
+    """Steps in an order in which they can be executed.
+
+    `input` is the sample's tensor; `outputs` are delivered one after the other; `kept` exists from
+    one run to the next and is zero at first. Tensors are listed by their index.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    steps: tuple[Step, ...]
+    input: int
+    outputs: tuple[int, ...]
+    kept: int | None = None
+
+    @property
+    def macs(self) -> int:
+        """Products of weights and data."""
+        return sum(step.macs for step in self.steps if isinstance(step, Convolution))
+
+
+def sources_of(step: Step) -> tuple[int, ...]:
+    """Return the tensors that a step reads."""
+    match step:
+        case Convolution() | Pool() | Insert():
+            return (step.source,)
+        case Combine() | Copy():
+            return step.sources
+        case Roll():
+            return (step.target,)

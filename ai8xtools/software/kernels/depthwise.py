@@ -1,0 +1,25 @@
+"""Packing of weights for the kernel of depthwise convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels.registry import Core, Kernel, Packed
+
+
+def _suits(conv: Convolution, _core: Core) -> bool:
+    return conv.depthwise and not conv.transposed
+
+
+def _pack(conv: Convolution) -> Packed:
+    """Order weights by kernel row, kernel column, channel."""
+    return Packed(np.ascontiguousarray(conv.weights[:, 0].transpose(1, 2, 0)).reshape(-1))
+
+
+def _scratch_bytes(conv: Convolution) -> int:
+    """Two pointers for each place of the kernel, of 8 bytes on the desk."""
+    return 16 * conv.kernel[0] * conv.kernel[1]
+
+
+DEPTHWISE = Kernel("nn_depthwise", "depthwise.c", _suits, _pack, _scratch_bytes)

@@ -1,0 +1,152 @@
+"""Packing of weights for the kernels that multiply two pixels at once, and the proof that they may.
+
+Two pixels share a word, so the sum of each must be a 16-bit number whenever it is taken out.
+Source: docs/software.md, "Kernels".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.software.graph import Convolution, Interval
+from ai8xtools.software.kernels.registry import Core, Kernel, Packed
+
+Int64 = NDArray[np.int64]
+
+LONGEST = 256
+"""Longer intervals are not looked for."""
+_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
+"""Lengths of runs that software/runtime/conv_lanes.c has code for."""
+_SMALL_LENGTHS = tuple(range(1, 17))
+"""The same on Armv6-M."""
+_LANE = np.iinfo(np.int16)
+
+
+def input_bounds(interval: Interval, taps: int) -> tuple[Int64, Int64]:
+    """Return the least and greatest value of each input of a filter, zeros of borders included.
+
+    `taps` are the places of the kernel; inputs are in the order kernel row, column, channel.
+    """
+    return (
+        np.tile(np.minimum(interval.low, 0), taps),
+        np.tile(np.maximum(interval.high, 0), taps),
+    )
+
+
+def _extremes(weights: NDArray[np.int8], low: Int64, high: Int64) -> tuple[Int64, Int64]:
+    wide = weights.astype(np.int64)
+    return np.maximum(wide * low, wide * high), np.minimum(wide * low, wide * high)
+
+
+def _totals(values: Int64) -> Int64:
+    """Return the sums of all inputs in front of each, and of all."""
+    return np.concatenate([np.zeros((len(values), 1), np.int64), values.cumsum(1)], axis=1)
+
+
+def _windows(totals: Int64, length: int) -> Int64:
+    windows: Int64 = totals[:, length:] - totals[:, :-length]
+    return windows
+
+
+def _flat(conv: Convolution) -> NDArray[np.int8]:
+    return conv.weights.transpose(0, 2, 3, 1).reshape(conv.filters, -1)
+
+
+def runs_of(
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
+) -> list[list[int]]:
+    """Return the runs of each pair of filters, each as long as its sums are 16-bit numbers.
+
+    `weights` int8 [filter, input], an even number of filters. `lengths` are ascending, from 1.
+    """
+    return [_followed(one) for one in _reach(weights, low, high, lengths).tolist()]
+
+
+def _reach(
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
+) -> NDArray[np.int64]:
+    """Return the longest run that may begin at an input, int64 [pair of filters, input]."""
+    totals = [_totals(values) for values in _extremes(weights, low, high)]
+    inputs = weights.shape[1]
+    reach = np.ones((len(weights) // 2, inputs), np.int64)
+    for length in lengths:
+        if length > inputs:
+            break
+        most, fewest = (_windows(total, length) for total in totals)
+        fits = (most <= _LANE.max) & (fewest >= _LANE.min)
+        reach[:, : fits.shape[1]][fits[::2] & fits[1::2]] = length
+    return reach
+
+
+def _followed(lengths: list[int]) -> list[int]:
+    """Return the runs, of which lengths tell how long one is that begins at an input."""
+    found = []
+    begin = 0
+    while begin < len(lengths):
+        found.append(lengths[begin])
+        begin += lengths[begin]
+    return found
+
+
+def common_runs(weights: NDArray[np.int8], low: Int64, high: Int64) -> list[int]:
+    """Return the runs, up to `LONGEST`, that filters have in common, as long as sums allow.
+
+    `weights` int8 [filter, input]; zero is among what each input can be.
+    """
+    greatest, least = (_totals(values) for values in _extremes(weights, low, high))
+    begin, inputs, found = 0, weights.shape[1], []
+    while begin < inputs:
+        ends = [np.searchsorted(one, one[begin] + _LANE.max, "right") for one in greatest]
+        ends += [np.searchsorted(-one, -one[begin] - _LANE.min, "right") for one in least]
+        end = min(int(min(ends)) - 1, begin + LONGEST, inputs)
+        found.append(max(end - begin, 1))
+        begin += found[-1]
+    return found
+
+
+def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS) -> Packed:
+    """Order weights by pair of filters; of each the weights of both, lengths of runs, a zero."""
+    flat = _flat(conv)
+    low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
+    if conv.filters % 2:
+        flat = np.concatenate([flat, np.zeros((1, flat.shape[1]), np.int8)])
+    parts: list[NDArray[np.int8]] = []
+    pairs = flat.reshape(len(flat) // 2, -1)
+    found = runs_of(flat, low, high, lengths)
+    for pair, runs in zip(pairs, found, strict=True):
+        parts += [pair, np.array([*runs, 0], np.int8)]
+    return Packed(np.concatenate(parts), runs=sum(map(len, found)))
+
+
+def _inputs(conv: Convolution) -> int:
+    return conv.channels * conv.kernel[0] * conv.kernel[1]
+
+
+def _suits(conv: Convolution, core: Core) -> bool:
+    return core.multiplier and conv.groups == 1 and not conv.transposed
+
+
+def _suits_small(conv: Convolution, core: Core) -> bool:
+    return core.name == "cortex-m0plus" and _suits(conv, core)
+
+
+LANES = Kernel(
+    "nn_conv_lanes",
+    "conv_lanes.c",
+    _suits,
+    pack_runs,
+    scratch_bytes=lambda conv: 8 * _inputs(conv),
+    pixels=4,
+)
+SMALL_LANES = Kernel(
+    "nn_conv_lanes",
+    "conv_lanes.c",
+    _suits_small,
+    lambda conv: pack_runs(conv, _SMALL_LENGTHS),
+    scratch_bytes=lambda conv: 4 * _inputs(conv),
+    pixels=2,
+)
+"""The same on Armv6-M, which has the registers for blocks of two pixels."""

@@ -1,0 +1,31 @@
+"""The table of all kernels, the fastest first, and the choice from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels.depthwise import DEPTHWISE
+from ai8xtools.software.kernels.dsp import DSP
+from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES
+from ai8xtools.software.kernels.nomul import BUCKETS
+from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
+from ai8xtools.software.kernels.registry import PORTABLE, Core, Kernel
+
+IN_TILES: tuple[Kernel, ...] = (DEPTHWISE, DSP, SMALL_LANES, LANES, BUCKETS, PORTABLE)
+"""Kernels that compute any part of a layer."""
+KERNELS = (DEPTHWISE, DSP_PIXEL, PIXEL, *IN_TILES[1:])
+
+
+def choose(
+    conv: Convolution,
+    core: Core,
+    wanted: frozenset[str] | None = None,
+    among: Sequence[Kernel] = KERNELS,
+) -> Kernel:
+    """Return the first kernel that can compute a convolution on a core.
+
+    `wanted` are the sets of --kernels; the portable kernels belong to all of them.
+    """
+    allowed = (k for k in among if wanted is None or k.sets & wanted or k is PORTABLE)
+    return next(kernel for kernel in allowed if kernel.suits(conv, core))

@@ -1,0 +1,154 @@
+"""The ways in which a step can be cut for the memory that it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step
+from ai8xtools.software.kernels import Kernel
+from ai8xtools.software.plan.buffers import buffers_of
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.layers import geometry_of, scratch_of, takes_planes
+from ai8xtools.software.plan.schemes import (
+    Cut,
+    Pixels,
+    Room,
+    Rows,
+    Way,
+    Weights,
+    resident_memory,
+    ways,
+)
+from ai8xtools.software.plan.task import Level, Task
+from ai8xtools.values import frozen
+
+_ATTEMPTS = 8
+
+
+@frozen(kw_only=True)
+class Setting:
+    """What surrounds a step: bytes of L1 and L2 that it may use, and where its data are.
+
+    With `reads` and `writes` its input and output are in L1; with `planar_in` and `planar_out`
+    they stand channel by channel.
+    """
+
+    l1: int
+    l2: int = 0
+    dma: bool = True
+    in_place: bool = True
+    reads: bool = False
+    writes: bool = False
+    planar_in: bool = False
+    planar_out: bool = False
+
+
+def candidates(
+    index: int, step: Step, graph: Graph, kernels: Mapping[int, Kernel], setting: Setting
+) -> Iterator[Task]:
+    """Yield the ways that fit, by their order in `Way`; for a step that copies one without."""
+    layer = geometry_of(step, graph, kernels)
+    if layer is None:
+        if not setting.planar_in and not setting.planar_out:
+            yield Task(index=index, step=step)
+        return
+    rows_only = not takes_planes(step)
+    for way in filter(lambda one: one.alone, Way):
+        planes = way in (Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES)
+        if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
+            continue
+        found = _fitting(index, step, layer, kernels, setting, way)
+        if found is not None:
+            yield found
+
+
+def impossible(step: Step, layer: Geometry | None, ways: Collection[Way]) -> str:
+    """Return in words why a step is not cut in any of these ways."""
+    way = min(ways, key=[*Way].index)
+    why = "it does not fit"
+    if layer is None:
+        why = "it only copies"
+    elif way in (Way.ROW_CHAIN, Way.CHAIN):
+        why = "no layer beside it takes its rows or gives it rows alone, or their rings do not fit"
+    elif way is Way.PIXELS and not layer.pointwise:
+        why = "a result needs more than the pixel in its place"
+    elif way is Way.PLANES and not isinstance(step, Convolution):
+        why = "it has no weights"
+    elif way is Way.PLANES and isinstance(step, Convolution) and step.groups > 1:
+        why = "its channels are not summed"
+    elif way is Way.PLANES and isinstance(step, Convolution) and step.transposed:
+        why = "it is transposed"
+    return f"not {way}: {why}"
+
+
+def _fitting(
+    index: int,
+    step: Step,
+    layer: Geometry,
+    kernels: Mapping[int, Kernel],
+    setting: Setting,
+    way: Way,
+) -> Task | None:
+    """Return the largest units of a way whose buffers fit, or None."""
+    in_place = setting.in_place or not isinstance(step, Convolution)
+    l1 = setting.l1
+    for _ in range(_ATTEMPTS):
+        room = Room(l1=l1, l2=setting.l2, dma=setting.dma, in_place=in_place,
+                    scratch=scratch_of(step, kernels), reads=setting.reads,
+                    writes=setting.writes)  # fmt: skip
+        cut = _cut(layer, room, way)
+        if cut is None:
+            return None
+        task = _task(index, step, layer, cut, way, replace(setting, in_place=in_place))
+        need = sum(size for *_, size, level in buffers_of(task, kernels) if level is Level.L1)
+        if need <= setting.l1:
+            return task
+        l1 -= need - setting.l1  # kernels pad the weights of a group
+    return None
+
+
+def _cut(layer: Geometry, room: Room, way: Way) -> Cut | None:
+    if way is not Way.RESIDENT:
+        return ways(layer, room)[way]
+    memory = resident_memory(layer, room)
+    if memory > room.l1:
+        return None
+    weights = Weights.IN_PLACE if room.in_place else Weights.RESIDENT
+    return Rows(weights=weights, band=layer.out_size[0], filters=layer.filters,
+                columns=layer.out_size[1], tiles=1, memory=memory)  # fmt: skip
+
+
+def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Way, setting: Setting) -> Task:
+    pixels, input_bytes = layer.pixels, layer.input_bytes
+    if isinstance(cut, Pixels):
+        size = (-(-layer.pixels // cut.count), cut.count)
+        layer = replace(layer, in_size=size, out_size=size)
+        step = _resized(step, size)
+        streamed = cut.weights is Weights.STREAMED
+        weights = Weights.WEIGHTS_OUTER if streamed else cut.weights
+        cut = Rows(weights=weights, band=1, filters=cut.filters, columns=cut.count, tiles=1,
+                   memory=cut.memory)  # fmt: skip
+    if isinstance(cut, Rows) and cut.filters >= layer.filters and not setting.in_place:
+        cut = replace(cut, weights=Weights.RESIDENT)
+    outer = isinstance(cut, Rows) and cut.weights is Weights.WEIGHTS_OUTER
+    rows = isinstance(cut, Rows)
+    return Task(
+        index=index, step=step, layer=layer, way=way, cut=cut, reads=setting.reads and rows,
+        writes=setting.writes and rows and not outer, ahead=setting.dma,
+        in_place=setting.in_place, planar=setting.planar_out, pixels=pixels,
+        input_bytes=input_bytes,
+    )  # fmt: skip
+
+
+def _resized(step: Step, size: tuple[int, int]) -> Step:
+    """Return a pointwise step on another arrangement of the same pixels."""
+    match step:
+        case Convolution():
+            return replace(step, in_size=size, out_size=size)
+        case Combine():
+            return replace(step, size=size)
+        case Pool():
+            return replace(step, in_size=size, out_size=size)
+        case _:
+            return step

@@ -1,0 +1,125 @@
+"""Stacks of layers that do not mix channels, computed a channel at a time in one piece of memory.
+
+A result is written when no result behind it needs what stands in its place. Source:
+docs/memory-levels.md, "Chains".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ai8xtools.software.graph import Convolution, Graph, Pool, Step
+from ai8xtools.software.kernels import Kernel
+from ai8xtools.software.plan.buffers import buffers_of
+from ai8xtools.software.plan.chains import passes
+from ai8xtools.software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.layers import geometry_of
+from ai8xtools.software.plan.schemes import Channels, Way
+from ai8xtools.software.plan.streaming import streams
+from ai8xtools.software.plan.task import Level, Task, Traffic
+from ai8xtools.software.profile import Profile
+
+
+def apart(step: Step, graph: Graph) -> bool:
+    """Whether a step computes each channel of its result from that channel of its input alone."""
+    match step:
+        case Convolution():
+            alone = step.depthwise and not step.transposed and not step.wide
+            return alone and streams(step, graph)
+        case Pool():
+            return streams(step, graph)
+        case _:
+            return False
+
+
+def longest(graph: Graph, first: int) -> int:
+    """Return how many steps from `first` on can be computed a channel at a time together."""
+    number = 0
+    for step in graph.steps[first:]:
+        if not apart(step, graph):
+            break
+        if number and not passes(graph, graph.steps[first + number - 1], step):
+            break
+        number += 1
+    return number
+
+
+def distance(layer: Geometry) -> int:
+    """Return by how many bytes a channel's result has to begin below that which it is made from."""
+    (height, width), columns = layer.out_size, layer.in_size[1]
+    most = 0
+    for y in range(height):
+        top = layer.needed(y)[0] * columns
+        below = layer.needed(y + 1)[0] * columns if y + 1 < height else None
+        for x in range(width):
+            needed = [] if below is None else [below]
+            if x + 1 < width:
+                needed.append(top + layer.needed_columns(x + 1, 1)[0])
+            if needed:
+                most = max(most, y * width + x + 1 - min(needed))
+    return most
+
+
+class Stacks:
+    """Makes stacks of steps of a graph; weights are read in place or stay in L1."""
+
+    def __init__(
+        self, graph: Graph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
+    ) -> None:
+        self.graph, self.profile, self.kernels, self.in_place = graph, profile, kernels, in_place
+        self.most = [longest(graph, n) for n in range(len(graph.steps))]
+        self.known: dict[tuple[int, int], Task] = {}
+
+    def of(self, first: int, count: int, l1: int, *, far: bool) -> Task | None:
+        """Return the task of `count` steps from `first` on; None if they do not fit `l1` bytes.
+
+        `far`: what it reads or makes is in L3.
+        """
+        if (first, count) not in self.known:
+            self.known[first, count] = self._made(first, count)
+        task = self.known[first, count]
+        need = sum(size for *_, size, level in buffers_of(task, self.kernels) if level is Level.L1)
+        if need > l1:
+            return None
+        traffic = Traffic()
+        for link in task.links:
+            traffic = traffic.plus(traffic_of(link, _weights(link)))
+        compute = sum(link.cycles for link in task.links)
+        copies = copy_cycles(task, traffic, self.profile, far=far)
+        copies += 3 * (traffic.inputs + traffic.outputs)  # values come one by one
+        assert task.layer is not None
+        cycles = cycles_of(compute, copies, task.layer.channels, dma=task.ahead)
+        return replace(task, cycles=cycles)
+
+    def _made(self, first: int, count: int) -> Task:
+        steps = self.graph.steps[first : first + count]
+        layers = [geometry_of(step, self.graph, self.kernels) for step in steps]
+        found = [layer for layer in layers if layer is not None]
+        apart_by = [distance(layer) for layer in found]
+        places = [sum(apart_by[number:]) for number in range(count + 1)]
+        sizes = [found[0].in_size, *(layer.out_size for layer in found)]
+        size = max(
+            place + rows * columns for place, (rows, columns) in zip(places, sizes, strict=True)
+        )
+        links = []
+        for number, (step, layer) in enumerate(zip(steps, found, strict=True)):
+            cut = Channels(place=places[number], result=places[number + 1], memory=size)
+            task = Task(
+                index=first + number, step=step, layer=layer, way=Way.CHAIN, cut=cut,
+                writes=number + 1 < count, chained=number > 0, pixels=layer.pixels,
+                input_bytes=layer.input_bytes, ahead=self.profile.dma > 0,
+                in_place=self.in_place or not isinstance(step, Convolution),
+            )  # fmt: skip
+            compute = compute_cycles(task, self.profile.core, {})
+            links.append(replace(task, cycles=compute))
+        return Task(
+            index=first, step=steps[-1], layer=found[0], way=Way.CHAIN, cut=links[0].cut,
+            links=tuple(links), ahead=self.profile.dma > 0,
+        )  # fmt: skip
+
+
+def _weights(task: Task) -> int:
+    step = task.step
+    return int(step.weights.size) if isinstance(step, Convolution) and not task.in_place else 0

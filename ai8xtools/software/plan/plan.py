@@ -1,0 +1,165 @@
+"""The value that the planner gives: what runs in which order, and where everything stands."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import field
+
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.software.graph import Convolution, Graph, Step
+from ai8xtools.software.kernels import Core, Kernel
+from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.memory import Block, Overlap
+from ai8xtools.software.plan.arena import conflict
+from ai8xtools.software.plan.task import Level, Spot, Task, Traffic
+from ai8xtools.values import frozen
+
+DELIVERED = -1
+"""The number that stands for all outputs among tensors, where they stand in the arena."""
+
+
+class Scheme(enum.StrEnum):
+    """How memory is used.
+
+    RESIDENT: a step after the other, tensors as a whole. ROWS: rows on demand through chains of
+    steps, rings of rows in between.
+    """
+
+    RESIDENT = "resident"
+    ROWS = "rows"
+
+
+@frozen
+class Segment:
+    """Steps that run interleaved, by their index; all rows of `roots` are asked for in order."""
+
+    steps: tuple[int, ...]
+    roots: tuple[int, ...]
+
+
+@frozen
+class Output:
+    """A tensor that is delivered `offset` bytes from the start of the output.
+
+    `copied`: it stands elsewhere and is copied at the end.
+    """
+
+    tensor: int
+    offset: int
+    copied: bool
+
+
+class NoRoomError(DiagnosticError):
+    """A network does not fit the memory of a microcontroller."""
+
+
+class PlanError(ToolError):
+    """A plan contradicts itself: a defect of the planner."""
+
+
+@frozen(slots=False, kw_only=True)
+class Plan:
+    """What runs in which order while a graph is computed, and where everything stands.
+
+    In a single memory `segments` run one after the other; `rings` are the rows of each tensor that
+    have room there, all of them for a tensor that is whole. For levels of memory, without `scheme`,
+    these are `tasks`, each cut into units that are copied; tensors that are `planar` stand channel
+    by channel, `buffers` are those of tasks by index and name, with `sizes` in bytes, `stored` the
+    places of weights that are not read where they are.
+
+    `places` are those of tensors; the input and outputs that have none stand in memory of the
+    caller. `used` are the bytes of each memory, `blocks` all of L1 with their offsets. `kernels`
+    are by target of the convolution, `calls` by target of the step that a library computes,
+    `reasons` why it does not compute others.
+    """
+
+    graph: Graph
+    core: Core
+    kernels: Mapping[int, Kernel]
+    outputs: tuple[Output, ...]
+    places: Mapping[int, Spot]
+    blocks: tuple[Block, ...]
+    used: Mapping[Level, int]
+    scheme: Scheme | None = None
+    segments: tuple[Segment, ...] = ()
+    rings: Mapping[int, int] = field(default_factory=dict)
+    overlaps: tuple[Overlap, ...] = ()
+    lower_bound: int = 0
+    calls: Mapping[int, Call] = field(default_factory=dict)
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    tasks: tuple[Task, ...] = ()
+    planar: frozenset[int] = frozenset()
+    buffers: Mapping[tuple[int, str], Spot] = field(default_factory=dict)
+    sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    stored: Mapping[int, Spot] = field(default_factory=dict)
+    traffic: Traffic = Traffic()
+
+    @property
+    def name(self) -> str:
+        """What the plan is called."""
+        return "levels" if self.scheme is None else self.scheme
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of L1, or of the only memory."""
+        return self.used[Level.L1]
+
+    @property
+    def layers(self) -> tuple[Task, ...]:
+        """Tasks, with the links of chains in their place."""
+        return tuple(one for task in self.tasks for one in task.layers)
+
+    @property
+    def passing(self) -> frozenset[int]:
+        """Tensors that have no place: their rows go from link to link of a chain."""
+        return frozenset(one.step.target for task in self.tasks for one in task.links[:-1])
+
+    @property
+    def cycles(self) -> float:
+        """Estimated cycles of the tasks."""
+        return sum(task.cycles for task in self.tasks)
+
+    def block_of(self, tensor: int) -> Block | None:
+        """Return the block of a tensor; None if it does not stand in L1."""
+        return next((block for block in self.blocks if block.tensor == tensor), None)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the input can come row by row."""
+        return self.graph.input in self.rings
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of rings, maps and sums, without scratch and alignment."""
+        return sum(block.size for block in self.blocks if block.name != "scratch")
+
+    def function_of(self, step: Step) -> str | None:
+        """Return the function that computes a step, if the plan chose one."""
+        call, kernel = self.calls.get(step.target), self.kernels.get(step.target)
+        if call is not None:
+            return call.function
+        return None if kernel is None else kernel.function
+
+    def steps_of(self, segment: Segment) -> tuple[Step, ...]:
+        """Return the steps of a segment."""
+        return tuple(self.graph.steps[index] for index in segment.steps)
+
+    def validate(self) -> None:
+        """Raise PlanError if blocks that live together share bytes, or a tensor has no place."""
+        allowed = {(one.data, one.result): one.distance for one in self.overlaps}
+        for number, one in enumerate(self.blocks):
+            if one.offset < 0 or one.end > self.arena_bytes:
+                raise PlanError("E909", f"{one.name} leaves the arena", None, "Report this.")
+            for other in self.blocks[number + 1 :]:
+                if conflict(one, other, allowed):
+                    raise PlanError(
+                        "E909", f"{one.name} and {other.name} overlap", None, "Report this."
+                    )
+        outside = {one.tensor for one in self.outputs if not one.copied} | self.passing
+        for step in self.graph.steps:
+            if step.target not in self.places and step.target not in outside:
+                raise PlanError("E909", f"{step.name} has no place", None, "Report this.")
+            if isinstance(step, Convolution) and self.function_of(step) is None:
+                raise PlanError("E909", f"{step.name} has no kernel", None, "Report this.")

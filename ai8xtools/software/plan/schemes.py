@@ -1,0 +1,359 @@
+"""Memory of every way to cut a layer into units, and the largest units that fit.
+
+Source: docs/memory-levels.md, "Schemes".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ai8xtools.software.memory import aligned
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.values import frozen
+
+
+class Weights(enum.StrEnum):
+    """Where a layer's weights are while it is computed.
+
+    Those of some filters at a time are copied for every band of rows (ROWS_OUTER), or once, with
+    all rows read again for the next filters (WEIGHTS_OUTER); with STREAMED, for units of pixels.
+    """
+
+    IN_PLACE = "in_place"
+    RESIDENT = "resident"
+    ROWS_OUTER = "rows_outer"
+    WEIGHTS_OUTER = "weights_outer"
+    STREAMED = "streamed"
+
+
+class Way(enum.StrEnum):
+    """How a layer is cut, in the order in which `first` takes them, or several together."""
+
+    RESIDENT = "resident"
+    ROWS = "rows"
+    PIXELS = "pixels"
+    PLANES = "planes"
+    PLANES_L2 = "planes_l2"
+    ROW_TILES = "row_tiles"
+    PLANE_TILES = "plane_tiles"
+    ROW_CHAIN = "row_chain"
+    CHAIN = "chain"
+
+    @property
+    def alone(self) -> bool:
+        """Whether a layer is computed by itself."""
+        return self not in (Way.ROW_CHAIN, Way.CHAIN)
+
+
+@frozen(kw_only=True)
+class Room:
+    """What a layer may use: bytes of L1 and L2, and how.
+
+    Buffers are multiples of `align` bytes. `dma`: copies arrive while something is computed.
+    `in_place`: weights can be read where they are. `scratch` bytes are a kernel's own. `reads`,
+    `writes`: the input is in L1, the output is made in its place there, without buffers.
+    """
+
+    l1: int
+    l2: int = 0
+    align: int = 4
+    dma: bool = True
+    in_place: bool = True
+    scratch: int = 0
+    reads: bool = False
+    writes: bool = False
+
+    def pair(self, size: int) -> int:
+        """Return the bytes of two buffers."""
+        return 2 * aligned(size, self.align)
+
+
+@frozen(kw_only=True)
+class Rows:
+    """Bands of `band` output rows, `columns` wide, for `filters` filters at a time.
+
+    `memory` in bytes; `traffic` in bytes of inputs and weights, None for tiles and for weights in
+    place.
+    """
+
+    weights: Weights
+    band: int
+    filters: int
+    columns: int
+    tiles: int
+    memory: int
+    traffic: int | None = None
+
+
+@frozen(kw_only=True)
+class Pixels:
+    """`count` pixels at a time, of which `filters` output channels."""
+
+    weights: Weights
+    count: int
+    filters: int
+    memory: int
+
+
+@frozen(kw_only=True)
+class Planes:
+    """An input channel at a time, into the sums of `filters` outputs of `rows` by `columns`.
+
+    `in_l2`: the sums are in the second memory.
+    """
+
+    filters: int
+    rows: int
+    columns: int
+    memory: int
+    in_l2: bool = False
+
+
+@frozen(kw_only=True)
+class Channels:
+    """A channel at a time through layers that do not mix channels, in one piece of memory.
+
+    The input of a layer begins at `place` of it, the result at `result`; `memory` in bytes.
+    """
+
+    place: int
+    result: int
+    memory: int
+    filters: int = 1
+
+
+def largest(fits: Callable[[int], bool], limit: int) -> int:
+    """Return the largest number of 1 to `limit` that fits, 0 if none does; fewer always fit too."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def resident_memory(layer: Geometry, room: Room) -> int:
+    """Return the bytes of a whole layer: input, output, weights and scratch."""
+    data = 0 if room.reads else layer.sources * aligned(layer.input_bytes, room.align)
+    data += 0 if room.writes else aligned(layer.output_bytes, room.align)
+    weights = 0 if room.in_place else aligned(layer.weight_bytes, room.align)
+    return data + weights + room.scratch
+
+
+def row_memory(
+    layer: Geometry, room: Room, band: int, columns: int, weights: int, filters: int
+) -> int:
+    """Return the bytes of bands of rows with buffers of `weights` bytes."""
+    total = weights + room.scratch
+    if not room.reads:
+        row = layer.tile_columns(columns) * layer.channels * layer.in_bytes
+        pitch = aligned(row, room.align) if room.dma else row
+        ring = layer.ring_rows(band, ahead=room.dma) * pitch
+        total += layer.sources * aligned(ring, room.align)
+    if not room.writes or filters < layer.filters or columns < layer.out_size[1]:
+        total += room.pair(band * columns * filters * layer.out_bytes)
+    return total
+
+
+def rows(layer: Geometry, room: Room, columns: int | None = None) -> Rows | None:
+    """Return the bands of rows that fit, of the whole width or of tiles; None if none do."""
+    width = columns or layer.out_size[1]
+    tiles = -(-layer.out_size[1] // width)
+    whole = aligned(layer.weight_bytes, room.align)
+    everything = 0 if room.in_place else whole
+    memory = row_memory(layer, room, 1, width, everything, layer.filters)
+    if memory <= room.l1:
+        if room.in_place:
+            return Rows(weights=Weights.IN_PLACE, band=1, filters=layer.filters, columns=width,
+                        tiles=tiles, memory=memory)  # fmt: skip
+        traffic = layer.input_bytes + layer.weight_bytes if tiles == 1 else None
+        return Rows(weights=Weights.RESIDENT, band=1, filters=layer.filters, columns=width,
+                    tiles=tiles, memory=memory, traffic=traffic)  # fmt: skip
+    if room.in_place:
+        return None
+    found = [*_streamed_rows(layer, room, width)]
+    if not found:
+        return None
+    traffic, best = min(found, key=lambda one: one[0])
+    return Rows(weights=best.weights, band=best.band, filters=best.filters, columns=width,
+                tiles=tiles, memory=best.memory,
+                traffic=traffic if tiles == 1 else None)  # fmt: skip
+
+
+def _streamed_rows(layer: Geometry, room: Room, width: int) -> Iterator[tuple[int, Rows]]:
+    """Yield what fits with weights of some filters at a time, with its traffic in bytes."""
+
+    def outer(band: int, filters: int) -> int:
+        buffers = room.pair(layer.bytes_of_filters(filters))
+        return row_memory(layer, room, band, width, buffers, layer.filters)
+
+    def inner(filters: int) -> int:
+        buffers = room.pair(layer.bytes_of_filters(filters))
+        return row_memory(layer, room, 1, width, buffers, filters)
+
+    height, data, weights = layer.out_size[0], layer.input_bytes, layer.weight_bytes
+    band = largest(lambda count: outer(count, 1) <= room.l1, height)
+    if band:
+        enough = (g for g in range(1, band) if weights * -(-height // g) < data)
+        band = next(enough, band)
+        filters = _filters(layer, lambda count: outer(band, count) <= room.l1)
+        yield weights * -(-height // band) + data, Rows(
+            weights=Weights.ROWS_OUTER, band=band, filters=filters, columns=width, tiles=1,
+            memory=outer(band, filters),
+        )  # fmt: skip
+    filters = _filters(layer, lambda count: inner(count) <= room.l1)
+    if filters:
+        yield weights + -(-layer.filters // filters) * data, Rows(
+            weights=Weights.WEIGHTS_OUTER, band=1, filters=filters, columns=width, tiles=1,
+            memory=inner(filters),
+        )  # fmt: skip
+
+
+def _filters(layer: Geometry, fits: Callable[[int], bool]) -> int:
+    """Return the largest number of filters that fits and that weights can be cut into."""
+    found = largest(fits, layer.filters)
+    if found == layer.filters:
+        return found
+    return found // layer.filter_step * layer.filter_step
+
+
+def row_tiles(layer: Geometry, room: Room) -> Rows | None:
+    """Return bands of rows in the fewest columns of tiles that fit; None if none do."""
+    return next(filter(None, (rows(layer, room, width) for width in _cuts(layer))), None)
+
+
+def _cuts(layer: Geometry) -> Iterator[int]:
+    """Yield the columns of a tile, for 2, 3, ... tiles."""
+    width = layer.out_size[1]
+    return (-(-width // tiles) for tiles in range(2, width + 1))
+
+
+def plane_memory(layer: Geometry, room: Room, found: Planes) -> int:
+    """Return the bytes of L1 for planes of these sizes."""
+    rows = layer.ring_rows(found.rows, ahead=False)
+    plane = rows * layer.tile_columns(found.columns) * layer.in_bytes
+    sums = 0 if found.in_l2 else 4 * found.filters * layer.sum_size(found.rows, found.columns)
+    weights = 0 if room.in_place else room.pair(layer.bytes_of_planes(found.filters))
+    return room.pair(plane) + sums + weights
+
+
+def planes(layer: Geometry, room: Room, *, in_l2: bool = False) -> Planes | None:
+    """Return the tallest planes that fit, of the whole width; None if none do."""
+    height = layer.out_size[0]
+    heights = [height]
+    while heights[-1] > 1:
+        heights.append(-(-heights[-1] // 2))
+    found = (_planes(layer, room, rows, layer.out_size[1], in_l2) for rows in heights)
+    return next(filter(None, found), None)
+
+
+def plane_tiles(layer: Geometry, room: Room) -> Planes | None:
+    """Return single rows of planes in the fewest tiles that fit; None if none do."""
+    found = (_planes(layer, room, 1, width, False) for width in _cuts(layer))
+    return next(filter(None, found), None)
+
+
+def _planes(layer: Geometry, room: Room, rows: int, columns: int, in_l2: bool) -> Planes | None:
+    def sized(filters: int) -> Planes:
+        return Planes(filters=filters, rows=rows, columns=columns, memory=0, in_l2=in_l2)
+
+    def fits(filters: int) -> bool:
+        sums = 4 * filters * layer.sum_size(rows, columns)
+        return plane_memory(layer, room, sized(filters)) <= room.l1 and (
+            not in_l2 or sums <= room.l2
+        )
+
+    filters = largest(fits, layer.filters)
+    if not filters:
+        return None
+    memory = plane_memory(layer, room, sized(filters))
+    return Planes(filters=filters, rows=rows, columns=columns, memory=memory, in_l2=in_l2)
+
+
+def pixels(layer: Geometry, room: Room) -> Pixels | None:
+    """Return the most pixels that fit, for a pointwise layer; None if none do."""
+    if not layer.pointwise:
+        return None
+    total = layer.pixels
+    whole = 0 if room.in_place else aligned(layer.weight_bytes, room.align)
+    in_fours = largest(
+        lambda n: pixel_memory(layer, room, 4 * n, layer.filters, whole) <= room.l1, total // 4
+    )
+    few = (n for n in (2, 1) if n <= total)
+    fits = (n for n in few if pixel_memory(layer, room, n, layer.filters, whole) <= room.l1)
+    count = 4 * in_fours or next(fits, 0)
+    if count and (room.in_place or count >= 4 or (total < 4 and count == min(total, 2))):
+        weights = Weights.IN_PLACE if room.in_place else Weights.RESIDENT
+        memory = pixel_memory(layer, room, count, layer.filters, whole)
+        return Pixels(weights=weights, count=count, filters=layer.filters, memory=memory)
+    return None if room.in_place else _streamed_pixels(layer, room)
+
+
+def pixel_memory(layer: Geometry, room: Room, count: int, filters: int, weights: int) -> int:
+    """Return the bytes of units of `count` pixels with buffers of `weights` bytes."""
+    data = 0 if room.reads else layer.sources * room.pair(count * layer.channels * layer.in_bytes)
+    if not room.writes or filters < layer.filters:
+        data += room.pair(count * layer.filters * layer.out_bytes)
+    return data + weights + room.scratch
+
+
+def _streamed_pixels(layer: Geometry, room: Room) -> Pixels | None:
+    """Return few pixels with the weights of some filters at a time."""
+    for count in (4, 2, 1):
+        if count > layer.pixels:
+            continue
+
+        def memory(filters: int, count: int = count) -> int:
+            buffers = room.pair(layer.bytes_of_filters(filters))
+            return pixel_memory(layer, room, count, layer.filters, buffers)
+
+        filters = _filters(layer, lambda some: memory(some) <= room.l1)
+        if filters:
+            return Pixels(weights=Weights.STREAMED, count=count, filters=filters,
+                          memory=memory(filters))  # fmt: skip
+    return None
+
+
+Cut = Rows | Pixels | Planes | Channels
+
+
+def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
+    """Return what fits in each way but resident; tiles only where the untiled way does not fit."""
+    found: dict[Way, Cut | None] = {w: None for w in Way if w.alone and w is not Way.RESIDENT}
+    found[Way.ROWS] = rows(layer, room)
+    found[Way.PIXELS] = pixels(layer, room)
+    found[Way.PLANES] = planes(layer, room)
+    if found[Way.ROWS] is None:
+        found[Way.ROW_TILES] = row_tiles(layer, room)
+    if found[Way.PLANES] is None and room.l2:
+        found[Way.PLANES_L2] = planes(layer, room, in_l2=True)
+    if found[Way.PLANES] is None and found[Way.PLANES_L2] is None:
+        found[Way.PLANE_TILES] = plane_tiles(layer, room)
+    return found
+
+
+def first(layer: Geometry, room: Room) -> Way | None:
+    """Return the first way that fits, by memory alone; None if none does."""
+    if resident_memory(layer, room) <= room.l1:
+        return Way.RESIDENT
+    found = ways(layer, room)
+    return next((way for way in Way if found.get(way) is not None), None)
+
+
+def smallest(layer: Geometry, room: Room, *, by_planes: bool = True) -> int:
+    """Return the least bytes of L1 with which some way fits; `by_planes`: planes are possible."""
+    least, step = [resident_memory(layer, room)], min(layer.filter_step, layer.filters)
+    weights = [(0 if room.in_place else aligned(layer.weight_bytes, room.align), layer.filters)]
+    if not room.in_place:
+        some = room.pair(layer.bytes_of_filters(step))
+        weights += [(some, layer.filters), (some, step)]
+    for columns in (1, layer.out_size[1]):
+        least += [row_memory(layer, room, 1, columns, *one) for one in weights]
+        plane = Planes(filters=1, rows=1, columns=columns, memory=0)
+        least += [plane_memory(layer, room, plane)] if by_planes else []
+    if by_planes and 4 * layer.sum_size(1, layer.out_size[1]) <= room.l2:
+        least.append(plane_memory(layer, room, replace(plane, in_l2=True)))
+    if layer.pointwise:
+        least += [pixel_memory(layer, room, 1, layer.filters, some) for some, _ in weights]
+    return min(least)

@@ -1,0 +1,401 @@
+"""Which way each step is cut, and where all data stand: the plan with the fewest cycles.
+
+Steps follow each other; between two of them a tensor stands row by row or channel by channel. The
+best choice for the first steps with the last tensor in either order follows from that for one step
+fewer. Tensors move into L1 as long as that makes the whole cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
+from ai8xtools.software.kernels import IN_TILES, Kernel, choose
+from ai8xtools.software.memory import Block, aligned
+from ai8xtools.software.plan.arena import place
+from ai8xtools.software.plan.buffers import SCRATCH, buffers_of
+from ai8xtools.software.plan.candidates import Setting, candidates, impossible
+from ai8xtools.software.plan.chains import Chains
+from ai8xtools.software.plan.channels import Stacks
+from ai8xtools.software.plan.cost import (
+    compute_cycles,
+    copy_cycles,
+    cycles_of,
+    traffic_of,
+    units_of,
+)
+from ai8xtools.software.plan.layers import (
+    geometry_of,
+    packed_groups,
+    packed_planes,
+    scratch_of,
+    takes_planes,
+)
+from ai8xtools.software.plan.plan import NoRoomError, Plan
+from ai8xtools.software.plan.planner import lives_of, outputs_of
+from ai8xtools.software.plan.schemes import Channels, Planes, Room, Way, smallest
+from ai8xtools.software.plan.task import Level, Spot, Task, Traffic
+from ai8xtools.software.profile import Profile
+from ai8xtools.values import frozen
+
+_Found = tuple[int, float, tuple[Task, ...]]
+"""Steps that are not cut as was asked, cycles, and tasks."""
+
+
+@frozen(kw_only=True)
+class Wish:
+    """What is asked of the planner.
+
+    `ways` are taken where they are possible (none: any). `first`: the first that fits, without a
+    cost model. `in_place`: weights are read where they are.
+    """
+
+    ways: frozenset[Way] = frozenset()
+    first: bool = False
+    in_place: bool = True
+    kernels: frozenset[str] | None = None
+
+
+class Planner:
+    """Plans a graph for a profile, whose L1 has `l1` bytes for data."""
+
+    def __init__(self, graph: Graph, profile: Profile, l1: int, wish: Wish) -> None:
+        self.graph, self.profile, self.l1, self.wish = graph, profile, l1, wish
+        self.kernels: dict[int, Kernel] = {
+            step.target: choose(step, profile.core, wish.kernels, IN_TILES)
+            for step in graph.steps
+            if isinstance(step, Convolution)
+        }
+        self.outputs = outputs_of(graph)
+        self.lives = lives_of(graph, self.outputs)
+        self.known: dict[tuple[int, Setting], tuple[Task, ...]] = {}
+        self.caller = {o.tensor for o in self.outputs if not o.copied} | {graph.input}
+        self.l1_only = set() if graph.kept is None else self._with_rolling(graph.kept)
+        self.far = self._levels()
+        self.chains = Chains(graph, profile, self.kernels, in_place=wish.in_place)
+        self.stacks = Stacks(graph, profile, self.kernels, in_place=wish.in_place)
+        self.with_chains = not wish.first
+
+    def _with_rolling(self, kept: int) -> set[int]:
+        """A buffer that is kept between runs moves, which takes the core: it stays in L1."""
+        steps = self.graph.steps
+        assert all(s.target == kept for s in steps if isinstance(s, Roll | Insert))
+        return {kept}
+
+    def _levels(self) -> dict[int, Level]:
+        """Return the memory of each tensor if it does not stand in L1: L2 while it has room."""
+        found: dict[int, Level] = {}
+        tensors = [t for t in self.lives if t not in self.caller | self.l1_only]
+        inside: list[Block] = []
+        for tensor in sorted(tensors, key=lambda t: -self.graph.tensors[t].size_bytes):
+            block = self._block(tensor, self.lives)
+            if self.profile.l2 and place([*inside, block], ())[1] <= self.profile.l2:
+                inside.append(block)
+                found[tensor] = Level.L2
+            elif self.profile.l3 and self.profile.l3_writable:
+                found[tensor] = Level.L3
+            else:
+                found[tensor] = Level.L1
+        return found
+
+    def _block(self, tensor: int, lives: Mapping[int, tuple[int, int]]) -> Block:
+        one = self.graph.tensors[tensor]
+        first, last = lives[tensor]
+        return Block(name=one.name, size=aligned(one.size_bytes), first=first, last=last,
+                     tensor=tensor)  # fmt: skip
+
+    def plan(self) -> Plan:
+        """Return the plan; raise NoRoomError if there is none."""
+        made = self._best_plan()
+        if made is None and self.with_chains:  # input and output of a chain exist at the same time
+            self.with_chains = False
+            made = self._best_plan()
+        if made is None:
+            raise NoRoomError(self._refusal())
+        return made
+
+    def _best_plan(self) -> Plan | None:
+        inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
+        best = self._tasks(inside)
+        order = sorted(self.far, key=lambda t: self.lives[t])
+        for tensor in order:
+            if tensor in inside:
+                continue
+            tried = self._tasks(inside | {tensor})
+            if tried is not None and (best is None or _cost(tried) < _cost(best)):
+                made = self._placed(tried, inside | {tensor})
+                if made is not None:
+                    best, inside = tried, inside | {tensor}
+        return None if best is None else self._placed(best, inside)
+
+    def _live(self, index: int, inside: set[int], last: int | None = None) -> int:
+        """Return the bytes of tensors that live in a step, or in steps to `last`."""
+        end = index if last is None else last
+        passing = {step.target for step in self.graph.steps[index:end]}
+        return sum(
+            aligned(self.graph.tensors[t].size_bytes)
+            for t in inside - passing
+            if self.lives[t][0] <= end and index <= self.lives[t][1]
+        )
+
+    def _tasks(self, inside: set[int]) -> tuple[Task, ...] | None:
+        """Return the best way of each step with these tensors in L1; None if one does not fit."""
+        steps = self.graph.steps
+        best: list[dict[bool, _Found]] = [{} for _ in range(len(steps) + 1)]
+        best[0][False] = (0, 0.0, ())
+        for index, step in enumerate(steps):
+            for planar_in, found in best[index].items():
+                for planar_out in (False, True) if self._may_turn(index, inside) else (False,):
+                    task = self._best(index, step, inside, planar_in, planar_out)
+                    if task is not None:
+                        _keep(best[index + 1], planar_out, found, self._missed(task), task)
+            if False in best[index]:
+                for task in self._chained(index, inside):
+                    _keep(best[task.last + 1], False, best[index][False], 0, task)
+        if not best[-1]:
+            return None
+        return best[-1][False][2]
+
+    def _missed(self, task: Task) -> int:
+        """Return 1 for a task that is not cut as was asked."""
+        return int(bool(self.wish.ways) and task.way not in self.wish.ways)
+
+    def _chained(self, first: int, inside: set[int]) -> Iterator[Task]:
+        """Yield the chains that begin with a step and fit."""
+        steps, wished = self.graph.steps, self.wish.ways or {Way.ROW_CHAIN, Way.CHAIN}
+        rows = self.chains.most[first] if Way.ROW_CHAIN in wished else 0
+        channels = self.stacks.most[first] if Way.CHAIN in wished else 0
+        for count in range(1, max(rows, channels) + 1 if self.with_chains else 0):
+            end = first + count - 1
+            ends = {*sources_of(steps[first]), steps[end].target}
+            far = any(self.far.get(t, Level.L2) is Level.L3 for t in ends - inside)
+            reads = inside.issuperset(sources_of(steps[first]))
+            writes = steps[end].target in inside
+            l1 = self.l1 - self._live(first, inside, end)
+            found = []
+            if 2 <= count <= rows:
+                found.append(self.chains.of(first, count, l1, reads=reads, writes=writes, far=far))
+            if count <= channels:
+                found.append(self.stacks.of(first, count, l1, far=far))
+            for task in filter(None, found):
+                yield replace(task, reason=self._why(task, inside))
+
+    def _why(self, task: Task, inside: set[int]) -> str:
+        """Return why layers are computed together."""
+        alone = [self._best(link.index, link.step, inside, False, False) for link in task.links]
+        if None in alone:
+            return f"{task.cycles:,.0f} cycles; layer by layer does not fit"
+        cycles = sum(one.cycles for one in alone if one is not None)
+        return f"{task.cycles:,.0f} cycles; layer by layer would take {cycles:,.0f} cycles"
+
+    def _may_turn(self, index: int, inside: set[int]) -> bool:
+        """Whether the result of a step may stand channel by channel: the next step alone reads it,
+        and can do so by planes."""
+        steps, target = self.graph.steps, self.graph.steps[index].target
+        if index + 1 >= len(steps) or target in inside or target in self.caller:
+            return False
+        if target in self.graph.outputs or not takes_planes(steps[index]):
+            return False
+        readers = [n for n, step in enumerate(steps) if target in sources_of(step)]
+        following = steps[index + 1]
+        if readers != [index + 1] or not takes_planes(following):
+            return False
+        made = steps[index]
+        assert isinstance(made, Convolution) and isinstance(following, Convolution)
+        size = made.pool.out_size if made.pool else made.out_size
+        wide = self.graph.tensors[target].bytes_per_value > 1
+        return size == following.in_size and not wide
+
+    def _best(
+        self, index: int, step: Step, inside: set[int], planar_in: bool, planar_out: bool
+    ) -> Task | None:
+        setting = Setting(
+            l1=self.l1 - self._live(index, inside),
+            l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
+            dma=self.profile.dma > 0,
+            in_place=self.wish.in_place,
+            reads=all(s in inside for s in sources_of(step)),
+            writes=step.target in inside,
+            planar_in=planar_in,
+            planar_out=planar_out,
+        )
+        key = (index, setting)
+        if key not in self.known:
+            self.known[key] = tuple(
+                self._priced(task, setting, inside)
+                for task in candidates(index, step, self.graph, self.kernels, setting)
+            )
+        tasks = self.known[key]
+        wished = [t for t in tasks if t.way in self.wish.ways]
+        tasks = tuple(wished) or tasks
+        if not tasks:
+            return None
+        best, reason = self._chosen(tasks)
+        if self.wish.ways and not wished:
+            layer = geometry_of(step, self.graph, self.kernels)
+            reason = f"{impossible(step, layer, self.wish.ways)}; {reason}"
+        return replace(best, reason=reason)
+
+    def _chosen(self, tasks: Sequence[Task]) -> tuple[Task, str]:
+        """Return the best of some ways, and why it is."""
+        if self.wish.first or len(tasks) == 1:
+            return tasks[0], "the only one that fits" if len(tasks) == 1 else "the first that fits"
+        best, second = sorted(tasks, key=lambda t: t.cycles)[:2]
+        more = f"{second.way} would take {second.cycles:,.0f} cycles"
+        return best, f"{best.cycles:,.0f} cycles; {more}"
+
+    def _live_l2(self, index: int, inside: set[int]) -> int:
+        found = {t for t, level in self.far.items() if level is Level.L2} - inside
+        return self._live(index, found)
+
+    def _priced(self, task: Task, setting: Setting, inside: set[int]) -> Task:
+        if task.layer is None:
+            return task
+        traffic = traffic_of(task, self._weight_bytes(task))
+        tensors = {*sources_of(task.step), task.step.target} - inside
+        far = any(self.far.get(t, Level.L2) is Level.L3 for t in tensors)
+        compute = compute_cycles(task, self.profile.core, self.kernels)
+        copies = copy_cycles(task, traffic, self.profile, far=far)
+        if isinstance(task.cut, Planes):  # values of a channel that stand apart come one by one
+            copies += 3 * (traffic.inputs * (not setting.planar_in)
+                           + traffic.outputs * (not setting.planar_out))  # fmt: skip
+        cycles = cycles_of(compute, copies, units_of(task), dma=setting.dma)
+        return replace(task, cycles=cycles)
+
+    def _weight_bytes(self, task: Task) -> int:
+        step = task.step
+        if not isinstance(step, Convolution) or task.in_place or task.cut is None:
+            return 0
+        if isinstance(task.cut, Channels):
+            return int(step.weights.size)
+        if isinstance(task.cut, Planes):
+            return sum(one.nbytes for one in packed_planes(step, task.cut.filters))
+        groups = packed_groups(step, self.kernels[step.target], task.cut.filters)
+        return sum(one.values.nbytes for one in groups)
+
+    def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> Plan | None:
+        """Return a plan with all places; None if a memory is too small for the arrangement."""
+        blocks: dict[Level, list[Block]] = {Level.L1: [], Level.L2: [], Level.L3: []}
+        lives = self._lives_in(tasks)
+        for tensor in lives:
+            if tensor not in self.caller:
+                level = Level.L1 if tensor in inside else self.far[tensor]
+                blocks[level].append(self._block(tensor, lives))
+        names: dict[str, tuple[int, str]] = {}
+        sizes: dict[tuple[int, str], int] = {}
+        for task in tasks:
+            for index, name, size, level in buffers_of(task, self.kernels):
+                key = (index, name)
+                title = f"{task.name}: {name}, {index}"
+                names[title], sizes[key] = key, size
+                blocks[level].append(Block(name=title, size=aligned(size), first=task.index,
+                                           last=task.last))  # fmt: skip
+        limits = {Level.L1: self.l1, Level.L2: self.profile.l2, Level.L3: self.profile.l3}
+        places: dict[int, Spot] = {}
+        buffers: dict[tuple[int, str], Spot] = {}
+        used: dict[Level, int] = {}
+        found: list[Block] = []
+        for level, some in blocks.items():
+            placed, peak = place(some, ())
+            if peak > limits[level]:
+                return None
+            used[level] = peak
+            for block in placed:
+                spot = Spot(level, block.offset)
+                if block.tensor is not None:
+                    places[block.tensor] = spot
+                else:
+                    buffers[names[block.name]] = spot
+            found += placed if level is Level.L1 else ()
+        for link in (link for task in tasks for link in task.links):
+            if isinstance(link.cut, Channels):
+                continue
+            if size := scratch_of(link.step, self.kernels):
+                key = (link.index, SCRATCH)
+                buffers[key] = buffers[next(t.index for t in tasks if link in t.links), SCRATCH]
+                sizes[key] = size
+        stored = self._stored(tasks, used)
+        if used[Level.L3] > self.profile.l3:
+            return None
+        traffic = Traffic()
+        for link in (link for task in tasks for link in task.layers):
+            traffic = traffic.plus(self._copied(link))
+        return Plan(
+            graph=self.graph, core=self.profile.core, kernels=self.kernels, tasks=tasks,
+            outputs=self.outputs, places=places, planar=self._planar(tasks), buffers=buffers,
+            sizes=sizes, blocks=tuple(found), used=used, stored=stored, traffic=traffic,
+        )  # fmt: skip
+
+    def _lives_in(self, tasks: Sequence[Task]) -> dict[int, tuple[int, int]]:
+        """Return when tensors live: what a chain reads and makes as long as it runs."""
+        lives = dict(self.lives)
+        for task in tasks:
+            for link in task.links[:-1]:
+                del lives[link.step.target]
+            for tensor in (*task.sources, task.step.target) if task.links else ():
+                first, last = lives[tensor]
+                lives[tensor] = (min(first, task.index), max(last, task.last))
+        return lives
+
+    def _copied(self, task: Task) -> Traffic:
+        step = task.step
+        if task.layer is not None:
+            return traffic_of(task, self._weight_bytes(task))
+        if isinstance(step, Insert):
+            return Traffic(inputs=self.graph.tensors[step.source].size_bytes)
+        pieces = getattr(step, "pieces", ())
+        return Traffic(inputs=sum(piece.length * piece.count for piece in pieces))
+
+    def _planar(self, tasks: Sequence[Task]) -> frozenset[int]:
+        return frozenset(task.step.target for task in tasks if task.planar)
+
+    def _stored(self, tasks: Sequence[Task], used: dict[Level, int]) -> dict[int, Spot]:
+        """Return where weights are that are copied; L3 grows by them."""
+        stored: dict[int, Spot] = {}
+        for task in (link for one in tasks for link in one.layers):
+            if size := self._weight_bytes(task):
+                stored[task.index] = Spot(Level.L3, used[Level.L3])
+                used[Level.L3] += aligned(size)
+        return stored
+
+    def _refusal(self) -> Diagnostic:
+        """Complain that nothing fits, with the least memory that would do."""
+        inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
+        least, index = max(
+            (self._least(index, inside), -index) for index in range(len(self.graph.steps))
+        )
+        step = self.graph.steps[-index]
+        taken = self.profile.l1 - self.l1
+        return Diagnostic(
+            "E915",
+            f"{step.name} needs {least + taken:,} bytes of l1 at least, {self.profile.name} has "
+            f"{self.profile.l1:,}: {least + taken - self.profile.l1:,} are missing",
+            self.profile.place("l1"),
+            "Use a microcontroller with more l1, or give it l2 or an l3 that is writable.",
+        )
+
+    def _least(self, index: int, inside: set[int]) -> int:
+        step = self.graph.steps[index]
+        live = self._live(index, inside)
+        layer = geometry_of(step, self.graph, self.kernels)
+        if layer is None:
+            return live
+        room = Room(l1=0, l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
+                    in_place=self.wish.in_place or not isinstance(step, Convolution),
+                    dma=self.profile.dma > 0, scratch=scratch_of(step, self.kernels),
+                    reads=all(s in inside for s in sources_of(step)),
+                    writes=step.target in inside)  # fmt: skip
+        return live + smallest(layer, room, by_planes=takes_planes(step))
+
+
+def _keep(kept: dict[bool, _Found], planar: bool, before: _Found, missed: int, task: Task) -> None:
+    """Keep what takes least, its last tensor in one order."""
+    found = (before[0] + missed, before[1] + task.cycles, (*before[2], task))
+    if planar not in kept or found[:2] < kept[planar][:2]:
+        kept[planar] = found
+
+
+def _cost(tasks: Sequence[Task] | None) -> float:
+    return float("inf") if tasks is None else sum(task.cycles for task in tasks)

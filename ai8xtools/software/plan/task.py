@@ -1,0 +1,156 @@
+"""Levels of memory, places in them, and steps that are cut for them."""
+
+from __future__ import annotations
+
+import enum
+
+from ai8xtools.software.graph import Step, sources_of
+from ai8xtools.software.memory import aligned
+from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.schemes import Cut, Planes, Rows, Way, Weights
+from ai8xtools.values import frozen
+
+
+class Level(enum.StrEnum):
+    """Memories; CALLER is that of the input and the outputs, FLASH that of the code."""
+
+    L1 = "L1"
+    L2 = "L2"
+    L3 = "L3"
+    CALLER = "caller"
+    FLASH = "flash"
+
+
+@frozen
+class Spot:
+    """A place in a memory, in bytes from its start."""
+
+    level: Level
+    offset: int
+
+
+@frozen(kw_only=True)
+class Traffic:
+    """Bytes that are copied: inputs, weights, outputs; and copies that are started."""
+
+    inputs: int = 0
+    weights: int = 0
+    outputs: int = 0
+    starts: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes of all channels."""
+        return self.inputs + self.weights + self.outputs
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Return the sum of both."""
+        return Traffic(
+            inputs=self.inputs + other.inputs, weights=self.weights + other.weights,
+            outputs=self.outputs + other.outputs, starts=self.starts + other.starts,
+        )  # fmt: skip
+
+
+@frozen(slots=False, kw_only=True)
+class Task:
+    """A step and how it is cut; without `way` it only copies.
+
+    `cut` is what a unit is, `layer` its geometry. With `reads` the input is read where it is in L1,
+    with `writes` the output is made in its place there. `ahead`: copies arrive while the core
+    computes; `in_place`: weights are read where they are; `planar`: the output is made channel by
+    channel. The last unit of pixels may be shorter: `pixels` are all of the output, `input_bytes`
+    those of an input. `cycles` are an estimate, `reason` says why this way was chosen.
+
+    `links` are layers that hand each other rows or channels, `step` is that of the last; a link
+    is `chained` if another of them makes its input, which may ask for fewer rows than there are:
+    those that are `asked` (0: all).
+    """
+
+    index: int
+    step: Step
+    layer: Geometry | None = None
+    way: Way | None = None
+    cut: Cut | None = None
+    reads: bool = False
+    writes: bool = False
+    ahead: bool = True
+    align: int = 4
+    in_place: bool = True
+    planar: bool = False
+    pixels: int = 0
+    input_bytes: int = 0
+    cycles: float = 0.0
+    reason: str = ""
+    links: tuple[Task, ...] = ()
+    chained: bool = False
+    asked: int = 0
+
+    @property
+    def name(self) -> str:
+        """The step's name, with what it is."""
+        if len(self.links) > 1:
+            return f"{self.links[0].step.name} to {self.step.name}"
+        return f"{self.step.name} {type(self.step).__name__.lower()}"
+
+    @property
+    def last(self) -> int:
+        """Index of its last step."""
+        return self.index + max(len(self.links) - 1, 0)
+
+    @property
+    def layers(self) -> tuple[Task, ...]:
+        """The links, or itself."""
+        return self.links or (self,)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The tensors that it reads."""
+        return sources_of(self.layers[0].step)
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from a row of the ring to the next."""
+        assert self.layer is not None and isinstance(self.cut, Rows)
+        if self.reads or self.chained:
+            return self.layer.row_bytes
+        columns = self.layer.tile_columns(self.cut.columns)
+        row = columns * self.layer.channels * self.layer.in_bytes
+        return aligned(row, self.align) if self.ahead and self.way is not Way.RESIDENT else row
+
+    @property
+    def rows(self) -> int:
+        """Output rows that are made."""
+        assert self.layer is not None
+        return self.asked or self.layer.out_size[0]
+
+    @property
+    def slots(self) -> int:
+        """Rows of the ring."""
+        assert self.layer is not None and isinstance(self.cut, Rows)
+        if self.reads:
+            return self.layer.in_size[0]
+        rows = self.rows
+        ahead = self.ahead and self.cut.band < rows
+        ring = self.layer.ring_rows(min(self.cut.band, rows), ahead=ahead)
+        return max(min(ring, self.layer.needed(rows - 1)[1]), 1)
+
+    @property
+    def groups(self) -> int:
+        """Groups of filters that are computed one after the other."""
+        assert self.layer is not None and self.cut is not None
+        return -(-self.layer.filters // self.cut.filters)
+
+    @property
+    def filters_outer(self) -> bool:
+        """Whether all rows are read again for each group of filters."""
+        return isinstance(self.cut, Rows) and self.cut.weights is Weights.WEIGHTS_OUTER
+
+
+def sums_rows(task: Task) -> tuple[int, int]:
+    """Return the rows and columns of the partial sums of a unit of planes."""
+    assert task.layer is not None and isinstance(task.cut, Planes)
+    layer, cut = task.layer, task.cut
+    return (
+        (cut.rows - 1) * layer.sum_stride[0] + layer.sum_window[0],
+        (cut.columns - 1) * layer.sum_stride[1] + layer.sum_window[1],
+    )

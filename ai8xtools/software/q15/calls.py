@@ -1,0 +1,356 @@
+"""What cnn_run calls, one step after another, and where in its memory maps and buffers stand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.quantization.formats import limits
+from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Enlarge, Graph, Pool, Step, Weighted
+from ai8xtools.quantization.q15.network import QuantizedNetwork
+from ai8xtools.software import graph as planner_graph
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.kernels import Core
+from ai8xtools.software.kernels import call as planner_call
+from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.q15 import functions
+from ai8xtools.software.q15.functions import Function
+from ai8xtools.software.q15.windows import homes_of, planned_graph
+from ai8xtools.values import frozen
+
+_SIXTEEN_BITS = 1 << 16
+_INPUT, _OUTPUT = "in", "out"
+
+
+@frozen
+class Call:
+    """A step as C: its `lines`, what they do, and the functions that they call."""
+
+    lines: tuple[str, ...]
+    comment: str
+    functions: tuple[Function, ...]
+
+
+@frozen(kw_only=True)
+class RowStep:
+    """A step that makes its rows when others ask: of map `target`, the lines for row `y`.
+
+    `needs` are maps with how many of their rows it asks for, as C; `counter` counts its own.
+    """
+
+    call: Call
+    target: int
+    counter: int
+    needs: tuple[tuple[int, str], ...]
+
+
+@frozen(slots=False, kw_only=True)
+class Program:
+    """All calls; `layers` names the weights of weighted steps by target; where all maps stand.
+
+    `steps` are those of the calls. With rings of rows `made` are the steps that make rows, and
+    `runs` what runs in which order. `interleaving`: weights of fully connected layers are those of
+    `_opt`.
+    """
+
+    steps: tuple[Step, ...]
+    calls: tuple[Call, ...]
+    layers: Mapping[int, str]
+    plan: Plan
+    interleaving: bool = False
+    made: tuple[RowStep, ...] = ()
+    runs: tuple[str | Call, ...] = ()
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions, each once."""
+        used = dict.fromkeys(f for call in self.calls for f in call.functions)
+        return tuple(used)
+
+
+def program(
+    network: QuantizedNetwork,
+    scheme: Scheme = Scheme.RESIDENT,
+    core: Core = CORES["cortex-m4"],
+    *,
+    library: bool = False,
+    interleaving: bool = False,
+) -> Program:
+    """Return what runs, with its places in memory, and buffers that Arm's `library` wants.
+
+    With `interleaving` fully connected layers take the weights of `_opt`.
+    Raises DiagnosticError E910 for maps that have too many rows or columns.
+    """
+    for step in network.graph.steps:
+        sizes = [n for t in (*step.sources, step.target) for n in network.graph.shapes[t]]
+        if isinstance(step, Weighted) and step.linear:
+            sizes.append(step.weights[0].size)
+        if max(sizes) >= _SIXTEEN_BITS:
+            raise DiagnosticError(
+                Diagnostic("E910", f"{step.name}: {max(sizes):,} rows, columns or channels, the "
+                           f"limit is {_SIXTEEN_BITS - 1:,}", Place(),
+                           "Use smaller images.")
+            )  # fmt: skip
+    return _Programmer(network, scheme, core, library, interleaving).program()
+
+
+def layer_names(graph: Graph) -> dict[int, str]:
+    """Return CONV1, CONV2, ... and IP1, IP2, ... by target."""
+    names: dict[int, str] = {}
+    counts = {"CONV": 0, "IP": 0}
+    for step in graph.steps:
+        if isinstance(step, Weighted):
+            kind = "IP" if step.linear else "CONV"
+            counts[kind] += 1
+            names[step.target] = f"{kind}{counts[kind]}"
+    return names
+
+
+class _Programmer:
+    def __init__(
+        self,
+        network: QuantizedNetwork,
+        scheme: Scheme,
+        core: Core,
+        library: bool,
+        interleaving: bool,
+    ) -> None:
+        self._network = network
+        self._row: str | None = None  # that is made, as C; None while maps are made as a whole
+        self._library, self._interleaving = library, interleaving
+        self._graph = network.graph
+        self._bits = network.bits
+        self._names = layer_names(self._graph)
+        self._homes = homes_of(network)
+        planned = planned_graph(network, self._homes)
+        steps = [self._graph.steps[one.layer] for one in planned.steps]
+        self._plan = plan(
+            planned, core, scheme, None, {one.target: self._planned(one, scheme) for one in steps},
+            outside=True,
+        )  # fmt: skip
+        self._plan.validate()
+        scratch = {b.first: b.offset for b in self._plan.blocks if b.name == "scratch"}
+        self._scratch = {
+            step.target: scratch.get(number)
+            for number, segment in enumerate(self._plan.segments)
+            for step in self._plan.steps_of(segment)
+        }
+        self._segments = {
+            step.target: {one.target for one in self._plan.steps_of(segment)}
+            for segment in self._plan.segments
+            for step in self._plan.steps_of(segment)
+        }
+
+    def _planned(self, step: Step, scheme: Scheme) -> planner_call.Call:
+        """Return what the planner has to know of a step."""
+        in_place = isinstance(step, Pool) and step.padding == (0, 0)
+        in_place |= isinstance(step, Add) and len(step.sources) == 2
+        buffer = self._buffer(step)
+        if scheme is Scheme.ROWS and isinstance(step, Weighted) and not step.linear:
+            buffer = max(buffer, math.prod(step.kernel) * int(step.weights.shape[1]))
+        return planner_call.Call(function=step.name, arguments=(), in_place=in_place,
+                                 buffer_bytes=2 * buffer)  # fmt: skip
+
+    def program(self) -> Program:
+        """Return the calls of all steps."""
+        made: list[RowStep] = []
+        runs: list[str | Call] = []
+        steps = self._graph.steps
+        if self._plan.scheme is Scheme.RESIDENT:
+            calls = tuple(map(self._call, steps))
+        else:
+            calls = tuple(self._all_calls(made, runs))
+            steps = tuple(steps[step.layer] for step in self._plan.graph.steps)
+        return Program(
+            steps=steps, calls=calls, layers=self._names, plan=self._plan, made=tuple(made),
+            runs=tuple(runs), interleaving=self._interleaving,
+        )  # fmt: skip
+
+    def _all_calls(self, made: list[RowStep], runs: list[str | Call]) -> Iterator[Call]:
+        """Yield the calls of a plan of rows, and note which make rows and what runs."""
+        for segment in self._plan.segments:
+            for one in self._plan.steps_of(segment):
+                self._row = "y" if len(segment.steps) > 1 else None
+                behind = [step for step in self._graph.steps
+                          if self._homes[step.target] == one.target]  # fmt: skip
+                parts = [self._call(step) for step in behind]
+                lines = tuple(line for part in parts for line in part.lines)
+                functions = tuple(f for part in parts for f in part.functions)
+                call = Call(lines, parts[0].comment, functions)
+                yield call
+                if self._row is None:
+                    runs.append(call)
+                    continue
+                made.append(RowStep(call=call, target=one.target, counter=len(made),
+                                    needs=tuple(self._needs(one))))  # fmt: skip
+                if one.target in segment.roots:
+                    rows = self._graph.shapes[one.target][1]
+                    runs.append(f"need_{one.target}({rows});")
+
+    def _needs(self, step: planner_graph.Step) -> Iterator[tuple[int, str]]:
+        """Yield the maps of its segment that a step reads, and until which row."""
+        for source in dict.fromkeys(planner_graph.sources_of(step)):
+            if source not in self._segments[step.target]:
+                continue
+            if isinstance(step, planner_graph.Convolution):
+                last = f"(int)y * {step.stride[0]} + {step.kernel[0] - 1 - step.pad[0]}"
+                yield source, f"nn_until({last}, {step.spread[0]}, {step.in_size[0]})"
+            else:
+                yield source, "y + 1"
+
+    def _buffer(self, step: Step) -> int:
+        """Return how many numbers of 16 bits the function of a step wants for itself."""
+        if not isinstance(step, Weighted):
+            return 0
+        function = self._function(step)
+        if step.linear:
+            return math.prod(self._graph.shapes[step.source]) if self._bits == 8 else 0
+        pixels = function.library_pixels if self._library else function.pixels
+        group = step.groups if function.body == "groups" else 1
+        return pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0] // group
+
+    def _function(self, step: Weighted) -> Function:
+        if self._row is not None and not step.linear:
+            return functions.grouped(self._bits)
+        return functions.function_of(step, self._graph, self._bits, interleaving=self._interleaving)
+
+    def _size(self, tensor: int) -> int:
+        """Return the values of a map, or of the row that is made."""
+        channels, rows, columns = self._graph.shapes[tensor]
+        return channels * columns * (rows if self._row is None else 1)
+
+    def _at(self, tensor: int) -> str:
+        """Return where a map stands, as C."""
+        home = self._homes[tensor]
+        if home == 0:
+            return _INPUT
+        if (spot := self._plan.places.get(home)) is None:
+            return _OUTPUT
+        return f"ARENA + {spot.offset * 8 // self._bits}"
+
+    def _ring(self, tensor: int) -> int:
+        """Return how many rows of a map have room."""
+        return self._plan.rings.get(self._homes[tensor], self._graph.shapes[tensor][1])
+
+    def _row_at(self, tensor: int, row: str | None = None) -> str:
+        """Return where the row that is made, or another, stands; a whole map where it begins."""
+        if self._row is None:
+            return self._at(tensor)
+        channels, rows, columns = self._graph.shapes[tensor]
+        row, ring = row or self._row, self._ring(tensor)
+        place = row if ring >= rows else f"{row} % {ring}"
+        return f"{self._at(tensor)} + (size_t)({place}) * {columns * channels}"
+
+    def _call(self, step: Step) -> Call:
+        channels, rows, columns = self._graph.shapes[step.target]
+        comment = f"{step.name}: {rows} rows, {columns} columns, {channels} channels"
+        pairs = list(self._statements(step))
+        used = dict.fromkeys(function for function, _ in pairs)
+        lines = [
+            f"{function.name}({', '.join(map(str, arguments))});" for function, arguments in pairs
+        ]
+        return Call(tuple(_wrapped(lines)), comment, tuple(used))
+
+    def _statements(self, step: Step) -> Iterator[tuple[Function, list[object]]]:
+        """Yield functions and arguments of a step."""
+        if isinstance(step, Weighted):
+            yield self._function(step), self._weighted(step)
+        elif isinstance(step, Pool):
+            by_rows = self._row is not None
+            function = functions.pool(self._bits, average=step.average, by_rows=by_rows)
+            yield function, self._pool(step)
+        elif isinstance(step, Clip):
+            yield from self._clip(step)
+        elif isinstance(step, Add):
+            operands = [self._row_at(source) for source in step.sources]
+            target, size = self._row_at(step.target), self._size(step.target)
+            for place_, operand in enumerate(operands[1:]):
+                one = operands[0] if place_ == 0 else target
+                yield functions.add(self._bits), [one, operand, target, size]
+        elif isinstance(step, Enlarge):
+            channels, rows, columns = self._graph.shapes[step.source]
+            given, (down, across) = self._at(step.source), step.factor
+            if self._row is not None:
+                given, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
+            sizes: list[object] = [columns, rows, channels, across, down]
+            yield functions.enlarge(self._bits), [given, *sizes, self._row_at(step.target)]
+        else:
+            assert isinstance(step, Concat)
+            yield from self._concat(step)
+
+    def _weighted(self, step: Weighted) -> list[object]:
+        name = self._names[step.target]
+        weights, bias = f"{name.lower()}_wt", f"{name.lower()}_bias"
+        shifts = [f"{name}_BIAS_LSHIFT", f"{name}_OUT_RSHIFT"]
+        source, target = self._at(step.source), self._row_at(step.target)
+        offset = self._scratch[step.target]
+        buffer = "NULL" if offset is None else f"cnn_arena + {offset // 2}"
+        if step.linear:
+            sizes = [self._size(step.source), self._size(step.target)]
+            return [source, weights, *sizes, *shifts, bias, target, buffer]
+        channels, rows, columns = self._graph.shapes[step.source]
+        filters, out_rows, out_columns = self._graph.shapes[step.target]
+        if self._function(step).body == "square":
+            return [
+                source, rows, channels, weights, filters, step.kernel[0], step.padding[0],
+                step.stride[0], bias, *shifts, target, out_rows, buffer, "NULL",
+            ]  # fmt: skip
+        windows: list[object] = [
+            source, columns, rows, channels, weights, filters, *step.kernel[::-1],
+            *step.padding[::-1], *step.stride[::-1],
+        ]  # fmt: skip
+        if self._function(step).body == "groups":
+            weighted = [bias, *shifts, target, out_columns]
+            return [*windows, *step.spread[::-1], step.groups, *weighted,
+                    *self._rows(step.source, out_rows), buffer]  # fmt: skip
+        return [*windows, bias, *shifts, target, out_columns, out_rows, buffer, "NULL"]
+
+    def _rows(self, source: int, rows: int) -> list[object]:
+        """Return which rows are made, and how many of the source have room."""
+        made: list[object] = [0, rows] if self._row is None else ["y", "y + 1"]
+        return [*made, self._ring(source)]
+
+    def _pool(self, step: Pool) -> list[object]:
+        channels, rows, columns = self._graph.shapes[step.source]
+        _, out_rows, out_columns = self._graph.shapes[step.target]
+        made = [out_rows] if self._row is None else self._rows(step.source, out_rows)
+        return [
+            self._at(step.source), columns, rows, channels, *step.window[::-1],
+            *step.padding[::-1], *step.stride[::-1], self._row_at(step.target), out_columns, *made,
+        ]  # fmt: skip
+
+    def _clip(self, step: Clip) -> Iterator[tuple[Function, list[object]]]:
+        low, high = self._network.limits_of(step)
+        target, size = self._row_at(step.target), self._size(step.target)
+        if self._homes[step.source] != self._homes[step.target]:
+            copy: list[object] = [self._row_at(step.source), 1, size, target, size]
+            yield functions.copy_channels(self._bits), copy
+        if low == 0 and high == limits(self._bits)[1] and size < _SIXTEEN_BITS:
+            yield functions.relu(self._bits), [target, size]
+        else:
+            yield functions.clip(self._bits), [target, size, low, high]
+
+    def _concat(self, step: Concat) -> Iterator[tuple[Function, list[object]]]:
+        channels, rows, columns = self._graph.shapes[step.target]
+        first, rows = 0, rows if self._row is None else 1
+        for source in step.sources:
+            count, target = self._graph.shapes[source][0], self._row_at(step.target)
+            target = f"{target} + {first}" if first else target
+            arguments = [self._row_at(source), rows * columns, count, target, channels]
+            yield functions.copy_channels(self._bits), list(arguments)
+            first += count
+
+
+def _wrapped(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines of at most about 100 characters."""
+    for line in lines:
+        current, indent = "", ""
+        for word in line.split(" "):
+            if len(current) + len(word) > 92:
+                yield current
+                current, indent = "    " + word, " "
+            else:
+                current = f"{current} {word}" if current.strip() else indent + word
+        yield current

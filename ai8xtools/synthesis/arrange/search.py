@@ -1,0 +1,253 @@
+"""The search: first tries that fit most networks, then changes of the best one.
+
+Tries are counted, not timed, and the random numbers have a fixed seed: the same network gets the
+same places on every machine.
+Source: docs/placement.md, "The search".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+
+from ai8xtools.synthesis.arrange.construct import Constructor
+from ai8xtools.synthesis.arrange.decode import (
+    Decoded,
+    Try,
+    decode,
+    orders_of_cells,
+    processors_of_unit,
+)
+from ai8xtools.synthesis.arrange.packing import Packer, packer_of
+from ai8xtools.synthesis.arrange.values import Problem
+
+TRIES = 2000
+PACKING_STEPS = 66_000
+"""Steps of the search that packs kernels like rectangles; a step takes some 20 microseconds."""
+_STEPS_OF_TRY = 20
+"""Steps that a try is worth."""
+_MORE_ORDERS = 40
+"""Further orders of the cells that are tried where kernels fit and data does not."""
+CONSTRUCTIONS = 40
+"""How many of them build places up anew, unit by unit."""
+_AFTER_PACKING = 20
+"""By what the search is shortened where packing has failed: nothing else fills memories more."""
+_STEPS = 40
+"""Orders of the units that are compared for each of these."""
+_PATIENCE = 0.05
+"""At most so much higher, as a part of the memory, may another order reach and be kept."""
+_RESTART = 30
+"""How many of these follow each other from one order on."""
+_SEED = 1
+_BACK = 400
+"""Tries after which the search returns to the best one."""
+
+
+def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
+    """Return the best places found, of cost 0 if everything fits, and the number of tries."""
+    best: Decoded | None = None
+    count = 0
+    for tried in _first_tries(problem):
+        count += 1
+        found = decode(problem, tried)
+        if best is None or found.cost < best.cost:
+            best = found
+        if not best.cost:
+            return best, count
+    assert best is not None
+    random = Random(_SEED)
+    packer = packer_of(problem, random)
+    share = 1
+    if packer is not None:
+        best, count = _pack(problem, packer, best, count, tries, random)
+        share = _AFTER_PACKING
+    return (best, count) if not best.cost else _improve(problem, best, count, tries, share)
+
+
+def _pack(
+    problem: Problem, packer: Packer, best: Decoded, count: int, tries: int, random: Random
+) -> tuple[Decoded, int]:
+    """Pack the kernels like rectangles, and look whether the data finds room then."""
+    orders = orders_of_cells(problem)
+    for packed in packer.packings(PACKING_STEPS * tries // TRIES):
+        found: Decoded | None = None
+        for number in range(len(orders) + _MORE_ORDERS):
+            cells = (
+                orders[number]
+                if found is None or number < len(orders)
+                else (_moved(found.tried.cells, random))
+            )
+            count += 1
+            packer.steps += _STEPS_OF_TRY
+            now = decode(problem, Try(packed.starts, cells, packed.loads))
+            found = now if found is None or now.cost <= found.cost else found
+            if not found.cost:
+                return found, count
+        best = found if found is not None and found.cost < best.cost else best
+    return best, count
+
+
+def _first_tries(problem: Problem) -> Iterator[Try]:
+    """Yield tries for each way to begin: all at 0, and spread by three orders of the units."""
+    orders = orders_of_cells(problem)
+    kernels = _kernel_orders(problem)
+    for starts in _first_starts(problem):
+        for cells in orders:
+            yield Try(starts, cells)
+        for kernel in kernels:
+            yield Try(starts, orders[3], kernel)
+
+
+def _kernel_orders(problem: Problem) -> list[tuple[int, ...]]:
+    """Return orders of kernels apart from the loader's: by width and columns, by columns."""
+    loads = problem.loads
+    widths = [sum(problem.tensors[t].width for t in load.reads) for load in loads]
+    numbers = range(len(loads))
+    return [
+        tuple(sorted(numbers, key=lambda i: (-widths[i], -loads[i].columns))),
+        tuple(sorted(numbers, key=lambda i: -loads[i].columns)),
+    ]
+
+
+def _first_starts(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Yield starts: the lowest, and those at which the fullest processor holds least."""
+    yield repaired(problem, [unit.starts[0] for unit in problem.units])
+    units = range(len(problem.units))
+    load = [_columns_read(problem, u) for u in units]
+    width = [processors_of_unit(problem, u) for u in units]
+    yield _spread(problem, sorted(units, key=lambda u: (-width[u], -load[u])), load)
+    yield _spread(problem, sorted(units, key=lambda u: -width[u] * load[u]), load)
+    yield _spread(problem, list(units), load)
+    sides = [unit.starts[0 if u % 2 else -1] for u, unit in enumerate(problem.units)]
+    yield repaired(problem, sides)
+
+
+def _columns_read(problem: Problem, unit: int) -> int:
+    """Return the columns of the layers that read a unit's tensors."""
+    members = set(problem.units[unit].members)
+    return sum(load.columns for load in problem.loads if members.intersection(load.reads))
+
+
+def _spread(problem: Problem, order: Sequence[int], load: Sequence[int]) -> tuple[int, ...]:
+    """Give each unit the start at which its processors hold least so far."""
+    filled = [0] * 64
+    starts = [unit.starts[0] for unit in problem.units]
+    for u in order:
+        width = processors_of_unit(problem, u)
+        starts[u] = min(problem.units[u].starts, key=lambda s: (max(filled[s : s + width]), s))
+        for processor in range(starts[u], starts[u] + width):
+            filled[processor] += load[u]
+    return repaired(problem, starts)
+
+
+def repaired(problem: Problem, starts: list[int]) -> tuple[int, ...]:
+    """Move units upward until the parts of each join stand behind each other, where that goes."""
+    for _ in range(3):
+        moved = False
+        for parts in problem.joins:
+            moved = _in_order(problem, parts, starts) or moved
+        if not moved:
+            break
+    return tuple(starts)
+
+
+def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool:
+    """Move the parts of one join; return whether anything moved."""
+    before = list(starts)
+    rest = sum(-(-problem.tensors[p].span // 4) * 4 for p in parts)
+    place = 0
+    for part in parts:
+        unit, distance = problem.unit_of[part], problem.distance[part]
+        span = -(-problem.tensors[part].span // 4) * 4
+        at = starts[unit] + distance
+        if at < place or at > 64 - rest:
+            legal = [s for s in problem.units[unit].starts if place <= s + distance <= 64 - rest]
+            if legal:
+                starts[unit] = legal[0]
+        place = starts[unit] + distance + span
+        rest -= span
+    return starts != before
+
+
+def _improve(
+    problem: Problem, best: Decoded, count: int, tries: int, share: int
+) -> tuple[Decoded, int]:
+    """Change the best try at random as long as something does not fit.
+
+    Only one `share` of the tries is made.
+    """
+    random = Random(_SEED)
+    last = count + tries // share
+    constructions = min(CONSTRUCTIONS, tries // 4) // share
+    best, count = _build(problem, best, count, constructions, random)
+    current = best
+    orders = orders_of_cells(problem)
+    while best.cost and count < last:
+        count += 1
+        found = decode(problem, _changed(problem, current.tried, orders, random))
+        if found.cost <= current.cost or random.random() < 0.02:
+            current = found
+        if found.cost < best.cost:
+            best = found
+        if count % _BACK == 0:
+            current = best
+    return best, count
+
+
+def _build(
+    problem: Problem, best: Decoded, count: int, tries: int, random: Random
+) -> tuple[Decoded, int]:
+    """Build places up in changing orders of the units, from that of their sizes on."""
+    constructor = Constructor(problem)
+    order = constructor.order_by_size(random, 0.0)
+    current = constructor.build(order)
+    for number in range(tries):
+        tried = replace(current.tried, starts=repaired(problem, list(current.tried.starts)))
+        found = decode(problem, tried)
+        count += 1
+        if found.cost < best.cost:
+            best = found
+        if not best.cost:
+            break
+        if number % _RESTART == _RESTART - 1:
+            order = constructor.order_by_size(random, 0.6)
+            current = constructor.build(order)
+            continue
+        for _ in range(_STEPS):
+            changed = list(_moved(tuple(order), random))
+            built = constructor.build(changed)
+            if built.surplus <= current.surplus + _PATIENCE * random.random() ** 4:
+                order, current = changed, built
+                if not built.surplus:
+                    break
+    return best, count
+
+
+def _changed(
+    problem: Problem, tried: Try, orders: Sequence[tuple[int, ...]], random: Random
+) -> Try:
+    """Return a try with some units elsewhere, or some cells or kernels in another order."""
+    starts, cells, kernels = list(tried.starts), tried.cells, tried.kernels
+    if random.random() < 0.6:
+        for _ in range(random.randint(1, 3)):
+            unit = random.randrange(len(starts))
+            starts[unit] = random.choice(problem.units[unit].starts)
+    if random.random() < 0.5:
+        cells = _moved(cells, random)
+    elif random.random() < 0.1:
+        cells = random.choice(orders)
+    if len(problem.loads) > 1 and random.random() < 0.4:
+        kernels = _moved(kernels or tuple(range(len(problem.loads))), random)
+    elif random.random() < 0.05:
+        kernels = None
+    return Try(repaired(problem, starts), cells, kernels)
+
+
+def _moved(order: tuple[int, ...], random: Random) -> tuple[int, ...]:
+    """Take up to three numbers out of an order and put them in elsewhere."""
+    changed = list(order)
+    for _ in range(random.randint(1, 3)):
+        item = changed.pop(random.randrange(len(changed)))
+        changed.insert(random.randint(0, len(changed)), item)
+    return tuple(changed)

@@ -1,0 +1,299 @@
+"""How constraints are declared, collected and run.
+
+What follows from a violation stands in the declaration of its constraint, nowhere else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Container, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from ai8xtools.diagnostics import Diagnostic, Effects, Severity
+from ai8xtools.synthesis.facts import Fact, Facts, effects
+from ai8xtools.synthesis.layout import Layout
+from ai8xtools.synthesis.mapping import MappedNetwork, map_network
+from ai8xtools.synthesis.network import Layer, Network, Schedule
+from ai8xtools.values import frozen
+from device import Chip, names_where
+
+
+@frozen
+class Finding:
+    """A violated constraint: what is wrong, the keys to blame, and what to do.
+
+    With `unsound`, the words that are written in spite of it are not expected to lead to the known
+    answer.
+    """
+
+    message: str
+    keys: str | tuple[str, ...] = ()
+    remedy: str | None = None
+    unsound: bool = False
+
+
+class Kind(enum.StrEnum):
+    """What a constraint is true of; targets without the accelerator run those of networks only."""
+
+    NETWORK = "network"
+    HARDWARE = "hardware"
+
+
+class Of(enum.Enum):
+    """The layer that another complaint is about, seen from the layer of this one."""
+
+    SAME = enum.auto()
+    PREVIOUS = enum.auto()
+    NEXT = enum.auto()
+
+
+@frozen
+class Covered:
+    """A complaint that says the same and is left out: its code, and of which layer it is.
+
+    It stays if that layer states the key `unless` itself.
+    """
+
+    code: str
+    of: Of = Of.SAME
+    unless: str = ""
+
+
+Test = Callable[[Any, Any], Iterator[Finding]]
+"""Takes a layer and, to test it by itself, the chip, or else the network.
+
+Of the kind NETWORK it takes a Layer and a Network, or nothing in place of the chip; of the kind
+HARDWARE a MappedLayer and a MappedNetwork or the chip.
+"""
+AnyTest = TypeVar("AnyTest", bound=Test)
+
+
+@frozen
+class Constraint:
+    """A test that every layer has to pass; `reason` is the docstring of its function.
+
+    Either it looks at the layer alone or at the whole network. With `derived`, it needs more than
+    the layer's keys: sizes and channels, which follow from weights and from the layers before. With
+    `holds_for_prefix`, what it finds is wrong whatever layers come behind. What it
+    finds of the key `without_sizes` is wrong whatever rows and columns the layers have. The option
+    `waived_by` turns its errors into warnings.
+    """
+
+    code: str
+    kind: Kind
+    name: str
+    reason: str
+    severity: Severity
+    test: Test
+    effects: Effects
+    alone: Test | None = None
+    whole: Test | None = None
+    derived: bool = False
+    holds_for_prefix: bool = False
+    without_sizes: str = ""
+    covers: Covered | None = None
+    waived_by: str | None = None
+
+    def findings(
+        self, layer: Layer, network: Schedule[Any], chip: Chip | None
+    ) -> Iterator[Finding]:
+        """Test a layer of a resolved network; mapped onto the chip, if there is one."""
+        if self.alone is not None:
+            return self.alone(layer, chip)
+        assert self.whole is not None
+        return self.whole(layer, network)
+
+    def complain(self, layer: Layer, finding: Finding, waiving: Container[str]) -> Diagnostic:
+        """Return the diagnostic of a finding; a warning if an option waives the constraint."""
+        severity = Severity.WARNING if self.waived_by in waiving else self.severity
+        effects = replace(self.effects, unsound=finding.unsound)
+        return layer.diagnostic(
+            self.code, finding.message, finding.keys, finding.remedy, severity, effects
+        )
+
+
+def elsewhere(feature: str) -> str:
+    """Say which chip has a feature that this one lacks, by the name of the chip's attribute."""
+    return f"{names_where(lambda chip: bool(getattr(chip, feature)))} has it."
+
+
+CONSTRAINTS: list[Constraint] = []
+
+
+def constraint(
+    code: str,
+    kind: Kind,
+    severity: Severity = Severity.ERROR,
+    *,
+    blocks: Facts = (),
+    needs: Facts = (),
+    covers: Covered | None = None,
+    holds_for_prefix: bool = False,
+    without_sizes: str = "",
+    waived_by: str | None = None,
+    silenced_by: str | None = None,
+) -> Callable[[AnyTest], AnyTest]:
+    """Register a function that tests a layer within its network as the constraint of a code."""
+
+    def register(test: AnyTest) -> AnyTest:
+        entry = Constraint(
+            code,
+            kind,
+            *_described(test),
+            severity,
+            test,
+            effects(blocks, needs, silenced_by),
+            whole=test,
+            holds_for_prefix=holds_for_prefix,
+            without_sizes=without_sizes,
+            covers=covers,
+            waived_by=waived_by,
+        )
+        CONSTRAINTS.append(entry)
+        return test
+
+    return register
+
+
+def layer_constraint(
+    code: str,
+    kind: Kind,
+    severity: Severity = Severity.ERROR,
+    *,
+    derived: bool = False,
+    blocks: Facts = (),
+    needs: Facts = (),
+    holds_for_prefix: bool = False,
+    without_sizes: str = "",
+    waived_by: str | None = None,
+) -> Callable[[AnyTest], AnyTest]:
+    """Register a function that tests a layer by itself as the constraint of a code."""
+
+    def register(test: AnyTest) -> AnyTest:
+        entry = Constraint(
+            code,
+            kind,
+            *_described(test),
+            severity,
+            test,
+            effects(blocks, needs),
+            alone=test,
+            derived=derived,
+            holds_for_prefix=holds_for_prefix,
+            without_sizes=without_sizes,
+            waived_by=waived_by,
+        )
+        CONSTRAINTS.append(entry)
+        return test
+
+    return register
+
+
+def _described(test: Test) -> tuple[str, str]:
+    return test.__name__.replace("_", " "), " ".join((test.__doc__ or "").split())
+
+
+def check(
+    network: Network,
+    layout: Layout,
+    chip: Chip,
+    waiving: Container[str] = (),
+    *,
+    consequences: bool = False,
+) -> list[Diagnostic]:
+    """Return every complaint about a network with a complete layout, in the order of its layers.
+
+    Options in `waiving` turn errors of some constraints into warnings. Consequences of other errors
+    are left out unless they are asked for.
+    """
+    mapped = map_network(network, layout, chip)
+    return _complaints(network, tuple(_found(network, mapped)), waiving, consequences)
+
+
+def check_network(
+    network: Network, waiving: Container[str] = (), *, consequences: bool = False
+) -> list[Diagnostic]:
+    """Return the complaints about a network that are true of any target."""
+    return _complaints(network, tuple(_found(network, None)), waiving, consequences)
+
+
+def _found(
+    network: Network, mapped: MappedNetwork | None
+) -> Iterator[tuple[Layer, Constraint, Finding]]:
+    """Test every layer; without a chip only what is true of networks."""
+    for layer in network.layers:
+        for entry in CONSTRAINTS:
+            findings: Iterator[Finding] = iter(())
+            if entry.kind is Kind.NETWORK:
+                findings = entry.findings(layer, network, None)
+            elif mapped is not None:
+                findings = entry.findings(mapped.layer(layer.index), mapped, mapped.chip)
+            for finding in findings:
+                yield layer, entry, finding
+
+
+def _complaints(
+    network: Network,
+    found: Collection[tuple[Layer, Constraint, Finding]],
+    waiving: Container[str],
+    consequences: bool,
+) -> list[Diagnostic]:
+    """Return the diagnostics; without consequences, and each thing said once."""
+    position = {index: place for place, index in enumerate(network.order)}
+    wrong = [(layer, entry) for layer, entry, _ in found if Fact.SIZES in entry.effects.blocks]
+    first = min((position.get(layer.index, 0) for layer, _ in wrong), default=len(position))
+    channels_known = all(
+        entry.alone is not None and Fact.PLACES not in entry.effects.blocks for _, entry in wrong
+    )
+
+    def follows(layer: Layer, entry: Constraint) -> bool:
+        """Whether a complaint may be a mere consequence of one about sizes."""
+        certain = channels_known and entry.without_sizes and not layer.flatten
+        behind = position.get(layer.index, 0) >= first
+        return Fact.SIZES in entry.effects.needs and behind and not certain
+
+    covered = _covered(network, {(layer.index, entry.covers) for layer, entry, _ in found})
+    return [
+        entry.complain(layer, finding, waiving)
+        for layer, entry, finding in found
+        if consequences or ((layer.index, entry.code) not in covered and not follows(layer, entry))
+    ]
+
+
+def _covered(
+    network: Network, found: Collection[tuple[int, Covered | None]]
+) -> set[tuple[int, str]]:
+    """Return the complaints, by layer and code, for which another one says the same.
+
+    `found` are the layers complained about and what these complaints cover.
+    """
+    neighbours = tuple(pairwise(network.executed()))
+    others = {
+        Of.SAME: {layer.index: layer for layer in network.layers},
+        Of.PREVIOUS: {layer.index: previous for previous, layer in neighbours},
+        Of.NEXT: {layer.index: following for layer, following in neighbours},
+    }
+    result = set()
+    for index, covered in found:
+        other = others[covered.of].get(index) if covered else None
+        if covered and other and covered.unless not in other.places:
+            result.add((other.index, covered.code))
+    return result
+
+
+def errors_of_layer(
+    layer: Layer, chip: Chip | None, waiving: Container[str] = (), *, derived: bool = True
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a layer (on a chip: a mapped one) whatever the others are.
+
+    Unless `derived`, its sizes and channels are unknown, and only its keys are judged.
+    """
+    for entry in CONSTRAINTS:
+        judged = entry.alone is not None and entry.severity is Severity.ERROR
+        usable = chip is not None or entry.kind is Kind.NETWORK
+        if judged and usable and (derived or not entry.derived):
+            assert entry.alone is not None
+            for finding in entry.alone(layer, chip):
+                yield entry.complain(layer, finding, waiving)

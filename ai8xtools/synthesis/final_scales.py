@@ -1,0 +1,37 @@
+"""By what power of two software multiplies what a network delivers.
+
+Layers of the second generation of QAT store their output divided by a power of two; their
+checkpoints have its exponent, the final scale of the layers whose results leave the network.
+Source: docs/generated-project.md, "Scaled outputs".
+"""
+
+from __future__ import annotations
+
+from ai8xtools.synthesis.network import Network
+
+
+def final_scales(layer: int, network: Network) -> dict[int, int]:
+    """Return the final scales of the layers with weights that produce a layer's data, by index.
+
+    A layer with weights has its own; others pass on, combine or pool what they read. Empty if all
+    data are the input of the network.
+    """
+    found: dict[int, int] = {}
+    waiting, seen = [layer], set[int]()  # there may be very many ways through a network
+    while waiting:
+        index = waiting.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        producer = network.layer(index)
+        if producer.has_weights:
+            found[index] = producer.final_scale
+        else:
+            waiting += [source for source in reversed(producer.sources or ()) if source >= 0]
+    return found
+
+
+def final_scale(layer: int, network: Network) -> int:
+    """Return the exponent by which a layer's output is to be scaled; 0 if its parts disagree."""
+    scales = set(final_scales(layer, network).values())
+    return scales.pop() if len(scales) == 1 else 0

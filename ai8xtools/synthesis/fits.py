@@ -1,0 +1,184 @@
+"""Whether a network fits a chip and what it costs there, before it has been trained.
+
+Values of weights and data do not matter; they are neither simulated nor verified.
+Source: docs/does-not-fit.md, "Before training".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.synthesis.emit import ProjectOptions
+from ai8xtools.synthesis.emit.fitting import fitted
+from ai8xtools.synthesis.emit.footprint import footprint
+from ai8xtools.synthesis.encode import encode
+from ai8xtools.synthesis.mapping import MappedLayer, map_network
+from ai8xtools.synthesis.network import Layer, Network
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.parse import Source
+from ai8xtools.synthesis.pipeline import examine
+from ai8xtools.synthesis.place import Placement
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.simulate import Activations
+from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
+from ai8xtools.synthesis.summarize.statistics import statistics
+from ai8xtools.values import frozen
+from device import Chip
+from device.channels import passes
+from device.chip import WORD_BYTES
+
+
+@frozen
+class LayerCost:
+    """A layer: columns of the kernel memory in each of its processors, bytes of its result in each
+    data memory, bytes of its bias, estimated cycles."""
+
+    name: str
+    columns: int
+    data_bytes: int
+    bias_bytes: int
+    cycles: int
+
+
+@frozen
+class Use:
+    """How much of something is used, of how much there is."""
+
+    used: int
+    available: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is enough."""
+        return self.used <= self.available
+
+
+@frozen
+class ChipFit:
+    """A network on a chip: `reasons` why it does not fit, else its costs.
+
+    `memories` are by name: kernel columns, data, bias, flash, SRAM in bytes. `load_words` are the
+    words of weights and biases that the core writes once, `input_words` those of each inference.
+    """
+
+    chip: str
+    reasons: tuple[str, ...]
+    layers: tuple[LayerCost, ...] = ()
+    memories: Mapping[str, Use] | None = None
+    cycles: int = 0
+    clock_mhz: float = 0
+    bus_mhz: int = 0
+    load_words: int = 0
+    input_words: int = 0
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can run on the chip."""
+        return not self.reasons
+
+    @property
+    def milliseconds(self) -> float:
+        """Time of an inference, without loading."""
+        return self.cycles / (1000 * self.clock_mhz) if self.clock_mhz else 0.0
+
+    @property
+    def load_milliseconds(self) -> float:
+        """Least time to load weights and biases: a word in each cycle of the bus."""
+        return self.load_words / (1000 * self.bus_mhz) if self.bus_mhz else 0.0
+
+
+def judge(
+    source: Source,
+    chip: Chip,
+    resolving: ResolveOptions,
+    encoding: EncodeOptions,
+    project: ProjectOptions,
+) -> ChipFit:
+    """Return what a network takes of a chip, or why it does not fit."""
+    try:
+        network, placement, _ = examine(source, chip, resolving, encoding)
+    except DiagnosticError as refusal:
+        errors = [d for d in refusal.diagnostics if d.severity is Severity.ERROR]
+        return ChipFit(chip.name, tuple(d.message for d in errors))
+    outputs = {layer.index: _nothing(layer) for layer in network.layers}
+    program = encode(network, placement, Activations(outputs, {}), chip, encoding)
+    memories = _memories(network, placement, chip, program, project)
+    reasons = tuple(
+        f"{name}: {memories[name].used:,} of {memories[name].available:,} bytes"
+        for name in ("flash", "SRAM")
+        if not memories[name].fits
+    )
+    mapped = map_network(network, placement.layout, chip)
+    found = statistics(mapped, placement, encoding)
+    cycles = [_cycles(layer, placement) for layer in map(mapped.layer, mapped.simulated)]
+    return ChipFit(
+        chip.name,
+        reasons,
+        tuple(
+            _cost(network.layer(one.index), placement, count)
+            for one, count in zip(found.layers, cycles, strict=True)
+        ),
+        memories,
+        sum(cycles) + found.startup_cycles,
+        program.power.clock_mhz,
+        chip.apb_clock_mhz,
+        -(-(found.weight_bytes + found.bias_bytes) // WORD_BYTES),
+        sum(block.words.size for block in program.inputs)
+        + sum(stream.stored.size for stream in program.fifo),
+    )
+
+
+def _nothing(layer: Layer) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Return a result of the right shape; every value differs from its neighbour."""
+    shape = (layer.out_channels, *layer.out_dim)
+    return np.resize(np.arange(127, dtype=np.int64), shape)
+
+
+def _cost(layer: Layer, placement: Placement, cycles: int) -> LayerCost:
+    """Return what a layer takes."""
+    bias = placement.biases.get(layer.index)
+    return LayerCost(
+        layer.name or str(layer.index),
+        placement.kernels[layer.index].length,
+        _result_bytes(layer),
+        0 if layer.bias is None or bias is None else layer.bias.size,
+        cycles,
+    )
+
+
+def _cycles(layer: MappedLayer, placement: Placement) -> int:
+    """Return the estimate of a layer."""
+    return layer_cycles(layer, latency_terms(layer, placement.kernels[layer.index]))
+
+
+def _result_bytes(layer: Layer) -> int:
+    rows, columns = layer.out_dim
+    return rows * columns * passes(layer.out_channels) * layer.output_width // 8 * WORD_BYTES
+
+
+def _memories(
+    network: Network,
+    placement: Placement,
+    chip: Chip,
+    program: Program,
+    project: ProjectOptions,
+) -> dict[str, Use]:
+    """Return what is used of each memory."""
+    columns = int((placement.kernel_memory.owner >= 0).sum(axis=1).max())
+    ends = []
+    for layer in network.layers:
+        where = placement.layout.layers[layer.index]
+        gaps = (where.write_gap or 0) + 1
+        ends.append((where.out_offset or 0) + _result_bytes(layer) * gaps)
+    fitting = fitted(program, project)
+    project_use = footprint(fitting.program, fitting.options)
+    return {
+        "kernel columns": Use(columns, chip.kernel_columns),
+        "data": Use(min(max(ends), chip.instance_bytes), chip.instance_bytes),
+        "bias": Use(sum(m.size for m in placement.bias_memory), 4 * chip.bias_bytes),
+        "flash": Use(project_use.flash.used, project_use.flash.size),
+        "SRAM": Use(project_use.sram.used, project_use.sram.size),
+    }

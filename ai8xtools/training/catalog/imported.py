@@ -1,0 +1,88 @@
+"""Networks of ordinary PyTorch modules, made into networks of ai8x layers (--import).
+
+Source: docs/own-models.md, "An ordinary PyTorch network".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ai8xtools.checkpoint import read_checkpoint, refuse_integers
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.frontends.modules.foreign import foreign_modules
+from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.training.catalog.discovery import ModelEntry
+from ai8xtools.training.catalog.own_file import LAYER_KEYWORDS
+
+_NOTES, _LEFT = "notes of the import", "left to the application"
+State = Mapping[str, Tensor]
+
+
+def plain_state(path: str) -> dict[str, Tensor] | None:
+    """Return the tensors of a file if they are of an ordinary network, None for ai8x layers.
+
+    The file may be a checkpoint or a state_dict itself; it is data and nothing of it is executed.
+    """
+    checkpoint = read_checkpoint(path, bare=True)
+    refuse_integers(checkpoint, path)
+    state = checkpoint.state_dict
+    if any(name.endswith((".op.weight", ".output_shift")) for name in state):
+        return None
+    return {n.removeprefix("module."): torch.from_numpy(t.copy()) for n, t in state.items()}
+
+
+def imported(entry: ModelEntry, name: str, state: State | None, path: str | None) -> ModelEntry:
+    """Return the entry of a network that is imported when it is made.
+
+    `name` is what --model said. `state` are the tensors of the ordinary network at `path`, None
+    leaves those that its constructor gives. A network of ai8x layers stays as it is.
+    """
+
+    def make(**keywords: Any) -> nn.Module:
+        plain = {k: v for k, v in keywords.items() if k not in LAYER_KEYWORDS}
+        model: nn.Module = entry.make(**plain)
+        if not any(foreign_modules(model)):
+            made: nn.Module = entry.make(**keywords)
+            return made
+        if state is not None:
+            load_plain(model, state, path)
+        size = (keywords["num_channels"], *keywords["dimensions"])
+        example = torch.zeros(1, *size[: entry.dim + 1])
+        given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
+        found = import_network(model, example, name, given)
+        network: Any = found.network
+        network.meta[_NOTES] = found.notes
+        network.meta[_LEFT] = found.left
+        return found.network
+
+    return replace(entry, make=make)
+
+
+def notes_of(network: nn.Module) -> list[str]:
+    """Return lines about what the import of a network has rewritten, or left to the application."""
+    meta = getattr(network, "meta", {})
+    left = [f"Left to the application: {node}" for node in meta.get(_LEFT, ())]
+    return [*(f"Import: {note}" for note in meta.get(_NOTES, ())), *left]
+
+
+def load_plain(model: nn.Module, state: State, path: str | None) -> None:
+    """Fill an ordinary network; CheckpointError E676 for tensors of another one."""
+    own = model.state_dict()
+    missing = [name for name in own if name not in state and not name.endswith("tracked")]
+    surplus = [name for name in state if name not in own]
+    reshaped = [name for name in own if name in state and own[name].shape != state[name].shape]
+    if missing or surplus or reshaped:
+        names = [*missing, *reshaped, *surplus]
+        counts = f"{len(missing)} missing, {len(reshaped)} of another shape, {len(surplus)} surplus"
+        raise CheckpointError(
+            "E676",
+            f"the weights are not those of {type(model).__name__}: {counts}, first {names[0]}",
+            path,
+            "Compare --model with the network that was saved.",
+        )
+    model.load_state_dict(state, strict=False)

@@ -1,0 +1,166 @@
+"""A network named FILE:CLASS: a class or function in any file of the user's.
+
+The file is imported, that is, executed.
+Source: docs/own-models.md.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading import MIB, open_file, where_else
+from ai8xtools.training.catalog.discovery import ModelEntry, choose
+from ai8xtools.training.catalog.own_code import complains_itself, first_line, ready_for, remedy_of
+
+_MARK = ".py:"
+_MAX_BYTES = 2 * MIB
+"""Of the source of a network; Python takes seconds to read as much."""
+LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
+"""What networks hand to each of their layers when they compute with integers."""
+
+
+def is_file_and_class(name: str) -> bool:
+    """Return whether a name given to --model is FILE:CLASS."""
+    return _MARK in name.lower()
+
+
+def own_model(name: str, dim: int) -> ModelEntry:
+    """Return the network that FILE:CLASS names; `dim` is 1 or 2, the kind of its input.
+
+    What tools tell networks (num_classes, num_channels, dimensions, ...) goes to the parameters of
+    these names that there are; other parameters need defaults. Raises InputError E671 for a file
+    that cannot be imported, E672 without such a class, E673 for parameters without default.
+    """
+    file, _, called = name.rpartition(":")
+    module = _import(Path(file), name)
+    make = getattr(module, called, None)
+    if not callable(make):
+        found = [n for n, v in vars(module).items() if _is_network(v, module)]
+        known = f"Its networks: {', '.join(found)}." if found else "It defines no network."
+        raise InputError("E672", f"there is no class {called!r} in it", file, known)
+    signature = inspect.signature(make)
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    open_ended = inspect.Parameter.VAR_KEYWORD in kinds
+
+    def filtered(**keywords: Any) -> Any:
+        given = {
+            k: v
+            for k, v in keywords.items()
+            if k in signature.parameters or (open_ended and k in LAYER_KEYWORDS and v)
+        }
+        _refuse_missing(make, signature, given, called)
+        try:
+            return make(**given)
+        except Exception as exc:
+            if complains_itself(exc) or isinstance(exc, AssertionError):
+                raise
+            raise InputError(
+                "E662", f"building {called} fails: {type(exc).__name__}: {first_line(exc)}",
+                place_in(Path(file), exc), "Correct the file.",
+            ) from exc  # fmt: skip
+
+    return ModelEntry(called.lower(), filtered, 1, dim)
+
+
+def plain_name(name: str) -> str:
+    """Return what checkpoints call a network: for FILE:CLASS the class in lower case."""
+    return name.rpartition(":")[2].lower() if is_file_and_class(name) else name
+
+
+def named_model(
+    name: str, models: Callable[[], Mapping[str, ModelEntry]], size: tuple[int, ...]
+) -> ModelEntry:
+    """Return the network of a name among `models`, or of FILE:CLASS, for inputs (C, H, W) or
+    (C, L, 1)."""
+    if is_file_and_class(name):
+        return own_model(name, 1 if size[-1] == 1 and size[1] > 1 else 2)
+    return choose(models(), name.lower(), "--model")
+
+
+def _import(file: Path, name: str) -> ModuleType:
+    """Import a file; its folder is searched for what it imports."""
+    if not file.is_file():
+        raise InputError(
+            "E671", "the file does not exist", str(file), f"{where_else(file)} See --model {name}."
+        )
+    open_file(file, _MAX_BYTES).close()
+    key = f"model_of_{file.stem}"
+    loader = SourceFileLoader(key, str(file))  # whatever the name ends with
+    spec = importlib.util.spec_from_file_location(key, file, loader=loader)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[key] = module
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        ready_for(file)
+        spec.loader.exec_module(module)
+    except Exception as exc:
+        del sys.modules[key]
+        raise InputError(
+            "E671",
+            f"the file cannot be imported: {type(exc).__name__}: {first_line(exc)}",
+            place_in(file, exc),
+            remedy_of(exc, "Correct the file; it is executed as it stands."),
+        ) from exc
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def place_in(file: Path, exc: BaseException) -> str:
+    """Return FILE:LINE of the innermost call in the file of an exception, else the file."""
+    if isinstance(exc, SyntaxError) and exc.filename and exc.lineno:
+        return f"{exc.filename}:{exc.lineno}"
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(exc.__traceback__)
+        if Path(frame.f_code.co_filename).resolve() == file.resolve()
+    ]
+    return f"{file}:{lines[-1]}" if lines else str(file)
+
+
+def _is_network(value: Any, module: ModuleType) -> bool:
+    """Return whether a value is a class of modules that the file defines."""
+    from torch import nn
+
+    ours = isinstance(value, type) and value.__module__ == module.__name__
+    return ours and issubclass(value, nn.Module)
+
+
+def _refuse_missing(
+    make: Callable[..., Any], signature: inspect.Signature, given: dict[str, Any], called: str
+) -> None:
+    """Raise InputError E673 for parameters that nobody knows a value for."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    missing = [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind not in kinds
+        and name not in given
+    ]
+    if missing:
+        raise InputError(
+            "E673",
+            f"{called} needs arguments that are not known here: {', '.join(missing)}",
+            _definition(make),
+            "Give them defaults, or name a function without arguments that returns the network.",
+        )
+
+
+def _definition(make: Callable[..., Any]) -> str | None:
+    """Return FILE:LINE where a class or function begins."""
+    try:
+        return f"{inspect.getsourcefile(make)}:{inspect.getsourcelines(make)[1]}"
+    except (OSError, TypeError):
+        return None

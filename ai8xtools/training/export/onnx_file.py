@@ -1,0 +1,53 @@
+"""The network as an ONNX file."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from ai8xtools.checkpoint import atomic
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.training.export.counting import run
+
+
+def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> str:
+    """Write the network as its layers compute it, or without rounding and clamps (`simplify`).
+
+    The network is changed and must not be used afterwards.
+    """
+    _require_onnx()
+    run(model, example)
+    ai8x.onnx_export_prep(model, simplify)
+    buffer = io.BytesIO()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # dynamo=False: the other exporter needs more packages and ten times the time
+            torch.onnx.export(
+                model, (example,), buffer, dynamo=False, input_names=["input"],
+                output_names=["output"],
+            )  # fmt: skip
+    except Exception as exc:
+        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        raise InputError(
+            "E648", f"the network cannot be written as ONNX: {reason}", "--summary",
+            "Networks of Conv, Linear, pooling and element-wise layers can.",
+        ) from exc  # fmt: skip
+    atomic.write_bytes(path, buffer.getvalue())
+    return f"Saved the network as {path}"
+
+
+def _require_onnx() -> None:
+    """Raise InputError without the package that PyTorch writes ONNX files with."""
+    try:
+        importlib.import_module("onnx")
+    except ImportError as exc:
+        raise InputError(
+            "E651", f"ONNX files need the package onnx: {exc}", "--summary",
+            "Install it: pip install -r requirements-onnx.txt",
+        ) from exc  # fmt: skip

@@ -1,0 +1,137 @@
+"""What is wrong with the YAML file of a policy: all of it in one run, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading.text import line
+
+_NOTATION = "YAML takes numbers without quotes, and with a point before e: 1.0e-4."
+
+
+Position = tuple[int, int]
+"""Line and column, from 1."""
+
+
+class Section(dict[Any, Any]):
+    """A mapping of a file that knows where it and its keys stand.
+
+    `written` holds the text of plain values as it stands in the file.
+    """
+
+    def __init__(self, position: Position) -> None:
+        super().__init__()
+        self.position = position
+        self.positions: dict[Any, Position] = {}
+        self.written: dict[Any, str] = {}
+
+    def move(self, key: Any, name: str) -> None:
+        """Take the value of a key for that of another one."""
+        self[name] = self.pop(key)
+        self.positions[name] = self.positions[key]
+        self.written[name] = self.written.get(key, shown(self[name]))
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that resembles a word most, whatever its case; None: there is none."""
+    by_case = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), by_case, 1)
+    return by_case[near[0]] if near else None
+
+
+def shown(value: object) -> str:
+    """Return a value of such a file as it may stand in a message."""
+    return line(repr(value), 80)
+
+
+class Complaints:
+    """Collects the complaints about a file, with one code; `path` is their place if none is known.
+
+    `refuse` raises InputError with all of them.
+    """
+
+    def __init__(self, code: str, path: str) -> None:
+        self.code = code
+        self.path = path
+        self._found: list[tuple[Position, InputError]] = []
+
+    def add(
+        self,
+        message: str,
+        section: Mapping[Any, Any] | None = None,
+        key: Any = None,
+        remedy: str | None = None,
+    ) -> None:
+        """Note a complaint about a section, or about the value of one of its keys."""
+        position, place = (0, 0), self.path
+        if isinstance(section, Section):
+            position = section.positions.get(key, section.position)
+            place = ":".join(map(str, (self.path, *position)))
+        self._found.append((position, InputError(self.code, message, place, remedy)))
+
+    def wrong(
+        self,
+        section: Mapping[Any, Any],
+        key: Any,
+        expected: str,
+        *,
+        name: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """Complain that a key, called `name`, is missing or has a value that is not `expected`."""
+        value = section.get(key)
+        said = f"is {self.written(section, key)}" if key in section else "is missing"
+        if remedy is None and isinstance(value, str) and _looks_like_number(value):
+            remedy = _NOTATION
+        message = f"{shown(key)[1:-1] if name is None else name} {said}; it must be {expected}"
+        self.add(message, section, key, remedy)
+
+    def written(self, section: Mapping[Any, Any], key: Any) -> str:
+        """Return a value as it stands in the file."""
+        text = section.written.get(key) if isinstance(section, Section) else None
+        return shown(section[key]) if text is None else text
+
+    def keys(
+        self,
+        section: Mapping[Any, Any],
+        known: Iterable[str],
+        what: str,
+        told: Iterable[str] | None = None,
+    ) -> dict[Any, Any]:
+        """Return the values of the known keys of a section; complain about the others.
+
+        A key with a slip counts as the one that was meant. The complaint lists the keys `told`.
+        """
+        known = tuple(known)
+        for key in [key for key in section if key not in known]:
+            self.unknown(section, key, known if told is None else tuple(told), what)
+        return {key: value for key, value in section.items() if key in known}
+
+    def unknown(
+        self, section: Mapping[Any, Any], key: Any, known: tuple[str, ...], what: str
+    ) -> None:
+        """Complain about a key that is not known; with a slip it counts as the one meant."""
+        near = closest(str(key), known)
+        remedy = f"Did you mean '{near}'? " if near else ""
+        remedy += f"Allowed are {', '.join(known)}."
+        self.add(f"unknown key {shown(key)} in {what}", section, key, remedy)
+        if near and near not in section and isinstance(section, Section):
+            section.move(key, near)
+
+    def refuse(self) -> None:
+        """Raise InputError if there was a complaint; it carries all of them."""
+        if self._found:
+            first, *others = (error for _, error in sorted(self._found, key=lambda one: one[0]))
+            first.others = tuple(others)
+            raise first
+
+
+def _looks_like_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

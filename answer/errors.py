@@ -1,9 +1,0 @@
-"""What is wrong with an answer file."""
-
-from __future__ import annotations
-
-from diagnostics.errors import ToolError
-
-
-class AnswerError(ToolError):
-    """The file is damaged (E850) or of a newer version (E851)."""

@@ -1,5 +1,0 @@
-"""The remote protocol of gdb, for the program on an emulated core."""
-
-from emulator.cpu.gdb.server import GdbServer
-
-__all__ = ["GdbServer"]

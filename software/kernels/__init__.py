@@ -1,6 +1,0 @@
-"""The kernels in C, and which of them a convolution gets on a core."""
-
-from software.kernels.registry import PORTABLE, Core, Kernel, Packed
-from software.kernels.table import IN_TILES, choose
-
-__all__ = ["IN_TILES", "PORTABLE", "Core", "Kernel", "Packed", "choose"]
