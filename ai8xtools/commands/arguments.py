@@ -7,7 +7,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
-from typing import Any, NoReturn
+from dataclasses import fields, replace
+from typing import Any, NoReturn, TypeVar
 
 from ai8xtools import __version__
 from ai8xtools.diagnostics import DEBUG_REPORT, Diagnostic, Place, print_diagnostics, takes_json
@@ -20,6 +21,7 @@ _LONG_WORD = re.compile(r"(\S{100})\S{100,}")
 _UNKNOWN = "unrecognized arguments: "
 _REQUIRED = "the following arguments are required: "
 Condition = Callable[[argparse.Namespace], bool]
+Value = TypeVar("Value")
 
 
 @frozen
@@ -285,6 +287,17 @@ def chip(text: str) -> Chip:
         raise argparse.ArgumentTypeError(
             "; ".join(filter(None, (str(exc), elsewhere(text))))
         ) from None
+
+
+def filled(value: Value, args: argparse.Namespace, **given: Any) -> Value:
+    """Return a value with what the command line says of its fields, which options are named after.
+
+    `given` are the fields that follow from other options.
+    """
+    plain: Any = value
+    named = {f.name: getattr(args, f.name) for f in fields(plain) if hasattr(args, f.name)}
+    made: Value = replace(plain, **named | given)
+    return made
 
 
 def target_name(text: str) -> str:

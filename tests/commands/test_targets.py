@@ -20,9 +20,7 @@ from ai8xtools.commands.targets import Target
 TARGET = Target(
     names=("TOY",),
     what="a toy",
-    tools={
-        "ai8xize.py": ("ai8xtools.commands.toy.arguments", "ai8xtools.commands.toy.create.create")
-    },
+    tools={"ai8xize.py": ("toy.arguments", "toy.create.create")},
     elsewhere="toys are made by ai8xize.py",
 )
 """,
@@ -87,10 +85,10 @@ def test_every_target_is_reached_by_its_names(tool: str) -> None:
         for name in target.names:
             for words in (["--device", name], [f"--device={name.lower()}"]):
                 assert select(tool, words) == target
-        reading, doing = target.tools[tool]
-        parser = import_module(reading).arguments()
-        module, _, function = doing.rpartition(".")
-        assert callable(getattr(import_module(module), function)) and parser.prog == tool
+        parser = target.parser(tool)
+        module, _, function = target.tools[tool][1].rpartition(".")
+        assert callable(getattr(import_module(f"{commands.__name__}.{module}"), function))
+        assert parser.prog == tool
         assert parser.knows("--device") and not parser.knows("--nonsense")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
+from functools import partial
 
 import ai8xtools.commands.emulate.arguments
 import ai8xtools.commands.fuser.arguments
@@ -19,9 +19,9 @@ def parsers() -> dict[str, Callable[[], argparse.ArgumentParser]]:
     found: dict[str, Callable[[], argparse.ArgumentParser]] = {}
     for tool in ("train.py", "quantize.py", "ai8xize.py"):
         for target in targets(tool):
-            make = import_module(target.tools[tool][0]).arguments
             names = " or ".join(target.names)
-            found[f"{tool} --device {names}" if tool in found else tool] = make
+            name = f"{tool} --device {names}" if tool in found else tool
+            found[name] = partial(target.parser, tool)
     found["batchnormfuser.py"] = ai8xtools.commands.fuser.arguments.arguments
     found["emulate.py"] = ai8xtools.commands.emulate.arguments.arguments
     return found

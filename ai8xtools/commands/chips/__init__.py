@@ -7,14 +7,8 @@ TARGET = Target(
     names=tuple(chip.name for chip in CHIPS),
     what="the accelerator of this chip",
     tools={
-        "train.py": ("ai8xtools.commands.train.arguments", "ai8xtools.commands.train.train.run"),
-        "quantize.py": (
-            "ai8xtools.commands.quantize.arguments",
-            "ai8xtools.commands.quantize.quantize.quantize",
-        ),
-        "ai8xize.py": (
-            "ai8xtools.commands.loader.arguments",
-            "ai8xtools.commands.loader.create.create_project",
-        ),
+        "train.py": ("train.arguments", "train.train.run"),
+        "quantize.py": ("quantize.arguments", "quantize.quantize.quantize"),
+        "ai8xize.py": ("loader.arguments", "loader.create.create_project"),
     },
 )

@@ -9,18 +9,12 @@ TARGET = Target(
     names=("BITNET",),
     what="a low-bit network",
     tools={
-        "train.py": (
-            "ai8xtools.commands.lowbit.arguments.trainer",
-            "ai8xtools.commands.lowbit.train.train_lowbit",
-        ),
+        "train.py": ("lowbit.arguments.trainer", "lowbit.train.train_lowbit"),
         "quantize.py": (
-            "ai8xtools.commands.lowbit.arguments.quantizer",
-            "ai8xtools.commands.lowbit.quantize.quantize_lowbit",
+            "lowbit.arguments.quantizer",
+            "lowbit.quantize.quantize_lowbit",
         ),
-        "ai8xize.py": (
-            "ai8xtools.commands.lowbit.arguments.loader",
-            "ai8xtools.commands.lowbit.create.create_lowbit",
-        ),
+        "ai8xize.py": ("lowbit.arguments.loader", "lowbit.create.create_lowbit"),
     },
     models=MODELS,
 )

@@ -5,12 +5,7 @@ from ai8xtools.commands.targets import Target
 TARGET = Target(
     names=("MCU",),
     what="another microcontroller",
-    tools={
-        "ai8xize.py": (
-            "ai8xtools.commands.software.arguments",
-            "ai8xtools.commands.software.create.create_software",
-        )
-    },
+    tools={"ai8xize.py": ("software.arguments", "software.create.create_software")},
     elsewhere="programs without the accelerator take what quantize.py makes for these, or with Q15 "
     "or Q7",
 )

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from ai8xtools.values import frozen
 
 FOLDERS = ["chips", "software", "cmsis", "lowbit", "q15", "fixed"]
 """Of all targets; the first one is taken where --device names none of them."""
+_COMMANDS = __name__.removesuffix(".targets.registry")
 
 
 @frozen
@@ -20,10 +22,11 @@ class Target:
     """Values of --device that have a command line of their own in some tools.
 
     `names` are the values, `what` explains them in --help. `tools` are the tools that have it, each
-    with the module that reads its command line, with `arguments()` and `parse(words)`, and the
-    function that does what these options ask for and returns the
-    exit status. `option` stands for --device, if there is one, and so do `models` in train.py.
-    `elsewhere` is said where a tool does not have it.
+    with the module that reads its command line (`arguments()` makes the parser, `parse(words)` the
+    options) and the function that does what the options ask for and returns the exit status, both
+    as named within `commands`: they are loaded when they are needed. `option` stands for --device,
+    if there is one, and so do `models` in train.py. `elsewhere` is said where a tool does not have
+    it.
     """
 
     names: tuple[str, ...]
@@ -33,6 +36,22 @@ class Target:
     models: tuple[str, ...] = ()
     elsewhere: str = ""
 
+    def parser(self, tool: str) -> Any:
+        """Return the `Parser` of the command line that a tool has for this target."""
+        return _module(self.tools[tool][0]).arguments()
+
+    def run(self, tool: str, words: Sequence[str]) -> int:
+        """Do what a command line says; return the exit status."""
+        reading, doing = self.tools[tool]
+        options = _module(reading).parse(words)
+        module, _, function = doing.rpartition(".")
+        status: int = getattr(_module(module), function)(options)
+        return status
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{_COMMANDS}.{name}")
+
 
 def targets(tool: str | None = None) -> tuple[Target, ...]:
     """Return the targets of a tool, or all, the chips first."""
@@ -41,8 +60,7 @@ def targets(tool: str | None = None) -> tuple[Target, ...]:
 
 @cache
 def _all(folders: Sequence[str]) -> tuple[Target, ...]:
-    found: list[Target] = [import_module(f"ai8xtools.commands.{name}").TARGET for name in folders]
-    return tuple(found)
+    return tuple(_module(name).TARGET for name in folders)
 
 
 def elsewhere(name: str) -> str:
@@ -58,10 +76,6 @@ def choices(tool: str) -> str:
 
 def owners(tool: str, option: str) -> str:
     """Return the names of the targets of a tool that have an option: "MCU, CMSIS-NN or BITNET"."""
-    names = [
-        name
-        for one in targets(tool)
-        if import_module(one.tools[tool][0]).arguments().knows(option)
-        for name in one.names
-    ]
+    known = (one for one in targets(tool) if one.parser(tool).knows(option))
+    names = [name for one in known for name in one.names]
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -148,10 +148,15 @@ def _file_options(parser: argparse.ArgumentParser) -> None:
 def _hardware_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("hardware settings")
     option = group.add_argument
-    option("--simple1b", action="store_true", help="XOR mode of 1-bit weights (not simulated)")
+    option(
+        "--simple1b",
+        dest="simple_1bit",
+        action="store_true",
+        help="XOR mode of 1-bit weights (not simulated)",
+    )
     option("--link-layer", action="store_true", help="MAX78002: always name the next layer")
     option("--one-shot", action="store_true", help="MAX78002: one layer per start")
-    option("--debug-snoop", action="store_true",
+    option("--debug-snoop", dest="check_snoop", action="store_true",
            help="MAX78002: check the accumulators of conditional execution")  # fmt: skip
     option("--snoop-loop", action="store_true", help="MAX78002: restart when the result is written")
     pipeline = group.add_mutually_exclusive_group()
@@ -172,7 +177,13 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
         "--clock-divider", type=int, choices=(1, 2, 4, 8, 16), help="divider of the CNN clock"
     )
     option("--clock-trim", type=trim, metavar="A,B,C", help="trim values of IBRO, ISO and IPO")
-    option("--switch-delay", type=int, metavar="MS", help="wait after switching power on")
+    option(
+        "--switch-delay",
+        dest="switch_delay_ms",
+        type=int,
+        metavar="MS",
+        help="wait after switching power on",
+    )
     option("--powerdown", action="store_true", help="power down unused groups")
     option("--zero-sram", action="store_true", help="test and clear all memories first")
     option("--pretend-zero-sram", action="store_true", help="accepted; for simulations only")
@@ -181,9 +192,23 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
     option("--write-zero-registers", action="store_true", help="write registers that stay zero too")
     option("--verify-writes", action="store_true", help="read every register back")
     option("--verify-kernels", action="store_true", help="read the kernels back")
-    option("--ext-rdy", action="store_true", help="external ready signal")
-    option("--ready-sel", type=number, default=0, metavar="N", help="memory wait states")
-    option("--ready-sel-aon", type=number, default=0, metavar="N", help="always-on wait states")
+    option("--ext-rdy", dest="external_ready", action="store_true", help="external ready signal")
+    option(
+        "--ready-sel",
+        dest="ready_select",
+        type=number,
+        default=0,
+        metavar="N",
+        help="memory wait states",
+    )
+    option(
+        "--ready-sel-aon",
+        dest="ready_select_aon",
+        type=number,
+        default=0,
+        metavar="N",
+        help="always-on wait states",
+    )
     option("--apb-base", type=number, default=DEFAULT_APB_BASE, metavar="N", help="base address")
 
 
@@ -193,7 +218,14 @@ def _streaming_options(parser: argparse.ArgumentParser) -> None:
     option("--fast-fifo", action="store_true", help="through the fast FIFO; needs --riscv")
     option("--fast-fifo-quad", action="store_true", help="the same, to all groups at once")
     option("--fifo-go", action="store_true", help="MAX78002: start before the first word")
-    option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
+    option(
+        "--ready-sel-fifo",
+        dest="ready_select_fifo",
+        type=number,
+        default=0,
+        metavar="N",
+        help="FIFO wait states",
+    )
     option("--debug-new-streaming", action="store_true", help="accepted; always on")
     for name in ("start", "rollover", "delta1", "delta2"):
         option(f"--override-{name}", type=number, metavar="N",
@@ -231,7 +263,12 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
            help="log data of output layers only")  # fmt: skip
     option("--kernel-format", metavar="FORMAT",
            help="format of weights in the verbose log, such as '{0:4}'")  # fmt: skip
-    option("--display-checkpoint", action="store_true", help="print a table of the weights")
+    option(
+        "--display-checkpoint",
+        dest="checkpoint_table",
+        action="store_true",
+        help="print a table of the weights",
+    )
     option("--debug-computation", action="store_true",
            help="write how each output value comes about (compute-<layer>.csv)")  # fmt: skip
     option("--debug-latency", action="store_true",
@@ -240,7 +277,7 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
            help="write data memory words, configurations and data of all layers")  # fmt: skip
     option("--log-pooling", action="store_true",
            help="write what is pooled, and the result, as tables")  # fmt: skip
-    option("--write-config", metavar="FILE",
+    option("--write-config", dest="configuration", metavar="FILE",
            help="write the description with all places, and why they were chosen")  # fmt: skip
     option("--strict", action="store_true",
            help="refuse what is not expected to work on the chip as it is")  # fmt: skip

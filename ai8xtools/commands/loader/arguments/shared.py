@@ -60,7 +60,12 @@ def add_description_options(group: Any) -> None:
     option("--reshape-inputs", action="store_true",
            help="layers may read some of the channels, from 'in_channel_skip' on")  # fmt: skip
     option("--output-width", type=int, choices=(8, 32), help="output width of the final layer")
-    option("--avg-pool-rounding", action="store_true", help="average pooling rounds to nearest")
+    option(
+        "--avg-pool-rounding",
+        dest="average_rounding",
+        action="store_true",
+        help="average pooling rounds to nearest",
+    )
     option("--synthesize-input", type=number, metavar="N",
            help="make the sample of a few words, N more each time")  # fmt: skip
     option("--synthesize-words", type=int, default=8, metavar="N",
