@@ -56,7 +56,7 @@ def command(words: Sequence[str]) -> str:
     done = subprocess.run([*python, *words], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise DiagnosticError(
-            Diagnostic("E908", f"it ended with status {done.returncode}:\n{done.stdout}"
+            Diagnostic("E010", f"it ended with status {done.returncode}:\n{done.stdout}"
                        f"{done.stderr}", None, shlex.join(words))
         )  # fmt: skip
     return done.stdout
@@ -66,7 +66,7 @@ def found(pattern: str, text: str) -> str:
     """Return what the group of a pattern matches."""
     match = re.search(pattern, text)
     if match is None:
-        raise DiagnosticError(Diagnostic("E908", f"no {pattern!r} in:\n{text}"))
+        raise DiagnosticError(Diagnostic("E010", f"no {pattern!r} in:\n{text}"))
     return match[1]
 
 
@@ -79,7 +79,7 @@ def on_core(output: Path, mcu: str, core: str, sizes: Sequence[str], scheme: str
     project = output / name
     command(["make", "-s", "-C", str(project)])
     if "*** PASS ***" not in command([str(project / "main")]):
-        raise DiagnosticError(Diagnostic("E908", f"{name} does not pass on this computer"))
+        raise DiagnosticError(Diagnostic("E010", f"{name} does not pass on this computer"))
     ran = command(["emulate.py", str(project), "--core", core, "--count"])
     print(f"  {ran.splitlines()[-1]}")
     return Row(

@@ -109,9 +109,9 @@ def test_what_the_engine_does_not_have_is_refused_by_name(
 ) -> None:
     saved(recipe, tmp_path / "net.pth.tar")
     words = [str(tmp_path / "net.pth.tar"), str(tmp_path / "net.h"), "--device", "BITNET"]
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as refused:
         main("quantize.py", words)
-    assert not (tmp_path / "net.h").exists()
+    assert refused.value.code == "E729" and not (tmp_path / "net.h").exists()
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,9 @@ def test_without_a_compiler_nothing_is_written(
     saved(Recipe(widths=(4,)), tmp_path / "net.pth.tar")
     monkeypatch.setattr(compare, "_COMPILER", "no-such-compiler")
     words = ["net.pth.tar", "net.h", "--device", "BITNET", "--dataset", "digits", "--data", "."]
-    with pytest.raises(InputError, match="the C cannot be compiled by no-such-compiler"):
+    with pytest.raises(InputError, match="the C cannot be compiled by no-such-compiler") as refused:
         main("quantize.py", [*words, "--compare-c"])
+    assert refused.value.code == "E727"
     assert [path.name for path in tmp_path.iterdir()] == ["net.pth.tar"]
 
 

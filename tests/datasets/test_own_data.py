@@ -268,15 +268,15 @@ X, Y = np.zeros((4, 3), np.float32), np.array([0, 0, 1, 1])
     [
         (lambda root: f"folder:{root / 'none'}", "none", "the folder is missing"),
         (lambda root: f"folder:{root}", "", "it has no class folders"),
-        (one_class, "", "it has only the class folder cat; there must be two"),
+        (one_class, "", "it has only the class folder cat; there must be two [E683]"),
         (empty_class, "bird", "none of the files"),
         (broken_picture, "3.png", "no picture"),
         (empty_picture, "3.png", "the file is empty"),
         (odd_name, "", "cannot be printed"),
-        (unequal, "0.png", "12x8 pixels, but"),
+        (unequal, "0.png", "has 8x8 [E686]"),
         (other_classes, "test", "bird, dog in one of them only"),
         (no_sound, ".wav", "no WAV file of samples (it ends early)"),
-        (csv(""), "x.csv", "the file is empty"),
+        (csv(""), "x.csv", "the file is empty [E684]"),
         (csv("a,b,c\n1,2,x\n1,,y\n"), "x.csv:3", "the cell of column b is missing"),
         (csv("a,b,c\n1,2,x\n1,abc,y\n"), "x.csv:3", "column b is 'abc', no number"),
         (csv("a,b,c\n1,2,x\n1,٣,y\n"), "x.csv:3", "column b is '٣', no number"),
@@ -285,7 +285,7 @@ X, Y = np.zeros((4, 3), np.float32), np.array([0, 0, 1, 1])
         (csv("1,2,x\n1,2,x\n1,3,x\n"), "x.csv", "only the class 'x'"),
         (npz(x=X, y=np.array([0, None, "a", 1], object)), "x.npz", "Python objects"),
         (npz(x=np.array([[object()]] * 4), y=Y), "x.npz", "Python objects"),
-        (npz(x=X), "x.npz", "there is no array y"),
+        (npz(x=X), "x.npz", "there is no array y [E685]"),
         (npz(x=X[:1], y=Y[:1]), "x.npz", "1 samples for training, 0 for tests"),
         (npz(x=X, y=Y[:3]), "x.npz", "one label for each sample"),
         (npz(x=X + np.nan, y=Y), "x.npz", "x[0, 0] is not finite"),
@@ -300,7 +300,7 @@ def test_what_cannot_be_used_is_refused_with_its_place(
     with pytest.raises(DatasetError) as refusal:
         opened(make(tmp_path))
     found = refusal.value
-    assert message in found.message and str(found.place).endswith(place), found.place
+    assert message in f"{found.message} [{found.code}]" and str(found.place).endswith(place), found
     assert found.remedy
 
 

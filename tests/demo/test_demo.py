@@ -136,7 +136,7 @@ def test_failed_training_is_named_and_leaves_the_finished_one(root: Path, output
     (root / "train.py").write_text(TRAIN + "\nsys.exit('no learning today')")
     with pytest.raises(DiagnosticError) as caught:
         run_demo(root, output)
-    assert "stage 'train' ended with status 1" in str(caught.value)
+    assert "ended with status 1" in str(caught.value) and "E010" in str(caught.value)
     assert "no learning today" in (output / "stages" / "train.txt").read_text()
     assert contents(output / "training") == before
 

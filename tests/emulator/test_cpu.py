@@ -110,5 +110,6 @@ def test_program_of_another_family_is_refused(tmp_path: Path) -> None:
     image = compile_program([source], FLAGS, CORTEX_M4, tmp_path)
     assert image.architecture is CORTEX_M4
     program.write_bytes(b"\x7fELF\x01\x01" + bytes(12) + b"\x28\x00" + bytes(32))
-    with pytest.raises(EmulatorError, match="not a program for the RISC-V core"):
+    with pytest.raises(EmulatorError, match="not a program for the RISC-V core") as refused:
         read_image(program, RISCV)
+    assert refused.value.code == "E804"

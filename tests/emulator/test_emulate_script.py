@@ -243,7 +243,7 @@ def test_expected_words_may_come_as_columns_and_without_masks(
     [
         (lambda path: path.write_text("no archive"), "not a NumPy archive"),
         (lambda path: path.unlink(), "No such file"),
-        (lambda path: change(path, size=None), "lacks the array size"),
+        (lambda path: change(path, size=None), "lacks the array size [E801]"),
         (lambda path: change(path, size=[4]), "differ in length"),
         (lambda path: change(path, size=lambda size: 0 * size + 3), "a write of 3 bytes"),
         (

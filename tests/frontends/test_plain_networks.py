@@ -384,8 +384,11 @@ def test_weights_of_an_ordinary_network_reach_the_chip(
     options = ["--device", "MAX78000", "--import", "--model", name, "--calibrate", "digits",
                "--calibration-samples", "64"]  # fmt: skip
     assert run(lambda: quantize.main(["other.pth", "q.pth.tar", *options])) == 1
-    assert "other.pth: error: the weights are not those of Digits" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "other.pth: error: the weights are not those of Digits" in told and "[E676]" in told
+    monkeypatch.setattr("commands.quantize.importer.beyond_range", lambda *_: {"conv": 1.25})
     assert run(lambda: quantize.main(["plain.pth", "q.pth.tar", *options])) == 0
+    assert "conv (1.25)" in (told := capsys.readouterr().err) and "[W758]" in told
     assert read_checkpoint("q.pth.tar").arch == "digits"
     words = ["--model", name, "--checkpoint-file", "q.pth.tar", "--device", "MAX78000",
              "--dataset", "digits", "--prefix", "net", "--test-dir", "build"]  # fmt: skip

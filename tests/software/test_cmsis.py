@@ -211,8 +211,9 @@ def test_library_of_the_user_takes_the_place_of_functions_of_ours(tmp_path: Path
     moved = library.rename(tmp_path / "moved")
     assert make_and_run(tmp_path / "net", "-B").returncode != 0
     assert passed(make_and_run(tmp_path / "net", "-B", f"CMSIS_NN={moved}"))
-    with pytest.raises(EmulatorError, match="the library of the project is not there"):
+    with pytest.raises(EmulatorError, match="the library of the project is not there") as refused:
         emulate_words([str(tmp_path / "net")])
+    assert refused.value.code == "E807"
 
 
 @pytest.mark.parametrize("place", ["CMSIS", "CMSIS/NN"])

@@ -295,7 +295,8 @@ def test_levels_that_are_there_are_planned_for(
 
 
 def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "none.yaml: error: it cannot be read" in refusal(tmp_path, "--mcu", "none.yaml")
+    told = refusal(tmp_path, "--mcu", "none.yaml")
+    assert "none.yaml: error: it cannot be read" in told and "[E904]" in told
 
 
 @pytest.mark.parametrize("option", [["--fifo"], ["--riscv"], ["--timer", "0"], ["--rtl"]])

@@ -160,7 +160,7 @@ def test_functions_that_the_library_computes_right(
 
 def test_sums_that_wrap_around_are_not_for_a_library(tmp_path: Path) -> None:
     stored = stored_network(16, Guard.NONE)
-    with pytest.raises(DiagnosticError, match="sums of this network may leave 32 bits"):
+    with pytest.raises(DiagnosticError, match="sums of this network may leave 32 bits.*E945"):
         build_qformat(stored, ANY, library=str(write_stand_in(tmp_path)))
 
 
@@ -371,5 +371,5 @@ def test_no_description_stands_beside_it(device: tuple[str, ...], tmp_path: Path
     path = saved(tmp_path, stored_network())
     words = ["--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"), "--sample-input",
              str(ROOT / "tests/sample_digits.npy"), "--checkpoint-file", path]  # fmt: skip
-    with pytest.raises(DiagnosticError, match="a whole network of 16 or 8 bits"):
+    with pytest.raises(DiagnosticError, match="a whole network of 16 or 8 bits.*E247"):
         create(tmp_path / "out", "--device", *device, *words)

@@ -70,6 +70,12 @@ def test_a_number_has_one_letter() -> None:
     assert {number: found for number, found in letters.items() if len(found) > 1} == {}
 
 
+def test_every_code_is_named_by_a_test() -> None:
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    named = {code for path in tests for code in re.findall(r"[EWN]\d{3}", path.read_text())}
+    assert sorted(set(explained(ROOT)) - named) == []
+
+
 def test_architecture_names_the_ranges_of_all_codes() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| (\d{3}–\d{3}(?:, \d{3}–\d{3})*) \|", text, re.MULTILINE)

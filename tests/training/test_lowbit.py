@@ -335,8 +335,9 @@ def test_a_teacher_is_trained_and_taken_again(
     assert capsys.readouterr().out.count("Training the teacher") == 1
     (one,), (two,) = (tmp_path.glob(f"{name}/*/*lowbit.pth.tar") for name in ("one", "two"))
     assert read(str(one)).classes == read(str(two)).classes
-    with pytest.raises(InputError, match="does not fit a teacher of 10 classes"):
+    with pytest.raises(InputError, match="does not fit a teacher of 10 classes") as refused:
         main("train.py", [*command, "--teacher", str(one)])
+    assert refused.value.code == "E726"
 
 
 def test_copies_of_a_pool_come_again_and_fresh_ones_do_not() -> None:

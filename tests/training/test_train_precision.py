@@ -117,6 +117,7 @@ def test_training_stops_with_batch_and_layer(tiny: Train) -> None:
         "tinyclassifier", "tinyclasses", "--lr", "1e9", "--optimizer", "SGD", "--epochs", "9"
     )
     assert done.status == 1
+    assert "[E605]" in done.error
     assert re.search(
         r"the (loss|gradient) of batch \d of epoch \d is not finite: .* of layer (conv|fc)",
         done.error,

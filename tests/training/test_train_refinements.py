@@ -164,7 +164,7 @@ def test_mixtures_have_the_labels_of_both_and_do_not_depend_on_the_division() ->
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        (("--weight-decay-of", "conv9.*=0"), 1, "no parameter of tinyclassifier is called"),
+        (("--weight-decay-of", "conv9.*=0"), 1, "[E680]"),
         (("--weight-decay-of", "conv"), 2, "is not NAME=W"),
         (("--lr-schedule", "cosine", "--compress", "x.yaml"), 2, "--compress: not together"),
         (("--warm-up", "1"), 2, "1 epochs leave none of --epochs 1"),

@@ -33,14 +33,14 @@ def _parameters(**sections: str) -> None:
         ("tinyclassifier", "tinybroken", (), 1, ["sample 7", "file is truncated", "E632"]),
         ("tinyclassifier", "tinywronglabel", (), 1, ["a label is 9", "labels are 0 to 3", "E633"]),
         ("tinyclassifier", "tinyragged", (), 1, ["different kind or shape", "E632"]),
-        ("tinyclassifier", "tinyobjects", (), 1, ["holds objects in boxes", "--obj-detection"]),
+        ("tinyclassifier", "tinyobjects", (), 1, ["holds objects in boxes", "E631"]),
         ("tinydetector", "tinyclasses", OBJECTS, 1, ["tinyclasses has no boxes: its targets are"]),
         ("tinyclassifier", "tinyobjects", OBJECTS, 1, ["tinyclassifier has no prior boxes"]),
         ("tinyclassifier", "tinypixels", (), 1, ["it returns 1x4, but 4 classes with labels of"]),
         ("tinysegmenter", "tinyclasses", (), 1, ["it returns 1x4x8x8", "need 1x4"]),
         ("tinysegmenter", "tinynumbers", (), 1, ["it returns 1x8x8, the targets are 1"]),
         ("tinyclassifier", "tinynumbers", ("--confusion",), 1, ["no classes to confuse", "E638"]),
-        ("tinylarge", "tinyclasses", ("--dr", "4"), 1, ["tinylarge does not let", "--dr"]),
+        ("tinylarge", "tinyclasses", ("--dr", "4"), 1, ["tinylarge does not let", "E635"]),
         ("tinyclassifier", "tinyclasses", ("--kd-teacher", "tinylager"), 1, ["'tinylager'"]),
         (
             "tinyclassifier", "tinyclasses", ("--kd-teacher", "tinysegmenter"),
@@ -49,14 +49,14 @@ def _parameters(**sections: str) -> None:
         (
             "tinyclassifier", "tinyclasses",
             ("--compiler-mode", "default", "--compiler-backend", "nope"),
-            1, ["no compiler 'nope'", "inductor"],
+            1, ["no compiler 'nope'", "inductor", "E634"],
         ),
         (
             "tinyclassifier", "tinyclasses",
             ("--dr", "4", "--kd-teacher", "tinylarge", "--kd-relationbased"),
             1, ["Leave out one of --dr and --kd-relationbased"],
         ),
-        ("tinyclassifier", "tinyclasses", ("--gpus", "99,0"), 1, ["no CUDA device 99"]),
+        ("tinyclassifier", "tinyclasses", ("--gpus", "99,0"), 1, ["no CUDA device 99", "E611"]),
         ("tinyclassifier", "tinyclasses", ("--gpus", "a"), 2, ["--gpus"]),
         ("tinyclassifier", "tinyclasses", ("--sense", "filter"), 2, ["no sparse kernels"]),
         ("tinyclassifier", "tinyclasses", ("--obj-detection",), 2, ["add --obj-detection-params"]),
@@ -125,7 +125,7 @@ def test_missing_measure_of_precision_is_named(
     monkeypatch.setitem(sys.modules, "torchmetrics.detection", None)
     done = tiny("tinydetector", "tinyobjects", *OBJECTS, "-e")
     assert done.status == 1
-    assert "pip install -r requirements.txt" in done.error
+    assert "pip install -r requirements.txt" in done.error and "[E640]" in done.error
 
 
 def test_checkpoint_of_another_network_is_explained(tiny: Train) -> None:
@@ -148,8 +148,8 @@ def test_checkpoint_of_another_network_is_explained(tiny: Train) -> None:
 @pytest.mark.parametrize(
     ("failure", "message"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory."), "memory for batches of 16: CUDA out of"),
-        (RuntimeError("DataLoader worker (pid 7) is killed."), "loads samples has ended: Data"),
+        (torch.OutOfMemoryError("CUDA out of memory."), "of 16: CUDA out of memory. [E656]"),
+        (RuntimeError("DataLoader worker (pid 7) is killed."), "(pid 7) is killed. [E657]"),
     ],
 )
 def test_lack_of_memory_is_named(

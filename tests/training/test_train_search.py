@@ -91,6 +91,7 @@ def test_teacher_is_found_or_asked_for(teacher: str, tiny: Train) -> None:
     wrong = _search(tiny, *resume, "--nas-kd-resume-from", str(source), teacher=teacher)
     assert wrong.status == 1
     assert "it is of epoch 2; the teacher is the state after epoch" in wrong.error
+    assert "[E694]" in wrong.error
     named = _search(tiny, *resume, "--nas-kd-resume-from", str(kept), teacher=teacher)
     assert named.status == 0, named.error
     assert (named.folder / f"{name}_checkpoint.pth.tar").exists()
@@ -102,7 +103,7 @@ def test_checkpoint_of_other_stages_is_refused(tiny: Train) -> None:
     other = ("--nas-stage-transition-list", "[(1, 2, 1)]")
     refused = _search(tiny, "--resume-from", source, *other)
     assert refused.status == 1
-    assert "[[0, 0, 0], [1, 1, 1]]" in refused.error
+    assert "[[0, 0, 0], [1, 1, 1]]" in refused.error and "[E693]" in refused.error
     assert "--nas-stage-transition-list" in refused.error
 
 
@@ -127,7 +128,7 @@ def test_constraints_that_nothing_meets_are_refused_before_training(
 @pytest.mark.parametrize(
     ("model", "options", "status", "message"),
     [
-        ("tinyclassifier", ("--nas",), 1, "tinyclassifier is not elastic"),
+        ("tinyclassifier", ("--nas",), 1, "is not elastic: there is nothing to choose from [E695]"),
         ("tinyelastic", ("--nas", "--nas-policy", "none.yaml"), 1, "there is no such file"),
         ("tinyelastic", ("--nas", "--evaluate"), 2, "measures the chosen network"),
         ("tinyelastic", ("--nas", "--kd-teacher", "tinylarge"), 2, "leave out --kd-teacher"),

@@ -56,8 +56,9 @@ def test_multiplications_are_counted(residual: nn.Module) -> None:
     ]
     assert tuple(found[0].taken) == (4, 4, 4)  # after pooling
     assert found[2].attributes == "k=3x3, stride=2x2, padding=1x1"
-    with pytest.raises(InputError, match="cannot take inputs of 3x8x8"):
+    with pytest.raises(InputError, match="cannot take inputs of 3x8x8") as refused:
         count_effort(residual, torch.zeros(1, 3, 8, 8))
+    assert refused.value.code == "E646"
 
 
 def test_effort_of_the_mnist_network(tiny: Train) -> None:
@@ -160,7 +161,7 @@ def test_graph_is_drawn_by_graphviz(tiny: Train, monkeypatch: pytest.MonkeyPatch
     program.write_text(f"#!{sys.executable}\nraise SystemExit('no font')\n")
     done = tiny("tinyclassifier", "tinyclasses", "--summary", "png")
     assert done.status == 1
-    assert "dot cannot draw the graph: no font" in done.error
+    assert "dot cannot draw the graph: no font [E649]" in done.error
     assert not Path("model.png").exists()
 
 

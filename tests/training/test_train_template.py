@@ -178,8 +178,9 @@ def test_nodes_without_a_layer_are_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_network_without_layers_has_no_template(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no layer that the accelerator computes"):
+    with pytest.raises(InputError, match="no layer that the accelerator computes") as refused:
         template(nn.Flatten(), (3,), tmp_path / "a.yaml")
+    assert refused.value.code == "E650"
     assert not list(tmp_path.iterdir())
 
 
