@@ -114,7 +114,7 @@ def test_functions_that_stop_show_the_words_before(edited: Path, compare: Compar
         ("missing", {}, "E800 no such folder"),
         (".", {}, "E800"),
         ("digits", {"chip": "MAX78002"}, "E803 the program is for MAX78000"),
-        ("other", {}, "E844 the project is not of this network: "),
+        ("other", {}, "registers have other values [E844]"),
     ],
 )
 def test_what_is_no_project_of_the_network(

@@ -158,13 +158,14 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
 
 def train(top: Path, name: str) -> None:
     """Train a small network for an epoch, in a log folder that begins with a name."""
+    import commands.train.train as body
     import train as tool
 
     words = ["--model", "tinyclassifier", "--dataset", "tinyclasses", "--epochs", "2", "-b", "16"]
     words += ["--deterministic", "-j", "0", "--optimizer", "Adam", "--lr", "0.02", "--name", name]
     os.chdir(top / "folder")
     sys.argv = ["train.py", *words, "--qat-policy", "None", "--compress", str(SCHEDULE)]
-    tool.print_fits = lambda _options: None  # type: ignore[assignment]
+    body.print_fits = lambda _options: None  # type: ignore[assignment]
     tool.main()
 
 
