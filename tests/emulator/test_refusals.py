@@ -9,20 +9,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from commands.emulate.trained_on import trained_on
-from commands.loader import verify as verifying
-from commands.loader.verify import verify
-from diagnostics import DiagnosticError
-from emulator import Board, EmulatorError
-from emulator.cpu.architecture import CORTEX_M4, RISCV
-from emulator.cpu.core import Core
-from emulator.cpu.elf import Image
-from emulator.cpu.io import IoArea
-from emulator.cpu.memory_map import FLASH_BASE, SRAM_BASE, CoreMemory
-from emulator.plain.compiling import PlainProgram
-from emulator.plain.running import run_plain
+from ai8xtools.commands.emulate.arguments import parse
+from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.commands.emulate.trained_on import trained_on
+from ai8xtools.commands.loader import verify as verifying
+from ai8xtools.commands.loader.verify import verify
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator import Board, EmulatorError
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
+from ai8xtools.emulator.cpu.core import Core
+from ai8xtools.emulator.cpu.elf import Image
+from ai8xtools.emulator.cpu.io import IoArea
+from ai8xtools.emulator.cpu.memory_map import FLASH_BASE, SRAM_BASE, CoreMemory
+from ai8xtools.emulator.plain.compiling import PlainProgram
+from ai8xtools.emulator.plain.running import run_plain
 
 
 def codes(what: Callable[[], object]) -> list[str]:

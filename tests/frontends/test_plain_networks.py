@@ -386,7 +386,9 @@ def test_weights_of_an_ordinary_network_reach_the_chip(
     assert run(lambda: quantize.main(["other.pth", "q.pth.tar", *options])) == 1
     told = capsys.readouterr().err
     assert "other.pth: error: the weights are not those of Digits" in told and "[E676]" in told
-    monkeypatch.setattr("commands.quantize.importer.beyond_range", lambda *_: {"conv": 1.25})
+    monkeypatch.setattr(
+        "ai8xtools.commands.quantize.importer.beyond_range", lambda *_: {"conv": 1.25}
+    )
     assert run(lambda: quantize.main(["plain.pth", "q.pth.tar", *options])) == 0
     assert "conv (1.25)" in (told := capsys.readouterr().err) and "[W758]" in told
     assert read_checkpoint("q.pth.tar").arch == "digits"

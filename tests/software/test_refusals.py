@@ -9,28 +9,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.cmsis.arguments import parse as parse_cmsis
-from commands.container.arguments import parse as parse_container
-from commands.container.container import handle
-from commands.software.arguments import parse as parse_software
-from diagnostics import DiagnosticError
-from diagnostics.errors import ToolError
-from emulator.plain.engine import BASE, CopyEngine
-from quantization.q15.formats import Guard
-from quantization.q15.graph import GraphBuilder
-from quantization.q15.network import check_finite, quantize_network
-from software.bounds import LARGEST, Sums, overflow
-from software.container.from_graph import container_of
-from software.cores import CORES
-from software.fuse import fuse
-from software.lowbit.header import read_header
-from software.lower import lower
-from software.plan.plan import Scheme
-from software.plan.planner import plan
-from software.profile import read_profile
-from software.q15.calls import program
-from synthesis.network import Network
-from synthesis.simulate import simulate
+from ai8xtools.commands.cmsis.arguments import parse as parse_cmsis
+from ai8xtools.commands.container.arguments import parse as parse_container
+from ai8xtools.commands.container.container import handle
+from ai8xtools.commands.software.arguments import parse as parse_software
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.emulator.plain.engine import BASE, CopyEngine
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.graph import GraphBuilder
+from ai8xtools.quantization.q15.network import check_finite, quantize_network
+from ai8xtools.software.bounds import LARGEST, Sums, overflow
+from ai8xtools.software.container.from_graph import container_of
+from ai8xtools.software.cores import CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.lowbit.header import read_header
+from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.profile import read_profile
+from ai8xtools.software.q15.calls import program
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
 from tests.software.containers import made
 from tests.software.networks import random_network
 from tools.software_demo import found

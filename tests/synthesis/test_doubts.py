@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.emit import check_options
+from ai8xtools.synthesis.emit.rtl.options import RtlOptions, check_rtl_options
+from ai8xtools.synthesis.options import EncodeOptions
+from ai8xtools.synthesis.pipeline import examine
+from ai8xtools.synthesis.place import PlaceOptions
 from device import MAX78000
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.emit import check_options
-from synthesis.emit.rtl.options import RtlOptions, check_rtl_options
-from synthesis.options import EncodeOptions
-from synthesis.pipeline import examine
-from synthesis.place import PlaceOptions
 from tests.synthesis.networks import build, describe, files, sample, weights
 from tests.synthesis.programs import options
 from tests.synthesis.stages import place, place_what_fits

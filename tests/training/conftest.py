@@ -51,7 +51,7 @@ def tiny(
     shutil.copytree(TINY, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     # takes longer than the run
-    monkeypatch.setattr("commands.train.train.print_fits", lambda _options: None)
+    monkeypatch.setattr("ai8xtools.commands.train.train.print_fits", lambda _options: None)
     usual = ["--deterministic", "-b", "16", "-j", "0", "--optimizer", "Adam", "--lr", "0.02"]
 
     def train_py(model: str, dataset: str, *options: str) -> Done:

@@ -12,25 +12,25 @@ import pytest
 import torch
 from torch import nn
 
-from commands.lowbit.data import _pictures
-from commands.q15 import network as q15_network
-from commands.quantize import quantize as quantizing
-from commands.quantize.arguments import parse
-from commands.targets import main
-from commands.train.automatic import settled
+from ai8xtools.commands.lowbit.data import _pictures
+from ai8xtools.commands.q15 import network as q15_network
+from ai8xtools.commands.quantize import quantize as quantizing
+from ai8xtools.commands.quantize.arguments import parse
+from ai8xtools.commands.targets import main
+from ai8xtools.commands.train.automatic import settled
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.quantization.q15.graph import GraphBuilder
+from ai8xtools.training.catalog.discovery import DatasetEntry
+from ai8xtools.training.compute import devices
+from ai8xtools.training.data.batches import load_data
+from ai8xtools.training.data.sample_file import save_sample
+from ai8xtools.training.display.trackers import tracker_of
+from ai8xtools.training.export.onnx_file import write_onnx
+from ai8xtools.training.options import TrainingOptions
+from ai8xtools.training.search.policy import read_search_policy
 from datasets.own.augmentation import Augmentation
 from datasets.own.preparation import Preparation
 from datasets.own.record import KEY, recorded_of
-from diagnostics.errors import ToolError
-from quantization.q15.graph import GraphBuilder
-from training.catalog.discovery import DatasetEntry
-from training.compute import devices
-from training.data.batches import load_data
-from training.data.sample_file import save_sample
-from training.display.trackers import tracker_of
-from training.export.onnx_file import write_onnx
-from training.options import TrainingOptions
-from training.search.policy import read_search_policy
 
 Train = Callable[..., Any]
 

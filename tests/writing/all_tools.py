@@ -158,7 +158,7 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
 
 def train(top: Path, name: str) -> None:
     """Train a small network for an epoch, in a log folder that begins with a name."""
-    import commands.train.train as body
+    import ai8xtools.commands.train.train as body
     import train as tool
 
     words = ["--model", "tinyclassifier", "--dataset", "tinyclasses", "--epochs", "2", "-b", "16"]
