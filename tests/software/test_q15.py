@@ -134,6 +134,17 @@ def test_random_networks_go_through_rings_of_rows(tmp_path: Path) -> None:
     assert rings > 3
 
 
+@needs_compiler
+def test_rows_that_need_no_windows(tmp_path: Path) -> None:
+    builder = GraphBuilder((2, 5, 4))
+    sides = [builder.clip("low", 0, -1.0, 0.5), builder.clip("high", 0, 0.0, 2.0)]
+    samples = normal(3, 2, 5, 4)
+    network = quantize(builder.finished(builder.add("add", sides)), samples)
+    made = program(network, Scheme.ROWS)
+    assert len(made.made) == 3
+    same_in_c(network, samples, tmp_path, made)
+
+
 def test_rows_are_taken_where_whole_maps_do_not_fit() -> None:
     network = quantize(every_step(16), normal(4, 2, 9, 8))
     whole = planned(network, ANY)

@@ -21,7 +21,7 @@ from ai8xtools.software.q15.windows import homes_of, planned_graph
 from ai8xtools.values import frozen
 
 _SIXTEEN_BITS = 1 << 16
-_INPUT, _OUTPUT = "in", "out"
+_INPUT, _OUTPUT, _UNTIL = "in", "out", "nn_until"
 
 
 @frozen
@@ -62,6 +62,11 @@ class Program:
     interleaving: bool = False
     made: tuple[RowStep, ...] = ()
     runs: tuple[str | Call, ...] = ()
+
+    @property
+    def asks_for_windows(self) -> bool:
+        """Whether a step asks for more than the row of its own."""
+        return any(_UNTIL in end for one in self.made for _, end in one.needs)
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -196,7 +201,7 @@ class _Programmer:
                 continue
             if isinstance(step, planner_graph.Convolution):
                 last = f"(int)y * {step.stride[0]} + {step.kernel[0] - 1 - step.pad[0]}"
-                yield source, f"nn_until({last}, {step.spread[0]}, {step.in_size[0]})"
+                yield source, f"{_UNTIL}({last}, {step.spread[0]}, {step.in_size[0]})"
             else:
                 yield source, "y + 1"
 

@@ -76,7 +76,7 @@ def emit(
     folder = "software/q15"
     files = [
         ("cnn.c", render(f"{folder}/cnn.c.j2", calls=made.runs or made.calls, layers=layers,
-                         made=made.made, **header)),
+                         made=made.made, until=made.asks_for_windows, **header)),
         ("cnn.h", render(f"{folder}/cnn.h.j2", **header)),
         ("weights.h", render(f"{folder}/weights.h.j2", **header,
                              layers=[*_weights(network, made)])),
