@@ -22,11 +22,19 @@ from ai8xtools.quantization.q15.graph import GraphBuilder, Weighted
 from ai8xtools.software.cmsis.orders import interleaved
 from ai8xtools.software.profile import ANY
 from ai8xtools.software.q15.build import build_qformat
+from ai8xtools.software.q15.calls import program
 from quantize import main as quantize_main
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.library_stand_in import write_stand_in
-from tests.software.test_q15 import MODEL, every_step, normal, quantize, save_model
+from tests.software.test_q15 import (
+    MODEL,
+    every_step,
+    normal,
+    quantize,
+    same_in_c,
+    save_model,
+)
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 RANDOM = np.random.default_rng(11)
@@ -172,6 +180,21 @@ def test_pooling_takes_the_place_of_its_data() -> None:
     network = quantize(builder.finished(last), normal(1, 4, 16, 16))
     stored = StoredNetwork(network, np.zeros((16, 16, 4), np.int64), column_major=False)
     assert build_qformat(stored, ANY).need.arena < 2 * 16 * 16 * 8 + 2 * 8 * 8 * 8
+
+
+@pytest.mark.parametrize("operands", [2, 3])
+def test_a_sum_takes_the_place_of_one_of_two_operands(operands: int, tmp_path: Path) -> None:
+    """With more of them those to come would be overwritten."""
+    builder = GraphBuilder((2, 4, 4))
+    sides = [builder.convolution("conv", 0, normal(2, 2, 1, 1), None) for _ in range(operands)]
+    added = builder.add("add", sides)
+    samples = normal(3, 2, 4, 4)
+    network = quantize(builder.finished(builder.linear("fc", added, normal(3, 32), None)), samples)
+    made = program(network)
+    total, *parts = (made.plan.block_of(number) for number in (added, *sides))
+    assert total is not None
+    assert any(part is not None and part.touches(total) for part in parts) == (operands == 2)
+    same_in_c(network, samples, tmp_path, made)
 
 
 def test_more_than_65535_rows_are_refused() -> None:

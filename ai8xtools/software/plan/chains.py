@@ -5,7 +5,7 @@ Source: docs/memory-levels.md, "Chains".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
@@ -26,16 +26,19 @@ _ASKING = 60
 """Cycles until a row is made that another layer asks for."""
 
 
-def longest(graph: Graph, first: int) -> int:
-    """Return how many steps from `first` on can hand each other rows."""
+def longest(graph: Graph, first: int, fits: Callable[[Step, Graph], bool]) -> int:
+    """Return how many steps from `first` on fit, each with a result for the next one alone."""
     steps, number = graph.steps, 0
     for step in steps[first:]:
-        if not isinstance(step, Convolution | Pool) or not streams(step, graph):
-            break
-        if number and not passes(graph, steps[first + number - 1], step):
+        if not fits(step, graph) or (number and not passes(graph, steps[first + number - 1], step)):
             break
         number += 1
     return number
+
+
+def _by_rows(step: Step, graph: Graph) -> bool:
+    """Whether a step takes rows and gives rows."""
+    return isinstance(step, Convolution | Pool) and streams(step, graph)
 
 
 def passes(graph: Graph, made: Step, following: Step) -> bool:
@@ -66,7 +69,8 @@ class Chains:
         self.graph, self.profile, self.kernels = graph, profile, kernels
         self.in_place, self.dma = in_place, profile.dma > 0
         self.known: dict[tuple[int, bool, bool, bool, int], _Link] = {}
-        self.most = [min(longest(graph, n), _LONGEST) for n in range(len(graph.steps))]
+        numbers = range(len(graph.steps))
+        self.most = [min(longest(graph, n, _by_rows), _LONGEST) for n in numbers]
 
     def of(
         self, first: int, count: int, l1: int, *, reads: bool, writes: bool, far: bool

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ai8xtools.software.graph import Convolution, Graph, Pool, Step
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.buffers import buffers_of
-from ai8xtools.software.plan.chains import passes
+from ai8xtools.software.plan.chains import longest
 from ai8xtools.software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.layers import geometry_of
@@ -32,18 +32,6 @@ def apart(step: Step, graph: Graph) -> bool:
             return streams(step, graph)
         case _:
             return False
-
-
-def longest(graph: Graph, first: int) -> int:
-    """Return how many steps from `first` on can be computed a channel at a time together."""
-    number = 0
-    for step in graph.steps[first:]:
-        if not apart(step, graph):
-            break
-        if number and not passes(graph, graph.steps[first + number - 1], step):
-            break
-        number += 1
-    return number
 
 
 def distance(layer: Geometry) -> int:
@@ -69,7 +57,7 @@ class Stacks:
         self, graph: Graph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
     ) -> None:
         self.graph, self.profile, self.kernels, self.in_place = graph, profile, kernels, in_place
-        self.most = [longest(graph, n) for n in range(len(graph.steps))]
+        self.most = [longest(graph, n, apart) for n in range(len(graph.steps))]
         self.known: dict[tuple[int, int], Task] = {}
 
     def of(self, first: int, count: int, l1: int, *, far: bool) -> Task | None:
