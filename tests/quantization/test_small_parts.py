@@ -74,7 +74,7 @@ def test_every_number_of_a_stored_network_is_checked() -> None:
     layer = weighted["layer"]
     most = good.network["steps"][steps["d"]]["formats"][0] + 31
     wrong: dict[str, list[Any]] = {
-        "version": [0, 2, None], "bits": [True, 4, 0, 32, None, "8"], "guard": ["worse", None, ""],
+        "version": [0, 3, None], "bits": [True, 4, 0, 32, None, "8"], "guard": ["worse", None, ""],
         "input": [[2, 4], [2, 4, 0], [2, 4, 3, 1], [True, 4, 3], [2, 65536, 3], (2, 4, 3), 5,
                   [2.0, 4, 3]],
         "steps": [[], None, [5], {}], "fractions": [[], None, [True] * 9, [1025] * 9, [-1025] * 9,
