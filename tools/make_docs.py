@@ -35,6 +35,7 @@ from ai8xtools.synthesis.parse.keys import (
 )
 from ai8xtools.synthesis.parse.schema import description_schema
 from tools.manual import chips, examples, registers
+from tools.manual.completion import completion_script
 from tools.manual.markdown import filled, marked
 from tools.manual.options import options_page
 from tools.manual.pictures import PICTURES
@@ -339,6 +340,7 @@ def pages(root: Path) -> dict[Path, str]:
         **filled_pages(root),
         root / "docs" / "errors.md": errors_page(explanations(root)),
         root / "docs" / "options.md": options_page(),
+        root / "scripts" / "completion.bash": completion_script(),
         root / "networks" / "schema.json": schema_file(),
         **{root / "docs" / "pictures" / f"{name}.svg": draw() for name, draw in PICTURES.items()},
     }

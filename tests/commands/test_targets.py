@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from ai8xtools import commands
 from ai8xtools.commands import targets
 from ai8xtools.commands.targets import registry
 from ai8xtools.commands.targets.arguments import select
+from tests.conftest import ROOT
+from tools.manual.completion import options_of
 from tools.manual.options import options_page
 
 TOY = {
@@ -119,3 +124,41 @@ def test_an_option_of_another_target_is_refused_with_those_that_have_it(
     assert "unrecognized arguments: --absent" in told and " x" not in told
     told = refusal(capsys, "quantize.py", "a", "b", "--device", "MAX78000", "--acc-guard", "worst")
     assert "argument --acc-guard: is for --device Q15 or Q7 " in told
+
+
+def completed(*words: str) -> set[str]:
+    """Return what bash offers for the last word."""
+    quoted = " ".join(f"'{word}'" for word in words)
+    script = (
+        f"source {ROOT}/scripts/completion.bash; COMP_WORDS=({quoted}); "
+        f'COMP_CWORD={len(words) - 1}; _ai8x "$1"; echo "${{COMPREPLY[@]}}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", words[0]], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize("tool", ["train.py", "quantize.py", "ai8xize.py"])
+def test_bash_completes_the_options_of_each_target(tool: str) -> None:
+    known = targets.targets(tool)
+    names = {name for target in known for name in target.names}
+    assert completed(tool, "--device", "") == completed(tool, "--device", "=", "") == names
+    assert completed(tool, "--pre") == completed(tool, "--device", "MAX78000", "--pre")
+    for target in known:
+        wanted = set(options_of(target.parser(tool)))
+        for name in target.names:
+            assert completed(tool, "--device", name, "--") == wanted
+            assert completed(f"./{tool}", "--device", "=", name.lower(), "--") == wanted
+
+
+@pytest.mark.parametrize("tool", ["train.py", "quantize.py", "ai8xize.py"])
+def test_the_manual_names_all_options_of_all_targets(tool: str) -> None:
+    page = (ROOT / "docs" / "options.md").read_text()
+    sections = dict(re.findall(r"^## (.+)\n([^\0]*?)(?=^## |\Z)", page, re.MULTILINE))
+    for number, target in enumerate(targets.targets(tool)):
+        section = sections[f"{tool} --device {' or '.join(target.names)}" if number else tool]
+        named = set(re.findall(r"`(--[\w-]+)", section))
+        assert set(options_of(target.parser(tool))) - {"--help"} <= named
