@@ -7,6 +7,7 @@ Source: docs/q15.md, "Arithmetic".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -40,24 +41,27 @@ def execute(
     maps[0] = samples
     for step in network.graph.steps:
         given = [maps[source] for source in step.sources]
-        if isinstance(step, Weighted):
-            layer = network.layers[step.target]
-            sums = weighted_sums(step, layer, maps[step.source])
-            if seen is not None:
-                seen(step, sums)
-            maps[step.target] = finish(sums, layer.formats.out_rshift, network.bits)
-        elif isinstance(step, Pool):
-            maps[step.target] = pooled(step, maps[step.source])
-        elif isinstance(step, Clip):
-            maps[step.target] = np.clip(maps[step.source], *network.limits_of(step))
-        elif isinstance(step, Add):
-            maps[step.target] = _added(given, network.bits)
-        elif isinstance(step, Enlarge):
-            rows, columns = step.factor
-            maps[step.target] = maps[step.source].repeat(rows, axis=1).repeat(columns, axis=2)
-        else:
-            assert isinstance(step, Concat)
-            maps[step.target] = np.concatenate(given, axis=3)
+        match step:
+            case Weighted():
+                layer = network.layers[step.target]
+                sums = weighted_sums(step, layer, maps[step.source])
+                if seen is not None:
+                    seen(step, sums)
+                made = finish(sums, layer.formats.out_rshift, network.bits)
+            case Pool():
+                made = pooled(step, maps[step.source])
+            case Clip():
+                made = np.clip(maps[step.source], *network.limits_of(step))
+            case Add():
+                made = _added(given, network.bits)
+            case Enlarge():
+                rows, columns = step.factor
+                made = maps[step.source].repeat(rows, axis=1).repeat(columns, axis=2)
+            case Concat():
+                made = np.concatenate(given, axis=3)
+            case _:
+                assert_never(step)
+        maps[step.target] = made
     return maps
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, assert_never
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from ai8xtools.quantization.q15.formats import (
     largest_sum,
 )
 from ai8xtools.quantization.q15.graph import (
+    Add,
     Clip,
+    Concat,
     Enlarge,
     Graph,
     GraphBuilder,
@@ -92,18 +94,23 @@ def _entry(step: Step) -> Iterator[tuple[str, Any]]:
     yield "name", step.name
     yield "sources", list(step.sources)
     yield "target", step.target
-    if isinstance(step, Weighted):
-        yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
-        yield from (("groups", step.groups), ("linear", step.linear))
-        if step.spread != (1, 1) or step.extra != (0, 0):
-            yield from (("spread", list(step.spread)), ("extra", list(step.extra)))
-    elif isinstance(step, Pool):
-        yield from (("average", step.average), ("window", list(step.window)))
-        yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
-    elif isinstance(step, Enlarge):
-        yield "factor", list(step.factor)
-    elif isinstance(step, Clip):
-        yield from (("low", float(step.low)), ("high", float(step.high)))
+    match step:
+        case Weighted():
+            yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
+            yield from (("groups", step.groups), ("linear", step.linear))
+            if step.spread != (1, 1) or step.extra != (0, 0):
+                yield from (("spread", list(step.spread)), ("extra", list(step.extra)))
+        case Pool():
+            yield from (("average", step.average), ("window", list(step.window)))
+            yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
+        case Enlarge():
+            yield "factor", list(step.factor)
+        case Clip():
+            yield from (("low", float(step.low)), ("high", float(step.high)))
+        case Add() | Concat():
+            pass
+        case _:
+            assert_never(step)
 
 
 def holds_network(checkpoint: Checkpoint) -> bool:

@@ -6,6 +6,7 @@ This module uses torch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from torch.nn import functional
 
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Float64s
-from ai8xtools.quantization.q15.graph import Add, Clip, Enlarge, Graph, Pool, Step, Weighted
+from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Enlarge, Graph, Pool, Step, Weighted
 from ai8xtools.values import frozen
 
 _KEPT_VALUES = 1 << 22
@@ -41,6 +42,8 @@ def compute(graph: Graph, samples: Float64s) -> list[Float64s]:
 
 def _spread(data: Tensor, step: Weighted) -> Tensor:
     """Return maps with the zeros of a transposed convolution between and behind their pixels."""
+    if step.spread == (1, 1) and step.extra == (0, 0):
+        return data
     count, channels, *size = data.shape
     wide = [(n - 1) * s + 1 + e for n, s, e in zip(size, step.spread, step.extra, strict=True)]
     made = data.new_zeros(count, channels, *wide)
@@ -50,26 +53,29 @@ def _spread(data: Tensor, step: Weighted) -> Tensor:
 
 def _step(step: Step, given: Sequence[Tensor]) -> Tensor:
     data = given[0]
-    if isinstance(step, Weighted):
-        weights, bias = (
-            torch.from_numpy(np.ascontiguousarray(v)) for v in (step.weights, step.bias)
-        )
-        if step.spread != (1, 1) or step.extra != (0, 0):
+    match step:
+        case Weighted():
+            weights, bias = (
+                torch.from_numpy(np.ascontiguousarray(v)) for v in (step.weights, step.bias)
+            )
             data = _spread(data, step)
-        return functional.conv2d(data, weights, bias, step.stride, step.padding, 1, step.groups)
-    if isinstance(step, Enlarge):
-        rows, columns = step.factor
-        return data.repeat_interleave(rows, 2).repeat_interleave(columns, 3)
-    if isinstance(step, Pool):
-        if step.average:
+            return functional.conv2d(data, weights, bias, step.stride, step.padding, 1, step.groups)
+        case Enlarge():
+            rows, columns = step.factor
+            return data.repeat_interleave(rows, 2).repeat_interleave(columns, 3)
+        case Pool() if step.average:
             return functional.avg_pool2d(data, step.window, step.stride, step.padding,
                                          count_include_pad=False)  # fmt: skip
-        return functional.max_pool2d(data, step.window, step.stride, step.padding)
-    if isinstance(step, Clip):
-        return data.clamp(step.low, step.high)
-    if isinstance(step, Add):
-        return torch.stack(list(given)).sum(0)
-    return torch.cat(list(given), 1)
+        case Pool():
+            return functional.max_pool2d(data, step.window, step.stride, step.padding)
+        case Clip():
+            return data.clamp(step.low, step.high)
+        case Add():
+            return torch.stack(list(given)).sum(0)
+        case Concat():
+            return torch.cat(list(given), 1)
+        case _:
+            assert_never(step)
 
 
 def measure(graph: Graph, batches: Iterable[Float64s], percentile: float = 100.0) -> Ranges:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -160,18 +160,21 @@ class Graph:
 
 
 def _transposed(step: Step) -> Step:
-    if isinstance(step, Weighted):
-        return replace(
-            step, weights=step.weights.swapaxes(2, 3), stride=step.stride[::-1],
-            padding=step.padding[::-1], spread=step.spread[::-1], extra=step.extra[::-1],
-        )  # fmt: skip
-    if isinstance(step, Enlarge):
-        return replace(step, factor=step.factor[::-1])
-    if isinstance(step, Pool):
-        return replace(
-            step, window=step.window[::-1], stride=step.stride[::-1], padding=step.padding[::-1]
-        )
-    return step
+    match step:
+        case Weighted():
+            return replace(
+                step, weights=step.weights.swapaxes(2, 3), stride=step.stride[::-1],
+                padding=step.padding[::-1], spread=step.spread[::-1], extra=step.extra[::-1],
+            )  # fmt: skip
+        case Enlarge():
+            return replace(step, factor=step.factor[::-1])
+        case Pool():
+            return replace(step, window=step.window[::-1], stride=step.stride[::-1],
+                           padding=step.padding[::-1])  # fmt: skip
+        case Clip() | Add() | Concat():
+            return step
+        case _:
+            assert_never(step)
 
 
 class GraphBuilder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.quantization.formats import limits
@@ -260,30 +261,32 @@ class _Programmer:
 
     def _statements(self, step: Step) -> Iterator[tuple[Function, list[object]]]:
         """Yield functions and arguments of a step."""
-        if isinstance(step, Weighted):
-            yield self._function(step), self._weighted(step)
-        elif isinstance(step, Pool):
-            by_rows = self._row is not None
-            function = functions.pool(self._bits, average=step.average, by_rows=by_rows)
-            yield function, self._pool(step)
-        elif isinstance(step, Clip):
-            yield from self._clip(step)
-        elif isinstance(step, Add):
-            operands = [self._row_at(source) for source in step.sources]
-            target, size = self._row_at(step.target), self._size(step.target)
-            for place_, operand in enumerate(operands[1:]):
-                one = operands[0] if place_ == 0 else target
-                yield functions.add(self._bits), [one, operand, target, size]
-        elif isinstance(step, Enlarge):
-            channels, rows, columns = self._graph.shapes[step.source]
-            given, (down, across) = self._at(step.source), step.factor
-            if self._row is not None:
-                given, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
-            sizes: list[object] = [columns, rows, channels, across, down]
-            yield functions.enlarge(self._bits), [given, *sizes, self._row_at(step.target)]
-        else:
-            assert isinstance(step, Concat)
-            yield from self._concat(step)
+        match step:
+            case Weighted():
+                yield self._function(step), self._weighted(step)
+            case Pool():
+                by_rows = self._row is not None
+                function = functions.pool(self._bits, average=step.average, by_rows=by_rows)
+                yield function, self._pool(step)
+            case Clip():
+                yield from self._clip(step)
+            case Add():
+                operands = [self._row_at(source) for source in step.sources]
+                target, size = self._row_at(step.target), self._size(step.target)
+                for place_, operand in enumerate(operands[1:]):
+                    one = operands[0] if place_ == 0 else target
+                    yield functions.add(self._bits), [one, operand, target, size]
+            case Enlarge():
+                channels, rows, columns = self._graph.shapes[step.source]
+                given, (down, across) = self._at(step.source), step.factor
+                if self._row is not None:
+                    given, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
+                sizes: list[object] = [columns, rows, channels, across, down]
+                yield functions.enlarge(self._bits), [given, *sizes, self._row_at(step.target)]
+            case Concat():
+                yield from self._concat(step)
+            case _:
+                assert_never(step)
 
     def _weighted(self, step: Weighted) -> list[object]:
         name = self._names[step.target]
