@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ai8xtools.diagnostics import print_result
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.synthesis import parse
@@ -14,6 +15,7 @@ from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.fits import ChipFit, judge
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Source
+from ai8xtools.values import frozen
 from device import CHIPS, Chip
 
 NO_ENERGY = "Energy is not estimated: no trustworthy constants are known."
@@ -22,6 +24,14 @@ _SHOWN = 3
 
 Described = Callable[[Chip], tuple[Source, ResolveOptions]]
 """What describes a network for a chip; it may raise for what that chip cannot compute."""
+
+
+@frozen
+class Judged:
+    """What another target says: a table, and entries for JSON."""
+
+    table: str
+    entries: tuple[dict[str, Any], ...]
 
 
 def fits_of(described: Described) -> list[ChipFit]:
@@ -146,6 +156,15 @@ def _milliseconds(one: ChipFit) -> str:
 def as_json(fits: Sequence[ChipFit], others: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return all of it for programs; `others` are entries that follow those of the chips."""
     return json.dumps([*map(as_entry, fits), *others], indent=2)
+
+
+def show(form: str, fits: Sequence[ChipFit], others: Sequence[Judged]) -> None:
+    """Print what chips and other targets say, as JSON or as tables."""
+    if form == "json":
+        print_result(as_json(fits, [entry for one in others for entry in one.entries]))
+        return
+    tables = [as_table(fits)] if fits else []
+    print(*tables, *(one.table for one in others if one.table), sep="\n\n")
 
 
 def as_entry(one: ChipFit) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def test_plans_of_the_smallest_networks_are_shown(name: str) -> None:
     options = parse([
         "--device", "MCU", "--mcu", "ch32v003", "--test-dir", "unused", "--prefix", "small",
         "--config-file", "unused.yaml", "--checkpoint-file", "unused.pth.tar",
-    ])  # fmt: skip
+    ]).source  # fmt: skip
     page, facts = report_of(built, profile, network_of(NETWORKS[name]), options, [])
     steps = len(built.plan.graph.steps)
     assert len(json.loads(facts)["steps"]) == steps and "It fits." in page

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ai8xtools.commands.arguments import Parser
-from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.commands.software.arguments import base, software_options, with_network
+from ai8xtools.commands.software.arguments import base, software_options
+from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 
 FORMER = "accepted from command lines from before, with a notice"
@@ -23,10 +23,11 @@ def arguments() -> Parser:
     option = parser.group("CMSIS-NN").add_argument
     option("--cmsis-software-nn", action="store_true",
            help="same as --device CMSIS-NN, beside any --device")  # fmt: skip
-    option("--cmsis-nn", metavar="DIR", help="your copy of CMSIS 5.9.0 or older, in place of "
-           "functions of ours")  # fmt: skip
-    option("--fc-opt", action="store_true", help="fully connected layers take the weights of "
-           "arm_fully_connected_q7_opt or q15_opt")  # fmt: skip
+    option("--cmsis-nn", dest="library", metavar="DIR",
+           help="your copy of CMSIS 5.9.0 or older, in place of functions of ours")  # fmt: skip
+    option("--fc-opt", dest="interleaving", action="store_true",
+           help="fully connected layers take the weights of arm_fully_connected_q7_opt or "
+           "q15_opt")  # fmt: skip
     option = parser.group(FORMER).add_argument
     option("--fc-layer", action="store_true", help="accepted without effect")
     option("-e", "--embedded-code", action="store_true", help="accepted without effect")
@@ -34,19 +35,17 @@ def arguments() -> Parser:
     return parser
 
 
-def parse(words: Sequence[str]) -> LoaderOptions:
+def parse(words: Sequence[str]) -> SoftwareOptions:
     """Return what a command line asks for; wrong usage ends the program with status 2."""
     from ai8xtools.software.plan.plan import Scheme
 
     parser = arguments()
     args = parser.parse_args(words)
-    software = software_options(parser, args)
+    software = software_options(parser, args, words, calls=True)
     if args.scheme not in ("auto", *Scheme):
         parser.error(f"argument --scheme: {args.scheme} is for --device MCU")
     notices = (*software.notices, *map(_former, parser.given(FORMER)))
-    software = replace(software, calls=True, library=args.cmsis_nn, interleaving=args.fc_opt,
-                       notices=notices)  # fmt: skip
-    return with_network(parser, args, words, software)
+    return replace(software, notices=notices)
 
 
 def _former(option: str) -> Diagnostic:

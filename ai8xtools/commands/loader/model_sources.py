@@ -6,16 +6,19 @@ Source: docs/own-models.md; docs/options.md, "ai8xize.py".
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.loader.recorded import with_recorded_data
-from ai8xtools.diagnostics import print_result
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Described, Source
 from device import Chip
+
+if TYPE_CHECKING:
+    from ai8xtools.commands.fits import Described as ForChips
 
 
 def with_description(
@@ -68,22 +71,20 @@ def _from_onnx(
 
 def show_fits(options: LoaderOptions, form: str) -> int:
     """Print what the network takes of every target; status 0 if it fits that of --device."""
-    from ai8xtools.commands.fits import as_json, as_table, fits_of, status_of
-    from ai8xtools.commands.software.fits import as_columns, as_entries, mcu_fits, qformat_fits
+    from ai8xtools.commands.fits import fits_of, show, status_of
+    from ai8xtools.commands.targets import targets
 
-    wanted, found = options.software, []
-    if wanted is not None and wanted.qformat:
-        others = qformat_fits(options, wanted)
-    else:
-        options = options if options.model is not None else with_recorded_data(options)
-        found = fits_of(lambda chip: _described(options, chip))
-        others = mcu_fits(lambda chip: _described(options, chip), options)
-    if form == "json":
-        print_result(as_json(found, as_entries(others)))
-    else:
-        tables = [as_table(found)] if found else []
-        print(*tables, *([as_columns(others)] if others else []), sep="\n\n")
-    return status_of(found, options.chip) if wanted is None else int(not others[0].fits)
+    described = described_for(options)
+    found = fits_of(described)
+    judges = [target.judge() for target in targets("ai8xize.py") if target.fits is not None]
+    show(form, found, [judge(described, options) for judge in judges])
+    return status_of(found, options.chip)
+
+
+def described_for(options: LoaderOptions) -> ForChips:
+    """Return what describes the network for a chip."""
+    options = options if options.model is not None else with_recorded_data(options)
+    return lambda chip: _described(options, chip)
 
 
 def _described(options: LoaderOptions, chip: Chip) -> tuple[Source, ResolveOptions]:

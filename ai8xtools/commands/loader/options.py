@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ai8xtools.values import frozen
 
 if TYPE_CHECKING:
-    from ai8xtools.commands.software.options import SoftwareOptions
     from ai8xtools.diagnostics import Diagnostic
     from ai8xtools.synthesis.emit import ProjectOptions
     from ai8xtools.synthesis.emit.rtl import RtlOptions
@@ -62,11 +61,10 @@ class LoaderOptions:
     `model` is what the description has to be made from first, in place of `config_file`.
 
     `resolve` changes the network, `encode` the words, `project` only the text. `rtl` tells how a
-    test for RTL simulation is written, `software` how a program for a microcontroller without the
-    accelerator is; without them an embedded project is made. `usage` are the complaints about
-    options that mean nothing beside others. `test_dir` is the folder in which the project's is
-    created, with further `files` (name, content); one that exists is replaced with `overwrite`
-    only. `silencing` are the options given that keep some messages from being shown.
+    test for RTL simulation is written; without it an embedded project is made. `usage` are the
+    complaints about options that mean nothing beside others. `test_dir` is the folder in which the
+    project's is created, with further `files` (name, content); one that exists is replaced with
+    `overwrite` only. `silencing` are the options given that keep some messages from being shown.
     """
 
     config_file: Source
@@ -77,7 +75,6 @@ class LoaderOptions:
     project: ProjectOptions
     model: ModelSource | None = None
     rtl: RtlOptions | None = None
-    software: SoftwareOptions | None = None
     usage: tuple[Diagnostic, ...] = ()
     overwrite: bool = False
     files: tuple[tuple[str, bytes], ...] = ()
@@ -104,6 +101,4 @@ def inputs(options: LoaderOptions) -> list[str | None]:
     chosen = options.resolve
     described = options.config_file if isinstance(options.config_file, str) else None
     sources = (chosen.checkpoint_file, chosen.sample_input, chosen.weight_input, chosen.bias_input)
-    software = options.software
-    own = () if software is None else (software.mcu, software.key_file)
-    return [described, *sources, *own]
+    return [described, *sources]

@@ -13,13 +13,11 @@ from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 
 def destination(options: LoaderOptions) -> Folder:
     """Return where the project goes, and the files beside it that options ask for."""
-    output, software = options.output, options.software
+    output = options.output
     reports = () if output.report is None else report_files(output.report)
-    contained = None if software is None else software.container
     beside = (
         *(("--report", str(path)) for path in reports),
         ("--write-config", output.configuration),
-        ("--container", None if contained is None else contained.file),
     )
     return Folder(options.folder, options.overwrite, tuple(inputs(options)), beside)
 

@@ -6,6 +6,7 @@ TARGET = Target(
     names=("MCU",),
     what="another microcontroller",
     tools={"ai8xize.py": ("software.arguments", "software.create.create_software")},
+    fits="software.fits.microcontrollers",
     elsewhere="programs without the accelerator take what quantize.py makes for these, or with Q15 "
     "or Q7",
 )

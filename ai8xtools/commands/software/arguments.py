@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
-from ai8xtools.commands.arguments import Parser, chip, target_name
+from ai8xtools.commands.arguments import Parser, chip, filled, target_name
 from ai8xtools.commands.loader.arguments.shared import (
     add_description_options,
     add_folder_options,
@@ -20,7 +20,6 @@ from ai8xtools.commands.loader.arguments.shared import (
     parser_of,
 )
 from ai8xtools.commands.loader.arguments.values import described
-from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import ContainerOptions, SoftwareOptions
 from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
@@ -84,10 +83,12 @@ def base(description: str, device: str) -> Parser:
     return parser
 
 
-def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOptions:
-    """Return what options mean that all targets without the accelerator have.
+def software_options(
+    parser: Parser, args: argparse.Namespace, words: Sequence[str], **given: Any
+) -> SoftwareOptions:
+    """Return what options of a target without the accelerator mean; `given` are fields of its own.
 
-    Wrong usage ends the program with status 2.
+    Of models the chip with fewer limits counts. Wrong usage ends the program with status 2.
     """
     qformat = args.config_file is None and args.model is None
     if qformat:
@@ -96,16 +97,13 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         if args.scheme not in _WHOLE_IMAGES:
             parser.error(f"argument --scheme: {args.scheme} is not for networks of 16 or 8 bits, "
                          "whose functions take whole images")  # fmt: skip
-    return SoftwareOptions(
-        args.mcu,
+    return filled(
+        SoftwareOptions(described(parser, args, args.like or MAX78002, words)),
+        args,
         kernels=None if args.kernels == "auto" else frozenset({"c", args.kernels}),
-        l1=args.l1,
-        flash=args.flash,
-        report=args.plan_report,
-        like=args.like,
         notices=tuple(map(_only_places, parser.given(PLACING))),
-        scheme=args.scheme,
         qformat=qformat,
+        **given,
     )
 
 
@@ -113,14 +111,6 @@ def _only_places(option: str) -> Diagnostic:
     """Return what is said of an option that means something for the accelerator only."""
     return Diagnostic("N957", "it only places things in the accelerator and changes nothing here",
                       Place(option=option), severity=Severity.NOTICE)  # fmt: skip
-
-
-def with_network(
-    parser: Parser, args: argparse.Namespace, words: Sequence[str], software: SoftwareOptions
-) -> LoaderOptions:
-    """Return the options with those of the network; of models the chip with fewer limits counts."""
-    options = described(parser, args, software.like or MAX78002, words)
-    return replace(options, software=software)
 
 
 def arguments() -> Parser:
@@ -142,7 +132,7 @@ def arguments() -> Parser:
     return parser
 
 
-def parse(words: Sequence[str]) -> LoaderOptions:
+def parse(words: Sequence[str]) -> SoftwareOptions:
     """Return what a command line of --device MCU asks for; wrong usage ends with status 2."""
     parser = arguments()
     args = parser.parse_args(words)
@@ -151,12 +141,11 @@ def parse(words: Sequence[str]) -> LoaderOptions:
     asked = {"--report": args.report is not None, "--plan-report": args.plan_report}
     for option in (name for name, given in asked.items() if given and args.container is not None):
         parser.error(f"argument {option}: containers have none; ask without --container")
-    software = software_options(parser, args)
-    if args.mcu is None:
-        parser.error("argument --mcu: is required with --device MCU; choose "
-                     f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
     container = None
     if args.container is not None:
         container = ContainerOptions(args.container, args.encrypt, args.slot, args.arena)
-    software = replace(software, l2=args.l2, l3=args.l3, dma=args.dma, container=container)
-    return with_network(parser, args, words, software)
+    software = software_options(parser, args, words, container=container)
+    if args.mcu is None:
+        parser.error("argument --mcu: is required with --device MCU; choose "
+                     f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
+    return software

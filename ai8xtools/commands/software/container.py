@@ -7,8 +7,7 @@ import os
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.commands.loader.pages import destination
-from ai8xtools.commands.software.options import ContainerOptions
+from ai8xtools.commands.software.options import ContainerOptions, SoftwareOptions
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.software.container.cipher import NONCE_BYTES, read_key
 from ai8xtools.software.container.firmware import Room, firmware
@@ -25,9 +24,11 @@ _STACK_BYTES = 1024
 
 
 def create_container(
-    network: Network, profile: Profile, options: LoaderOptions, wanted: ContainerOptions
+    network: Network, profile: Profile, options: LoaderOptions, software: SoftwareOptions
 ) -> int:
     """Write FILE.nnb and the firmware project; return the exit status. Raises DiagnosticError."""
+    wanted = software.container
+    assert wanted is not None
     blob, room = contained(network, wanted, average_rounding=options.encode.average_rounding)
     check_room(profile, room)
     sealed = ", data encrypted" if wanted.key_file is not None else ""
@@ -37,7 +38,7 @@ def create_container(
         return 0
     files = firmware(blob, room, profile.core.name, options.project.name,
                      options.project.command_line)  # fmt: skip
-    written = deliver(files, destination(options))
+    written = deliver(files, software.folder(options))
     atomic.write_bytes(wanted.file, blob)
     print(f"Wrote {wanted.file}, and {written}")
     return 0

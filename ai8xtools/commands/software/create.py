@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.commands.loader.pages import check_report, destination, write_pages
+from ai8xtools.commands.loader.pages import check_report, write_pages
 from ai8xtools.commands.loader.recorded import with_recorded_data
 from ai8xtools.commands.software.log import complaints_of_names, with_log
 from ai8xtools.commands.software.options import SoftwareOptions
@@ -17,17 +17,16 @@ from ai8xtools.software.plan.plan import NoRoomError
 from ai8xtools.software.profile import Profile
 
 
-def create_software(options: LoaderOptions) -> int:
+def create_software(wanted: SoftwareOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
-    wanted = options.software
-    assert wanted is not None
+    options = wanted.source
     check_report(options)
     refuse_errors([*complaints_of_names(options.project)])
-    destination(options).check_beside()
+    wanted.folder(options).check_beside()
     if options.output.fits is not None:
-        from ai8xtools.commands.loader.model_sources import show_fits
+        from ai8xtools.commands.software.fits import show_fits
 
-        return show_fits(options, options.output.fits)
+        return show_fits(wanted, options.output.fits)
     if wanted.qformat:
         from ai8xtools.commands.software.qformat import create_qformat  # few ask for it
 
@@ -40,14 +39,14 @@ def create_software(options: LoaderOptions) -> int:
     else:
         options = with_recorded_data(options)
     if not options.output.check_only:
-        destination(options).check()
+        wanted.folder(options).check()
     network, found = understood(options, wanted.like)
     told = (*wanted.notices, *found)
     if wanted.container is not None:
         from ai8xtools.commands.software.container import create_container  # few ask for it
 
         print_diagnostics(options.visible(told))
-        return create_container(network, profile, options, wanted.container)
+        return create_container(network, profile, options, wanted)
     graph = lower(network, average_rounding=options.encode.average_rounding)
     try:
         plan = planned(graph, profile, wanted)
@@ -79,13 +78,13 @@ def _finish(
 ) -> None:
     """Say what came about and write it."""
     print_diagnostics(options.visible(told))
-    if wanted.report or options.project.verbose:
+    if wanted.plan_report or options.project.verbose:
         print(plan_text(built, profile))
     if options.output.check_only:
         print(f"No errors in {options.config_file}")
         return
     log = log_text(built, profile, options.project.command_line)
     files = with_log(built.files, options.project.log_filename, log)
-    written = deliver(files, destination(options))
+    written = deliver(files, wanted.folder(options))
     print(sentence(built, profile))
     print(f"Wrote {written}")

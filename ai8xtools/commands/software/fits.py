@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from ai8xtools.commands.fits import Described, as_entry
+from ai8xtools.commands.fits import Described, Judged, as_entry, fits_of, show
+from ai8xtools.commands.loader.model_sources import described_for
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
@@ -62,28 +63,51 @@ _Judge = Callable[[Profile], _Taken]
 """Plans a network for a microcontroller; raises DiagnosticError if it does not fit."""
 
 
-def mcu_fits(described: Described, options: LoaderOptions) -> list[McuFit]:
+def show_fits(wanted: SoftwareOptions, form: str) -> int:
+    """Print what the network takes of every target; status 0 if it fits the microcontroller."""
+    if wanted.qformat:
+        found, others = [], qformat_fits(wanted)
+    else:
+        described = described_for(wanted.source)
+        found = fits_of(described)
+        others = _fits(described, wanted.source, wanted)
+    show(form, found, [_judgement(others)])
+    return int(not others[0].fits)
+
+
+def microcontrollers(described: Described, options: LoaderOptions) -> Judged:
+    """Return what is said of them where a chip is asked for."""
+    return _judgement(_fits(described, options, None))
+
+
+def _judgement(fits: Sequence[McuFit]) -> Judged:
+    return Judged(as_columns(fits) if fits else "", tuple(as_entries(fits)))
+
+
+def _fits(
+    described: Described, options: LoaderOptions, wanted: SoftwareOptions | None
+) -> list[McuFit]:
     """Return what a network takes of every profile.
 
     The first is the microcontroller that is wanted, with its sizes, if there is one; then a network
     that cannot be understood has the reason there. Without one nothing is said of it. Raises
     ToolError for a container that could not be made for any.
     """
-    wanted = options.software or SoftwareOptions(None)
-    profiles = _profiles(options.software)
+    profiles = _profiles(wanted)
+    software = wanted or SoftwareOptions(options)
     try:
-        source, resolving = described(CHIPS[-1] if options.software is None else options.chip)
+        source, resolving = described(CHIPS[-1] if wanted is None else options.chip)
         options = replace(options, config_file=source, resolve=resolving)
-        network, _ = understood(options, wanted.like)
+        network, _ = understood(options, software.like)
     except (DiagnosticError, ToolError) as refusal:
-        if options.software is None:
+        if wanted is None:
             return []  # what is wrong with it has been said for the chips
         return [_fit(profiles[0], _Taken(), _reason(refusal))]
-    judge = _judge_of(network, wanted, average_rounding=options.encode.average_rounding)
+    judge = _judge_of(network, software, average_rounding=options.encode.average_rounding)
     return [_judged(judge, profile) for profile in profiles]
 
 
-def qformat_fits(options: LoaderOptions, wanted: SoftwareOptions) -> list[McuFit]:
+def qformat_fits(wanted: SoftwareOptions) -> list[McuFit]:
     """Return what the network of a checkpoint of 16 or 8 bits takes of every profile.
 
     Raises ToolError for a checkpoint, a sample or a library that is of no use.
@@ -91,7 +115,7 @@ def qformat_fits(options: LoaderOptions, wanted: SoftwareOptions) -> list[McuFit
     from ai8xtools.commands.software.qformat import read_stored  # few ask for it
     from ai8xtools.software.q15.build import planned as planned_qformat
 
-    network = read_stored(options)[0].network
+    network = read_stored(wanted.source)[0].network
 
     def judge(profile: Profile) -> _Taken:
         made = planned_qformat(

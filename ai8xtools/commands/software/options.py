@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ai8xtools.commands.loader.pages import destination
 from ai8xtools.values import frozen
 
 if TYPE_CHECKING:
+    from ai8xtools.commands.deliver import Folder
+    from ai8xtools.commands.loader.options import LoaderOptions
     from ai8xtools.diagnostics import Diagnostic
     from ai8xtools.software.profile import Profile
     from device import Chip
@@ -29,24 +32,25 @@ class ContainerOptions:
 
 @frozen
 class SoftwareOptions:
-    """A microcontroller and how its program is planned.
+    """A network for a microcontroller and how its program is planned.
 
-    `mcu` is a profile's name or file (None: any Cortex-M4), `l1` and `flash` take the place of its
-    sizes. `kernels` are the sets that may be used (None: those of the core). `report` prints the
-    plan; limits of the chip `like` hold, if there is one; `notices` are about options that change
-    nothing here. With `calls` Arm's functions are called, those of a copy of CMSIS 5 in the folder
-    `library` or, without one, ours. `scheme` is the word of --scheme; `l2` and `l3`, which can be
-    written, take the place of the profile's; with `dma` copies go on while the core computes. With
-    `container` the network becomes a binary file. With `interleaving` fully connected layers of
-    calls take the weights of `_opt`. `qformat`: the checkpoint holds the network, in integers of 16
-    or 8 bits.
+    `source` is the network, with what all targets have. `mcu` is a profile's name or file (None:
+    any Cortex-M4), `l1` and `flash` take the place of its sizes. `kernels` are the sets that may be
+    used (None: those of the core). `plan_report` prints the plan; limits of the chip `like` hold,
+    if there is one; `notices` are about options that change nothing here. With `calls` Arm's
+    functions are called, those of a copy of CMSIS 5 in the folder `library` or, without one, ours.
+    `scheme` is the word of --scheme; `l2` and `l3`, which can be written, take the place of the
+    profile's; with `dma` copies go on while the core computes. With `container` the network becomes
+    a binary file. With `interleaving` fully connected layers of calls take the weights of `_opt`.
+    `qformat`: the checkpoint holds the network, in integers of 16 or 8 bits.
     """
 
-    mcu: str | None
+    source: LoaderOptions
+    mcu: str | None = None
     kernels: frozenset[str] | None = None
     l1: int | None = None
     flash: int | None = None
-    report: bool = False
+    plan_report: bool = False
     like: Chip | None = None
     notices: tuple[Diagnostic, ...] = ()
     calls: bool = False
@@ -59,10 +63,15 @@ class SoftwareOptions:
     qformat: bool = False
     interleaving: bool = False
 
-    @property
-    def key_file(self) -> str | None:
-        """The file of the key that containers are encrypted with."""
-        return None if self.container is None else self.container.key_file
+    def folder(self, options: LoaderOptions) -> Folder:
+        """Return where the project goes; `options` are those of the source, as far as known."""
+        known, made = destination(options), self.container
+        key_file, file = (None, None) if made is None else (made.key_file, made.file)
+        return replace(
+            known,
+            inputs=(*known.inputs, self.mcu, key_file),
+            beside=(*known.beside, ("--container", file)),
+        )
 
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.

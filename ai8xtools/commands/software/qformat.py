@@ -10,30 +10,22 @@ import numpy as np
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.commands.loader.pages import destination
 from ai8xtools.commands.quantize.arrays import read_samples
 from ai8xtools.commands.software.log import with_log
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.diagnostics import print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Int64s, to_fixed
-from ai8xtools.quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
+from ai8xtools.quantization.q15.file import StoredNetwork, from_checkpoint
 from ai8xtools.software.emit.text import sentence
 from ai8xtools.software.q15.build import build_qformat, plan_text
-
-
-def is_qformat(path: str | None) -> bool:
-    """Whether a file is a checkpoint of 16 or 8 bits; raises CheckpointError for none at all."""
-    if path is None or path.lower().endswith(".onnx"):
-        return False
-    return holds_network(read_checkpoint(path, bare=True))
 
 
 def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
     profile = wanted.profile()
     if not options.output.check_only:
-        destination(options).check()
+        wanted.folder(options).check()
     stored, sample = read_stored(options)
     built = build_qformat(
         stored,
@@ -46,14 +38,14 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     )
     print_diagnostics(options.visible(wanted.notices))
     plan = plan_text(built, stored.network, profile)
-    if wanted.report or options.project.verbose:
+    if wanted.plan_report or options.project.verbose:
         print(plan)
     if options.output.check_only:
         print(f"No errors in {options.resolve.checkpoint_file}")
         return 0
     head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
     files = with_log(built.files, options.project.log_filename, f"{head}{plan}\n")
-    written = deliver(files, destination(options))
+    written = deliver(files, wanted.folder(options))
     print(sentence(built, profile))
     print(f"Wrote {written}")
     return 0

@@ -26,7 +26,7 @@ class Target:
     options) and the function that does what the options ask for and returns the exit status, both
     as named within `commands`: they are loaded when they are needed. `option` stands for --device,
     if there is one, and so do `models` in train.py. `elsewhere` is said where a tool does not have
-    it.
+    it. `fits` is the function that judges a network when a chip is asked for with --fits.
     """
 
     names: tuple[str, ...]
@@ -35,6 +35,7 @@ class Target:
     option: str | None = None
     models: tuple[str, ...] = ()
     elsewhere: str = ""
+    fits: str | None = None
 
     def parser(self, tool: str) -> Any:
         """Return the `Parser` of the command line that a tool has for this target."""
@@ -44,9 +45,18 @@ class Target:
         """Do what a command line says; return the exit status."""
         reading, doing = self.tools[tool]
         options = _module(reading).parse(words)
-        module, _, function = doing.rpartition(".")
-        status: int = getattr(_module(module), function)(options)
+        status: int = _function(doing)(options)
         return status
+
+    def judge(self) -> Any:
+        """Return the function that says what a network takes of this target, see `fits`."""
+        assert self.fits is not None
+        return _function(self.fits)
+
+
+def _function(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(_module(module), function)
 
 
 def _module(name: str) -> Any:

@@ -150,6 +150,9 @@ def holds_network(args: argparse.Namespace) -> bool:
     """Whether a checkpoint is a network of 16 or 8 bits, and there is no description."""
     if args.config_file is not None or args.model is not None or args.checkpoint_file is None:
         return False
-    from ai8xtools.commands.software.qformat import is_qformat
+    if args.checkpoint_file.lower().endswith(".onnx"):
+        return False
+    from ai8xtools.checkpoint import read_checkpoint
+    from ai8xtools.quantization.q15.file import holds_network as holds
 
-    return is_qformat(args.checkpoint_file)
+    return holds(read_checkpoint(args.checkpoint_file, bare=True))
