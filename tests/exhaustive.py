@@ -66,6 +66,13 @@ def _is_over(node: ast.AST, enumerations: Collection[str]) -> bool:
     )
 
 
+def _decides(node: ast.Compare, enumerations: Collection[str]) -> bool:
+    """Whether something is compared with members; `member in collection` asks for that one only."""
+    asks = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
+    named = _members(node, enumerations)
+    return bool(named) and not (asks and named == _members(node.left, enumerations))
+
+
 def _members(node: ast.AST, enumerations: Collection[str]) -> list[str]:
     """Return the members that are named in an expression."""
     return [
@@ -84,7 +91,7 @@ def fall_through(path: Path, enumerations: Collection[str]) -> Iterator[str]:
     These are comparisons with members, tables of them, and matches without `assert_never`.
     """
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Compare) and _members(node, enumerations):
+        if isinstance(node, ast.Compare) and _decides(node, enumerations):
             yield f"line {node.lineno}: comparison {ast.unparse(node)}"
         elif isinstance(node, ast.Dict):
             keys = [name for key in node.keys if key for name in _members(key, enumerations)]

@@ -186,11 +186,11 @@ def _layer(header: Mapping[str, Any], arrays: Arrays) -> LayerAnswer:
     channels, rows, columns = map(int, header["shape"])
     prefix = f"layer{number}"
 
-    def array(name: str, needed: bool) -> NDArray[Any] | None:
-        return arrays[f"{prefix}_{name}"] if needed else None
+    def array(name: str) -> NDArray[Any] | None:
+        return arrays[f"{prefix}_{name}"] if name in form.kept else None
 
     places = arrays[f"{prefix}_places"].astype(np.int64)
-    values = array("values", form is LayerForm.FULL)
+    values = array("values")
     shape = (channels, rows, columns)
     if places.shape != (channels, 3) or (values is not None and values.shape != shape):
         raise ValueError(f"the arrays of layer {number} do not fit its shape")
@@ -204,6 +204,6 @@ def _layer(header: Mapping[str, Any], arrays: Arrays) -> LayerAnswer:
         places=places,
         form=form,
         values=None if values is None else values.astype(np.int64),
-        rows=array("rows", form is not LayerForm.FULL),
-        columns=array("columns", form is LayerForm.LINES),
+        rows=array("rows"),
+        columns=array("columns"),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,19 @@ class LayerForm(Enum):
     LINES = "lines"
     ROWS = "rows"
     CHANNELS = "channels"
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The arrays that are kept: values, or hashes of rows (of channels), and of columns."""
+        match self:
+            case LayerForm.FULL:
+                return frozenset({"values"})
+            case LayerForm.LINES:
+                return frozenset({"rows", "columns"})
+            case LayerForm.ROWS | LayerForm.CHANNELS:
+                return frozenset({"rows"})
+            case _:
+                assert_never(self)
 
 
 @frozen

@@ -6,6 +6,8 @@ Source: docs/hardware/arithmetic.md, "Where overflow is impossible".
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import numpy as np
 
 from ai8xtools.diagnostics import Diagnostic
@@ -88,13 +90,16 @@ def _shifted(value: Int64, right: int) -> Int64:
 def joined(join: Join, operands: list[Interval]) -> Interval:
     """Return what operands combine to."""
     low, high = operands[0].low, operands[0].high
-    if join is Join.ADD:
-        low = np.sum([one.low for one in operands], axis=0)
-        high = np.sum([one.high for one in operands], axis=0)
-    elif join is Join.SUB:
-        low = low - np.sum([one.high for one in operands[1:]], axis=0)
-        high = high - np.sum([one.low for one in operands[1:]], axis=0)
-    else:  # bits in any way: a sign can only come from a sign
-        unsigned = np.all([one.low >= 0 for one in operands], axis=0)
-        low, high = np.where(unsigned, 0, -128), np.full_like(high, 127)
+    match join:
+        case Join.ADD:
+            low = np.sum([one.low for one in operands], axis=0)
+            high = np.sum([one.high for one in operands], axis=0)
+        case Join.SUB:
+            low = low - np.sum([one.high for one in operands[1:]], axis=0)
+            high = high - np.sum([one.low for one in operands[1:]], axis=0)
+        case Join.OR | Join.XOR:  # bits in any way: a sign can only come from a sign
+            unsigned = np.all([one.low >= 0 for one in operands], axis=0)
+            low, high = np.where(unsigned, 0, -128), np.full_like(high, 127)
+        case _:
+            assert_never(join)
     return Interval(low.clip(-128, 127), high.clip(-128, 127))

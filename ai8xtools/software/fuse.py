@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ai8xtools.software.graph import Convolution, Graph, Pool, PoolKind, Step, sources_of
+from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
 
 
 def fuse(graph: Graph) -> Graph:
@@ -36,5 +36,5 @@ def _apart(pool: Pool) -> bool:
     """Whether the windows do not overlap and are small enough for sums of 16 bits."""
     if pool.dilation != (1, 1) and pool.window != (1, 1):
         return False
-    fits = pool.kind is PoolKind.MAX or pool.window[0] * pool.window[1] <= 256
+    fits = not pool.kind.averages or pool.window[0] * pool.window[1] <= 256
     return fits and all(w <= s for w, s in zip(pool.window, pool.stride, strict=True))

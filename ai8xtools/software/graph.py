@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,28 @@ class PoolKind(enum.StrEnum):
     MAX = "max"
     AVERAGE = "average"
     ROUNDED = "average, rounded"
+
+    @property
+    def averages(self) -> bool:
+        """Whether values are summed, not compared."""
+        match self:
+            case PoolKind.MAX:
+                return False
+            case PoolKind.AVERAGE | PoolKind.ROUNDED:
+                return True
+            case _:
+                assert_never(self)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether averages are rounded, not cut."""
+        match self:
+            case PoolKind.MAX | PoolKind.AVERAGE:
+                return False
+            case PoolKind.ROUNDED:
+                return True
+            case _:
+                assert_never(self)
 
 
 @frozen(kw_only=True)

@@ -40,7 +40,6 @@ from ai8xtools.synthesis.network import (
     Combination,
     Layer,
     Network,
-    Operator,
 )
 
 _BIAS_UNIT = 128
@@ -230,12 +229,11 @@ class _Lowering:
         if layer.bias is not None and layer.has_weights:
             start += _BIAS_UNIT * layer.bias
         active = layer.activation if layer.has_weights else None
-        low = -128 if active is None else 0
+        low, absolute = _limits(active)
         groups = layer.groups if layer.has_weights else len(weights)
         sums = bounds.sums_of(weights, start, groups, given)
         complaint = bounds.overflow(layer, sums)
         self.problems += [complaint] if complaint else []
-        absolute = active is Activation.ABS
         output = bounds.narrowed(sums, right, low, absolute=absolute)
         if wide:
             output = Interval(sums.low, sums.high)
@@ -243,7 +241,7 @@ class _Lowering:
             f"{layer} output", layer.out_dim, output, value_bytes=4 if wide else 1
         )
         pad, stride, spread = layer.pad, layer.stride, (1, 1)
-        if layer.operator is Operator.CONVTRANSPOSE2D:
+        if layer.operator.transposed:
             reach = [layer.dilation * (k - 1) for k in layer.kernel]
             pad = reach[0] - layer.pad[0], reach[1] - layer.pad[1]
             stride, spread = spread, stride
@@ -312,6 +310,19 @@ def _by_pixels(weights: Int8, layer: Layer) -> Int8:
     filters, _, *kernel = weights.shape
     moved = weights.reshape(filters, layer.in_channels, -1, *kernel).swapaxes(1, 2)
     return np.ascontiguousarray(moved).reshape(filters, -1, *kernel)
+
+
+def _limits(active: Activation | None) -> tuple[int, bool]:
+    """Return the least result, and whether magnitudes take the place of results."""
+    match active:
+        case None:
+            return -128, False
+        case Activation.RELU:
+            return 0, False
+        case Activation.ABS:
+            return 0, True
+        case _:
+            assert_never(active)
 
 
 def _pool_kind(layer: Layer, *, rounding: bool) -> PoolKind:

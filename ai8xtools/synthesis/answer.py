@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,26 +173,40 @@ def choose_forms(sizes: Sequence[dict[LayerForm, int]], room: int) -> list[Layer
 
 
 def _sizes(layer: MappedLayer, values: Tensor) -> dict[LayerForm, int]:
-    channels, pixels = len(values), values[0].size
+    channels, pixels = len(values), int(values[0].size)
     width = grid_width(values.shape)
     lines = -(-pixels // width)
-    return {
-        LayerForm.FULL: channels * pixels * layer.output_width // 8,
-        LayerForm.LINES: 4 * channels * (lines + width),
-        LayerForm.ROWS: 4 * channels * lines,
-        LayerForm.CHANNELS: 4 * channels,
-    }
+
+    def size(form: LayerForm) -> int:
+        match form:
+            case LayerForm.FULL:
+                return channels * pixels * layer.output_width // 8
+            case LayerForm.LINES:
+                return 4 * channels * (lines + width)
+            case LayerForm.ROWS:
+                return 4 * channels * lines
+            case LayerForm.CHANNELS:
+                return 4 * channels
+            case _:
+                assert_never(form)
+
+    return {form: size(form) for form in LayerForm}
 
 
 def _layer(
     layer: MappedLayer, number: int, values: Tensor, form: LayerForm, *, is_output: bool
 ) -> LayerAnswer:
     width = grid_width(values.shape)
-    rows: NDArray[np.uint32] | None = None
-    if form is LayerForm.CHANNELS:
-        rows = hashed_channels(values)
-    elif form is not LayerForm.FULL:
-        rows = hashed_rows(values, width)
+    rows: NDArray[np.uint32] | None
+    match form:
+        case LayerForm.FULL:
+            rows = None
+        case LayerForm.LINES | LayerForm.ROWS:
+            rows = hashed_rows(values, width)
+        case LayerForm.CHANNELS:
+            rows = hashed_channels(values)
+        case _:
+            assert_never(form)
     return LayerAnswer(
         number=number,
         name=layer.name or "",
@@ -201,9 +216,9 @@ def _layer(
         step=pixel_step(delivery_of(layer)),
         places=_places(layer),
         form=form,
-        values=values if form is LayerForm.FULL else None,
+        values=values if "values" in form.kept else None,
         rows=rows,
-        columns=hashed_columns(values, width) if form is LayerForm.LINES else None,
+        columns=hashed_columns(values, width) if "columns" in form.kept else None,
     )
 
 

@@ -10,13 +10,16 @@ from tests.conftest import ROOT, room_folder
 from tests.exhaustive import fall_through
 
 ENUMERATIONS = {
-    "synthesis": {"Operator", "Combination", "Activation", "InputPort"},
-    "layers": {"OperatorKind", "PoolingKind", "Activation"},
-    "training": {"OperatorKind"},
-    "frontends": {"OperatorKind"},
-    "quantization": {"ClipMethod"},
+    "answer": {"LayerForm"},
     "emulator": {"LayerKind", "ElementwiseOperation", "ActivationFunction"},
-}
+    "frontends": {"Kind", "OperatorKind"},
+    "layers": {"OperatorKind", "PoolingKind", "Activation", "Stage"},
+    "quantization": {"ClipMethod", "Division", "Guard"},
+    "software": {"Activation", "Operator", "Join", "PoolKind", "Guard"},
+    "synthesis": {"Operator", "Combination", "Activation", "InputPort", "Reading", "Kind", "Of",
+                  "Fact", "LayerForm"},
+    "training": {"OperatorKind", "Stage"},
+}  # fmt: skip
 """By room the enumerations whose members change what is computed."""
 
 ACCEPTED = {
@@ -28,11 +31,15 @@ ACCEPTED = {
 }  # fmt: skip
 """Why a new member does not slip through there."""
 
+LATER = ("software/plan", "software/emit", "software/container")
+"""Rooms that are not under the rule yet."""
+
 _MODULES = [
     pytest.param(path, names, id=str(path.relative_to(ROOT)))
     for room, names in ENUMERATIONS.items()
     for path in sorted(room_folder(room).rglob("*.py"))
     if any(f"{name}." in path.read_text() for name in names)
+    and not any(room in path.as_posix() for room in LATER)
 ]
 
 

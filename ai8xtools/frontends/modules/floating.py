@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,27 +141,32 @@ class FloatingReader:
     def _step(self, node: Node, step: Step, sources: list[Node]) -> int | None:
         """Return the map that an ordinary node makes."""
         source = self._maps[sources[0]]
-        if step.kind is Kind.OPERATOR:
-            return self._operator(node, step.path, step.module, sources[0])
-        if step.kind is Kind.NORMALIZATION:
-            return self._normalized(node, sources[0], step.module)
-        if step.kind is Kind.RELU:
-            self._keep_flat(node, sources[0])
-            return self._into.clip(step.path, source, 0, math.inf)
-        if step.kind is Kind.POOLING:
-            return self._pooled(node, step)
-        if step.kind is Kind.ADD:
-            return self._sum(node, sources)
-        if step.kind is Kind.CONCATENATION:
-            return self._joined(node)
-        if step.kind is Kind.PASSING:
-            self._keep_flat(node, sources[0])
-            return source
-        if step.kind is Kind.RESHAPING:
-            return self._reshaped(node, step, sources[0])
-        if step.kind is Kind.SOFTMAX and all(user.op == "output" for user in node.users):
-            self.left.append(step.path)
-            return source
+        match step.kind:
+            case Kind.OPERATOR:
+                return self._operator(node, step.path, step.module, sources[0])
+            case Kind.NORMALIZATION:
+                return self._normalized(node, sources[0], step.module)
+            case Kind.RELU:
+                self._keep_flat(node, sources[0])
+                return self._into.clip(step.path, source, 0, math.inf)
+            case Kind.POOLING:
+                return self._pooled(node, step)
+            case Kind.ADD:
+                return self._sum(node, sources)
+            case Kind.CONCATENATION:
+                return self._joined(node)
+            case Kind.PASSING:
+                self._keep_flat(node, sources[0])
+                return source
+            case Kind.RESHAPING:
+                return self._reshaped(node, step, sources[0])
+            case Kind.SOFTMAX if all(user.op == "output" for user in node.users):
+                self.left.append(step.path)
+                return source
+            case Kind.INPUT | Kind.ABS | Kind.SUB | Kind.SOFTMAX | Kind.DOUBLING | Kind.BORDER:
+                pass  # refused below
+            case _:
+                assert_never(step.kind)
         self._refuse(node, f"there is no kernel for {step.kind.name.lower()}",
                      "Use convolutions, ReLU, pooling, sums and concatenations.")  # fmt: skip
         return None

@@ -23,6 +23,21 @@ class Stage(IntEnum):
     DEPTH = 2
     WIDTH = 3
 
+    @property
+    def elastic(self) -> frozenset[str]:
+        """What is elastic in this stage: kernels, depth, width."""
+        match self:
+            case Stage.FULL:
+                return frozenset()
+            case Stage.KERNEL:
+                return frozenset({"kernel"})
+            case Stage.DEPTH:
+                return frozenset({"kernel", "depth"})
+            case Stage.WIDTH:
+                return frozenset({"kernel", "depth", "width"})
+            case _:
+                assert_never(self)
+
 
 @dataclass(frozen=True, slots=True)
 class LayerChoice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,17 @@ class Division(enum.StrEnum):
 
     POWER_OF_TWO = "pow2"
     INTEGER = "int"
+
+    @property
+    def shifts(self) -> bool:
+        """Whether D is a power of two, which moves the point of the weights."""
+        match self:
+            case Division.POWER_OF_TWO:
+                return True
+            case Division.INTEGER:
+                return False
+            case _:
+                assert_never(self)
 
 
 def divisor(magnitude: float, division: Division) -> float:
@@ -30,6 +42,8 @@ def divisor(magnitude: float, division: Division) -> float:
             return math.ldexp(1.0, ceil_log2(magnitude))
         case Division.INTEGER:
             return float(max(1, math.ceil(magnitude)))
+        case _:
+            assert_never(division)
 
 
 def divided(weights: ArrayLike, by: float, bits: int) -> Int64s:

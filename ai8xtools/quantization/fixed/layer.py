@@ -43,7 +43,7 @@ class FixedLayer:
     @property
     def spare(self) -> int:
         """How often D = 1/2^spare halves: 0 for D of 1 and more, and for integers."""
-        return max(0, -ceil_log2(self.by)) if self.division is Division.POWER_OF_TWO else 0
+        return max(0, -ceil_log2(self.by)) if self.division.shifts else 0
 
     @property
     def factor(self) -> int:
@@ -68,7 +68,7 @@ class FixedLayer:
     @property
     def folded(self) -> bool:
         """Whether D is a power of two that moves the point of the weights, without any rest."""
-        if self.division is not Division.POWER_OF_TWO:
+        if not self.division.shifts:
             return False
         shifts = [self.out_shift] if self.bias is None else [self.out_shift, self.bias_shift]
         return ceil_log2(self.by) <= min(shifts)

@@ -261,7 +261,7 @@ class _Reader:
         weights = self._integers(step, "weight", what, 4).transpose(0, 2, 3, 1)
         bias = self._integers(step, "bias", what)
         bound = largest_sum(weights, bias, *shifts, 1 << self._bits - 1)
-        safe = bound < 1 << 31 or self._guard is not Guard.WORST
+        safe = bound < 1 << 31 or not self._guard.holds_for_all
         self._check(safe, f"{what}: no input makes a sum leave 32 bits")
         return QuantizedLayer(LayerFormats(kx, kw, kb, ko, spare, bound), weights, bias)
 

@@ -6,6 +6,7 @@ Source: docs/q15.md, "Formats".
 from __future__ import annotations
 
 import enum
+from typing import assert_never
 
 import numpy as np
 
@@ -33,6 +34,31 @@ class Guard(enum.StrEnum):
     WORST = "worst"
     CALIBRATED = "calib"
     NONE = "none"
+
+    def reach(self, top: int, largest_input: int) -> int | None:
+        """Return the magnitude of inputs for which no sum may leave 32 bits; None without guard.
+
+        `top` is the greatest of all inputs, `largest_input` that of the samples.
+        """
+        match self:
+            case Guard.WORST:
+                return top
+            case Guard.CALIBRATED:
+                return min(2 * largest_input, top)
+            case Guard.NONE:
+                return None
+            case _:
+                assert_never(self)
+
+    @property
+    def holds_for_all(self) -> bool:
+        """Whether no input whatever makes a sum leave 32 bits."""
+        return self.reach(2, 0) == 2
+
+    @property
+    def wraps(self) -> bool:
+        """Whether sums may leave 32 bits, and wrap around."""
+        return self.reach(2, 0) is None
 
 
 @frozen
@@ -88,7 +114,7 @@ def quantize_layer(
     raw_kw = power_of_two_fraction(largest(weights), bits)
     raw_kb = power_of_two_fraction(largest(bias), bits)
     top = 1 << bits - 1
-    reach = top if guard is not Guard.CALIBRATED else min(2 * largest_input, top)
+    reach = guard.reach(top, largest_input)
     spare = 0
     while True:
         kw = raw_kw - spare
@@ -96,8 +122,8 @@ def quantize_layer(
         _check_shifts(name, kx, kw, kb, clamped)
         integers, offsets = to_fixed(kernels, kw, bits), to_fixed(bias, kb, bits)
         worst = largest_sum(integers, offsets, kx + kw - kb, kx + kw - clamped, top)
-        limited = largest_sum(integers, offsets, kx + kw - kb, kx + kw - clamped, reach)
-        if guard is Guard.NONE or limited < _SUM_LIMIT:
+        shifts = kx + kw - kb, kx + kw - clamped
+        if reach is None or largest_sum(integers, offsets, *shifts, reach) < _SUM_LIMIT:
             formats = LayerFormats(kx, kw, kb, clamped, spare, worst)
             return QuantizedLayer(formats, integers, offsets)
         spare += 1

@@ -19,7 +19,6 @@ from ai8xtools.software.graph import (
     Graph,
     Insert,
     Pool,
-    PoolKind,
     Roll,
     Size,
     Step,
@@ -163,7 +162,7 @@ def _relu(step: Convolution) -> str | None:
 
 def _pooling(step: Pool, graph: Graph) -> Call | str:
     """Return the call of maximum pooling."""
-    if step.kind is not PoolKind.MAX:
+    if step.kind.averages:
         return "the library averages rows before columns on some cores, which rounds twice"
     if step.dilation != (1, 1) and step.window != (1, 1):
         return "the library has no dilation"

@@ -12,7 +12,6 @@ from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.quantization.formats import Int64s
 from ai8xtools.quantization.q15.execute import execute
 from ai8xtools.quantization.q15.file import StoredNetwork
-from ai8xtools.quantization.q15.formats import Guard
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.software.build import Built, Need, flash_problems, memory_problems
 from ai8xtools.software.cmsis.tree import read_library
@@ -121,7 +120,7 @@ def _weight_bytes(network: QuantizedNetwork) -> dict[str, int]:
 def _library(network: QuantizedNetwork, made: Program, folder: str) -> Library:
     """Return what the project takes of a copy of CMSIS 5."""
     worst = max((layer.formats.bound for layer in network.layers.values()), default=0)
-    if network.guard is Guard.NONE and worst >= 1 << 31:
+    if network.guard.wraps and worst >= 1 << 31:
         raise DiagnosticError(
             Diagnostic("E945", "sums of this network may leave 32 bits, which Arm's functions do "
                        "not define", Place(option="--cmsis-nn"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.arrange.graph import Reading, pass_places, reading
@@ -64,7 +65,7 @@ def _parts_of(network: Network, layer: Layer, mask: int, count: int) -> list[int
     used = bits(mask)
     if len(used) != channels_per_pass(layer.in_channels):
         raise DiagnosticError(_count(layer, "processors", mask, layer.in_channels))
-    match reading(network, layer):
+    match way := reading(network, layer):
         case Reading.ALONE | Reading.OPERANDS:
             return [mask] * count
         case Reading.SIDE_BY_SIDE:
@@ -76,6 +77,8 @@ def _parts_of(network: Network, layer: Layer, mask: int, count: int) -> list[int
                 mask_of(used[place : place + width])
                 for (_, place), width in zip(places, widths, strict=True)
             ]
+        case _:
+            assert_never(way)
 
 
 def _widths(network: Network, layer: Layer) -> list[int]:

@@ -6,6 +6,7 @@ Source: docs/placement.md, "Places that are left open".
 from __future__ import annotations
 
 import enum
+from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
@@ -19,6 +20,39 @@ class Reading(enum.StrEnum):
     OPERANDS = "operands of a combination"
     SIDE_BY_SIDE = "channels side by side in one pass"
     PASS_BY_PASS = "channels of one pass after those of another"
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one source only."""
+        match self:
+            case Reading.ALONE:
+                return True
+            case Reading.OPERANDS | Reading.SIDE_BY_SIDE | Reading.PASS_BY_PASS:
+                return False
+            case _:
+                assert_never(self)
+
+    @property
+    def shares_pass(self) -> bool:
+        """Whether several sources stand in one pass."""
+        match self:
+            case Reading.SIDE_BY_SIDE:
+                return True
+            case Reading.ALONE | Reading.OPERANDS | Reading.PASS_BY_PASS:
+                return False
+            case _:
+                assert_never(self)
+
+    @property
+    def tied(self) -> bool:
+        """Whether sources stand in the same processors, a word apart."""
+        match self:
+            case Reading.OPERANDS | Reading.PASS_BY_PASS:
+                return True
+            case Reading.ALONE | Reading.SIDE_BY_SIDE:
+                return False
+            case _:
+                assert_never(self)
 
 
 def refusal(layer: Layer, message: str, keys: str | tuple[str, ...], remedy: str) -> Diagnostic:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ai8xtools.synthesis.arrange.graph import Reading, reading, sources
+from ai8xtools.synthesis.arrange.graph import reading, sources
 from ai8xtools.synthesis.arrange.values import Tensor
 from ai8xtools.synthesis.mapping.hardware import hardware_for
 from ai8xtools.synthesis.network import Layer, Network
@@ -47,7 +47,7 @@ def _qualifies(
 ) -> bool:
     """Whether a layer reads its whole input from one place, for the last time, without haste."""
     read = sources(network, layer)
-    if reading(network, layer) is not Reading.ALONE:
+    if not reading(network, layer).alone:
         return False
     tensor, result = tensors[number[read[0]]], tensors[number[layer.index]]
     hardware = hardware_for(layer, None)

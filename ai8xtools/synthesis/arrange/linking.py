@@ -6,6 +6,7 @@ Source: docs/placement.md, "Places that are left open".
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from ai8xtools.synthesis.arrange.graph import Reading, pass_places, reading, refusal
 from ai8xtools.synthesis.arrange.links import Distances, Offsets, Role, TiedError, TiedLayerError
@@ -40,7 +41,7 @@ def link_sources(
 ) -> None:
     """Tie the sources of a layer to each other; a sum or join that cannot be raises."""
     try:
-        match reading(network, layer):
+        match way := reading(network, layer):
             case Reading.ALONE:
                 pass
             case Reading.OPERANDS:
@@ -60,6 +61,8 @@ def link_sources(
                 links.offsets.join(
                     {p: Role(count, e) for p, (e, _) in zip(parts, places, strict=True)}
                 )
+            case _:
+                assert_never(way)
     except TiedError:
         raise TiedLayerError(
             refusal(
@@ -84,7 +87,7 @@ def tie_result(
     if layer.has_weights and not layer.depthwise:
         return tensors[result]
     try:
-        if reading(network, layer) is Reading.SIDE_BY_SIDE:
+        if reading(network, layer).shares_pass:
             return _tie_parts(layer, parts, result, tensors, links)
         source = tensors[parts[0]]
         if not (layer.depthwise or _is_packed(source)):

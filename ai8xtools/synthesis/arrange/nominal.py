@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ai8xtools.diagnostics import Diagnostic, Severity
 from ai8xtools.synthesis.arrange.defaults import complete
-from ai8xtools.synthesis.check import CONSTRAINTS, Kind, operators
+from ai8xtools.synthesis.check import CONSTRAINTS, operators
 from ai8xtools.synthesis.layout import LayerLayout, Layout
 from ai8xtools.synthesis.mapping import map_network
 from ai8xtools.synthesis.network import Network
@@ -32,6 +32,6 @@ def errors_anywhere(network: Network, chip: Chip) -> Iterator[Diagnostic]:
     for layer in mapped.layers:
         for entry in CONSTRAINTS:
             of_operators = entry.test.__module__ == operators.__name__
-            if entry.kind is Kind.HARDWARE and entry.severity is Severity.ERROR and of_operators:
+            if entry.kind.needs_chip and entry.severity is Severity.ERROR and of_operators:
                 for finding in entry.findings(layer, mapped, chip):
                     yield entry.complain(layer, finding, ())

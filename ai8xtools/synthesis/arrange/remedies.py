@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ai8xtools.synthesis.arrange.graph import Reading, reading, sources
+from ai8xtools.synthesis.arrange.graph import reading, sources
 from ai8xtools.synthesis.arrange.problem import columns_of
 from ai8xtools.synthesis.network import Layer, Network, Tensor
 from device import Chip, known_chips
@@ -93,7 +93,7 @@ def _is_free(network: Network, layer: Layer) -> bool:
     """Whether the outputs of a layer are read by convolutions alone, one by one."""
     readers = [x for x in network.executed() if layer.index in sources(network, x)]
     plain = all(
-        reading(network, x) is Reading.ALONE and x.has_weights and not (x.depthwise or x.flatten)
+        reading(network, x).alone and x.has_weights and not (x.depthwise or x.flatten)
         for x in readers
     )
     delivered = any(layer is x for x in network.outputs())

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Severity
 from ai8xtools.synthesis.arrange.bounds import Witness, tied_in_vain
-from ai8xtools.synthesis.arrange.graph import Reading, channels_of, reading, sources
+from ai8xtools.synthesis.arrange.graph import channels_of, reading, sources
 from ai8xtools.synthesis.arrange.keeping import UnreachableError
 from ai8xtools.synthesis.arrange.links import TiedLayerError
 from ai8xtools.synthesis.arrange.problem import problem_of
@@ -132,9 +132,5 @@ def _ties(problem: Problem, witness: Witness) -> tuple[list[int], int]:
     """Return the layers that tie maps to each other, the last first, and how many are tied."""
     network = problem.network
     largest = max(problem.units, key=lambda unit: len(unit.members))
-    tying = [
-        layer.index
-        for layer in network.executed()
-        if reading(network, layer) in (Reading.PASS_BY_PASS, Reading.OPERANDS)
-    ]
+    tying = [layer.index for layer in network.executed() if reading(network, layer).tied]
     return [*reversed(tying), *witness.layers], len(largest.members)

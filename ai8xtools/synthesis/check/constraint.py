@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 from ai8xtools.diagnostics import Diagnostic, Effects, Severity
 from ai8xtools.synthesis.facts import Fact, Facts, effects
@@ -39,6 +39,17 @@ class Kind(enum.StrEnum):
 
     NETWORK = "network"
     HARDWARE = "hardware"
+
+    @property
+    def needs_chip(self) -> bool:
+        """Whether it is a limit of a chip."""
+        match self:
+            case Kind.HARDWARE:
+                return True
+            case Kind.NETWORK:
+                return False
+            case _:
+                assert_never(self)
 
 
 class Of(enum.Enum):
@@ -226,7 +237,7 @@ def _found(
     for layer in network.layers:
         for entry in CONSTRAINTS:
             findings: Iterator[Finding] = iter(())
-            if entry.kind is Kind.NETWORK:
+            if not entry.kind.needs_chip:
                 findings = entry.findings(layer, network, None)
             elif mapped is not None:
                 findings = entry.findings(mapped.layer(layer.index), mapped, mapped.chip)
@@ -270,14 +281,21 @@ def _covered(
     `found` are the layers complained about and what these complaints cover.
     """
     neighbours = tuple(pairwise(network.executed()))
-    others = {
-        Of.SAME: {layer.index: layer for layer in network.layers},
-        Of.PREVIOUS: {layer.index: previous for previous, layer in neighbours},
-        Of.NEXT: {layer.index: following for layer, following in neighbours},
-    }
+
+    def others(which: Of) -> dict[int, Layer]:
+        match which:
+            case Of.SAME:
+                return {layer.index: layer for layer in network.layers}
+            case Of.PREVIOUS:
+                return {layer.index: previous for previous, layer in neighbours}
+            case Of.NEXT:
+                return {layer.index: following for layer, following in neighbours}
+            case _:
+                assert_never(which)
+
     result = set()
     for index, covered in found:
-        other = others[covered.of].get(index) if covered else None
+        other = others(covered.of).get(index) if covered else None
         if covered and other and covered.unless not in other.places:
             result.add((other.index, covered.code))
     return result
@@ -292,7 +310,7 @@ def errors_of_layer(
     """
     for entry in CONSTRAINTS:
         judged = entry.alone is not None and entry.severity is Severity.ERROR
-        usable = chip is not None or entry.kind is Kind.NETWORK
+        usable = chip is not None or not entry.kind.needs_chip
         if judged and usable and (derived or not entry.derived):
             assert entry.alone is not None
             for finding in entry.alone(layer, chip):

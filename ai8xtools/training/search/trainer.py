@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ai8x_nas import Architecture, Stage
+from ai8x_nas import Architecture
 from ai8xtools.checkpoint import atomic
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.compute.randomness import derived
@@ -54,7 +54,7 @@ class SearchTrainer(Trainer):
 
     def _forward(self, x: Tensor) -> Any:
         """Run the network; in training a part of it that is drawn for the batch."""
-        if self.model.training and self.stage.stage is not Stage.FULL:
+        if self.model.training and self.stage.stage.elastic:
             epoch, batch = self._step
             self._step = epoch, batch + 1
             space = self.model.space.at(self.stage.stage, self.stage.level)
@@ -66,7 +66,7 @@ class SearchTrainer(Trainer):
     def _begin_epoch(self, epoch: int) -> None:
         self._step = epoch, 0
         stage = self.plan.at(epoch)
-        if self.plan.begins(epoch) and stage.stage is not Stage.FULL:
+        if self.plan.begins(epoch) and stage.stage.elastic:
             self._begin_stage(stage)
 
     def _begin_stage(self, stage: Transition) -> None:
@@ -78,9 +78,9 @@ class SearchTrainer(Trainer):
             f"Architecture search: stage {stage.stage.value} ({stage.stage.name.lower()}), level "
             f"{stage.level}, {len(space):,} networks"
         )
-        if before.stage is Stage.FULL or self._new_teacher(before, stage):
+        if not before.stage.elastic or self._new_teacher(before, stage):
             self._teach(copy.deepcopy(self.model))
-        if stage.stage is Stage.WIDTH and before.stage is not Stage.WIDTH:
+        if "width" in stage.stage.elastic - before.stage.elastic:
             self.model.sort_channels()
             self.optimizer.state.clear()  # it belongs to the channels in their former order
 
@@ -125,7 +125,7 @@ class SearchTrainer(Trainer):
         self.stage_start = self.stage.epoch
         start = super()._resume(resumed)
         policy = self.search.policy.teacher
-        if policy is None or self.stage.stage is Stage.FULL or start >= self.options.epochs:
+        if policy is None or not self.stage.stage.elastic or start >= self.options.epochs:
             return start
         previous = policy.teacher == "prev_stage_model"
         if not (previous and self.plan.at(start).stage is not self.stage.stage):
@@ -137,7 +137,7 @@ class SearchTrainer(Trainer):
         """Raise InputError if the checkpoint was trained by other stages than are planned."""
         found = extras.get(KEY)
         if not isinstance(found, dict) or not isinstance(found.get("transitions"), list):
-            if self.plan.at(done).stage is Stage.FULL:
+            if not self.plan.at(done).stage.elastic:
                 return
             found = {"transitions": None}
         planned = [t.as_list() for t in self.plan.transitions if t.epoch <= done]
@@ -193,7 +193,7 @@ class SearchTrainer(Trainer):
 
     def _validate(self, epoch: int, trained: Scores) -> tuple[Scores, Any]:
         self.model.choose(self.model.space.largest())
-        if self.stage.stage is Stage.FULL:
+        if not self.stage.stage.elastic:
             return super()._validate(epoch, trained)
         if not self._is_validated(epoch):
             self._calibrate(self.model)
@@ -252,7 +252,7 @@ class SearchTrainer(Trainer):
         return {**super()._extras(), KEY: {"transitions": passed}}
 
     def _test(self) -> None:
-        if self.stage.stage is not Stage.FULL:
+        if self.stage.stage.elastic:
             space = self.model.space.at(self.stage.stage, self.stage.level)
             self.search.run(self.passes, self.data, space, self._samples(), self.progress.seed)
         super()._test()

@@ -11,22 +11,38 @@ from ai8xtools.frontends.modules.tracing import Node
 
 
 class Kind(enum.Enum):
-    """The kinds of steps that layers of the chip can come from."""
+    """The kinds of steps that layers of the chip can come from.
 
-    INPUT = enum.auto()
-    OPERATOR = enum.auto()
-    NORMALIZATION = enum.auto()
-    RELU = enum.auto()
-    ABS = enum.auto()
-    POOLING = enum.auto()
-    ADD = enum.auto()
-    SUB = enum.auto()
-    CONCATENATION = enum.auto()
-    RESHAPING = enum.auto()
-    PASSING = enum.auto()
-    SOFTMAX = enum.auto()
-    DOUBLING = enum.auto()
-    BORDER = enum.auto()
+    Each says what is true of it: `sums` two results of one shape; `joins` channels; `pads` with
+    zeros; `reshapes` and nothing else; `keeps_values` every one as it is; `keeps_sign`: results
+    are positive where all that is taken is; `commutes` with maxima, as an activation; `is_left` to
+    the application at the end. `activation` is its name in layers of ai8x, if it is one.
+    """
+
+    INPUT = "input", "is_input"
+    OPERATOR = "operator", "has_operator"
+    NORMALIZATION = "normalization", "normalizes"
+    RELU = "ReLU", "activates commutes keeps_sign"
+    ABS = "Abs", "activates keeps_sign"
+    POOLING = "pooling", "pools keeps_sign"
+    ADD = "add", "sums keeps_sign"
+    SUB = "sub", "sums"
+    CONCATENATION = "concatenation", "joins keeps_sign"
+    RESHAPING = "reshaping", "reshapes keeps_values keeps_sign"
+    PASSING = "passing", "keeps_values keeps_sign"
+    SOFTMAX = "softmax", "is_left keeps_sign"
+    DOUBLING = "doubling", "keeps_sign"
+    BORDER = "border", "pads keeps_sign"
+
+    def __init__(self, name: str, traits: str) -> None:
+        true = traits.split()
+        self.activation = name if "activates" in true else None
+        self.is_input, self.has_operator = "is_input" in true, "has_operator" in true
+        self.normalizes, self.pools = "normalizes" in true, "pools" in true
+        self.sums, self.joins, self.pads = "sums" in true, "joins" in true, "pads" in true
+        self.reshapes, self.keeps_values = "reshapes" in true, "keeps_values" in true
+        self.keeps_sign, self.commutes = "keeps_sign" in true, "commutes" in true
+        self.is_left = "is_left" in true
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def make_layer(
     linear = isinstance(op, nn.Linear)
     kept = norm is not None and not linear and "weight_bits" not in keywords
     settings: dict[str, Any] = {
-        "activation": {Kind.RELU: "ReLU", Kind.ABS: "Abs", None: None}[activation],
+        "activation": activation and activation.activation,
         "bias": op.bias is not None or norm is not None,
         **({"wide": True} if wide else {}), **keywords,
     }  # fmt: skip
@@ -287,7 +287,7 @@ def ones(shape: tuple[int, ...]) -> nn.Module:
 def rectifier(channels: int, images: bool, keywords: Mapping[str, Any], activation: Kind) -> Any:
     """Return a layer that only applies an activation: 1x1 kernels that are exactly one."""
     kind = ai8x.Conv2d if images else ai8x.Conv1d
-    name = "ReLU" if activation is Kind.RELU else "Abs"
+    name = activation.activation
     layer = kind(channels, channels, 1, bias=False, activation=name, **keywords)
     weight = torch.zeros_like(layer.op.weight)
     weight[range(channels), range(channels)] = EXACTLY_ONE

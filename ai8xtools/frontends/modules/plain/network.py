@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import torch
 from torch import Tensor, fx, nn
@@ -23,8 +23,6 @@ from ai8xtools.frontends.modules.plain.steps import instead_of, read_step
 from ai8xtools.frontends.modules.plain.tail import tail_of
 from ai8xtools.frontends.modules.plain.writer import Writer
 from ai8xtools.frontends.modules.tracing import Node, trace
-
-_COMMUTING = (Kind.RESHAPING, Kind.PASSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class _Builder(Writer):
             return
         found = self._with_border(found)
         self._steps[node] = found
-        refused = refusal_of(found) if found.kind is Kind.OPERATOR else None
+        refused = refusal_of(found) if found.kind.has_operator else None
         if refused is not None:
             self._refused[node] = refused
 
@@ -117,9 +115,9 @@ class _Builder(Writer):
         if step is None:
             return
         sources = [self._made.get(n) for n in node.all_input_nodes if n in self._data]
-        if step.kind is not Kind.INPUT and (not sources or None in sources):
+        if not step.kind.is_input and (not sources or None in sources):
             return  # behind something that is refused
-        if node in self._done and step.kind in (Kind.RELU, Kind.ABS):
+        if node in self._done and step.kind.activation:
             self._positive.add(node)
         made = sources[0] if node in self._done else self._written(step, sources)
         if made is not None:
@@ -128,35 +126,39 @@ class _Builder(Writer):
     def _written(self, step: Step, sources: list[Any]) -> Any:
         """Return the node of the new graph for a step, None after a refusal."""
         node = step.node
-        if step.kind is Kind.INPUT:
-            return self.graph.placeholder("x")
         positive = all(n in self._positive for n in node.all_input_nodes if n in self._steps)
-        if step.kind in (Kind.RELU, Kind.ABS):
+        if step.kind.activation or (positive and step.kind.keeps_sign):
             self._positive.add(node)
-            return sources[0] if positive else self._rectified(step, sources[0])
-        if positive and step.kind not in (Kind.OPERATOR, Kind.SUB, Kind.NORMALIZATION):
-            self._positive.add(node)
-        if step.kind is Kind.OPERATOR:
-            return self._operator(step, sources[0])
-        if step.kind is Kind.NORMALIZATION:
-            return self._normalized(step, sources[0])
-        if step.kind is Kind.POOLING:
-            return self._pooled(step, sources[0], positive)
-        if step.kind in (Kind.ADD, Kind.SUB):
-            adder = ai8x.Add() if step.kind is Kind.ADD else ai8x.Sub()
-            return self._call(f"{node.name}_elementwise", adder, tuple(sources))
-        if step.kind is Kind.CONCATENATION:
-            parts = [self._made[n] for n in node.args[0]]
-            if len(parts) == 1:
-                return parts[0]
-            return self.graph.call_function(torch.cat, (parts, 1))
-        if step.kind is Kind.SOFTMAX:
-            return self._softmax(step, sources[0])
-        if step.kind is Kind.DOUBLING:
-            return self._doubled(step, sources[0])
-        if step.kind is Kind.BORDER:
-            return self._bordered(step, sources[0])
-        return self._reshaped(step, sources[0])
+        match step.kind:
+            case Kind.INPUT:
+                return self.graph.placeholder("x")
+            case Kind.RELU | Kind.ABS:
+                return sources[0] if positive else self._rectified(step, sources[0])
+            case Kind.OPERATOR:
+                return self._operator(step, sources[0])
+            case Kind.NORMALIZATION:
+                return self._normalized(step, sources[0])
+            case Kind.POOLING:
+                return self._pooled(step, sources[0], positive)
+            case Kind.ADD:
+                return self._call(f"{node.name}_elementwise", ai8x.Add(), tuple(sources))
+            case Kind.SUB:
+                return self._call(f"{node.name}_elementwise", ai8x.Sub(), tuple(sources))
+            case Kind.CONCATENATION:
+                parts = [self._made[n] for n in node.args[0]]
+                if len(parts) == 1:
+                    return parts[0]
+                return self.graph.call_function(torch.cat, (parts, 1))
+            case Kind.SOFTMAX:
+                return self._softmax(step, sources[0])
+            case Kind.DOUBLING:
+                return self._doubled(step, sources[0])
+            case Kind.BORDER:
+                return self._bordered(step, sources[0])
+            case Kind.RESHAPING | Kind.PASSING:
+                return self._reshaped(step, sources[0])
+            case _:
+                assert_never(step.kind)
 
     def _copied(self, node: Node) -> Any:
         """Write a node behind the last layer as it is, with the sizes that it takes."""
@@ -174,7 +176,7 @@ class _Builder(Writer):
     def _with_border(self, step: Step) -> Step:
         """Return a convolution that pads by itself what a step before it does."""
         source = self._steps.get(step.node.all_input_nodes[0]) if step.node.args else None
-        if source is None or source.kind is not Kind.BORDER or len(source.node.users) > 1:
+        if source is None or not source.kind.pads or len(source.node.users) > 1:
             return step
         op = step.module
         if not isinstance(op, nn.Conv1d | nn.Conv2d) or any(source.settings["channels"]):
@@ -191,7 +193,7 @@ class _Builder(Writer):
         """Write a layer with an operator and what can be part of it behind it."""
         last = step.node
         following = self._only_reader(last)
-        if norm is None and following is not None and following.kind is Kind.NORMALIZATION:
+        if norm is None and following is not None and following.kind.normalizes:
             last, norm = following.node, following.module
             self._done.add(last)
         activation = self._activation_behind(last)
@@ -258,10 +260,10 @@ class _Builder(Writer):
         """Return the activation that may move to a layer: maxima and reshaping commute with it."""
         step, pooled = self._only_reader(node), False
         while step is not None:
-            if step.kind is Kind.RELU or (step.kind is Kind.ABS and not pooled):
+            if step.kind.activation and (step.kind.commutes or not pooled):
                 return step
-            maximum = step.kind is Kind.POOLING and not step.settings["average"]
-            if step.kind not in _COMMUTING and not maximum:
+            maximum = step.kind.pools and not step.settings["average"]
+            if not (step.kind.keeps_values or maximum):
                 return None
             pooled = pooled or maximum  # the magnitude of a maximum is another thing
             step = self._only_reader(step.node)
@@ -273,7 +275,7 @@ class _Builder(Writer):
             if user.op == "output" or user in self._tail:
                 continue
             step = self._steps.get(user)
-            if step is None or step.kind not in (*_COMMUTING, Kind.SOFTMAX):
+            if step is None or not (step.kind.keeps_values or step.kind.is_left):
                 return False
             if not self._is_last(user):
                 return False

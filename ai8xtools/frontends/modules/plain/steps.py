@@ -161,7 +161,7 @@ def instead_of(name: str) -> str | None:
 
 def _refusal_of_shape(step: Step) -> Refusal | None:
     """Refuse to make a map of a vector."""
-    if step.kind is not Kind.RESHAPING or len(step.taken) != 1 or step.given[:1] == step.taken:
+    if not step.kind.reshapes or len(step.taken) != 1 or step.given[:1] == step.taken:
         return None
     remedy = (
         f"Let samples have the shape {times(step.given)} (--input-shape)."
@@ -173,7 +173,7 @@ def _refusal_of_shape(step: Step) -> Refusal | None:
 
 def _refusal_of_operands(step: Step) -> Refusal | None:
     """Refuse sums that the chip does not form: of unequal shapes, with constants, with a factor."""
-    if step.kind is Kind.CONCATENATION:
+    if step.kind.joins:
         axis = step.node.kwargs.get("dim", step.node.args[1] if len(step.node.args) > 1 else 0)
         if any(one.op == "get_attr" for one in step.node.all_input_nodes):
             return Refusal(step.path, "it joins data with a constant",
@@ -182,7 +182,7 @@ def _refusal_of_operands(step: Step) -> Refusal | None:
             return Refusal(
                 step.path, f"it joins along axis {axis}", "Join channels: torch.cat(..., 1)."
             )
-    if step.kind not in (Kind.ADD, Kind.SUB):
+    if not step.kind.sums:
         return None
     operands = [n.meta.get("shape") for n in step.node.all_input_nodes]
     values = [a for a in step.node.args[:2] if getattr(a, "op", "get_attr") == "get_attr"]

@@ -13,7 +13,7 @@ from torch import fx, nn
 
 import ai8x
 from ai8xtools.frontends.layers import Refusal, times
-from ai8xtools.frontends.modules.plain.kinds import Kind, Step
+from ai8xtools.frontends.modules.plain.kinds import Step
 from ai8xtools.frontends.modules.plain.layers import bordered, doubler, rectifier
 from ai8xtools.frontends.windows import MOST_POOLED, stages
 
@@ -57,7 +57,7 @@ class Writer:
 
     def _rectified(self, step: Step, source: Any) -> Any:
         """Write an activation that no layer in front can do."""
-        if step.kind is Kind.ABS and len(step.taken) < 2:
+        if not step.kind.commutes and len(step.taken) < 2:
             self.refusals.append(Refusal(step.path, "there is no layer in front of it"))
             return None
         images = len(step.taken) != 2

@@ -8,6 +8,7 @@ Source: docs/placement.md, "Layers that are added or merged".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, Severity
 from ai8xtools.synthesis.arrange.graph import Reading, channels_of, pass_places, reading, sources
@@ -82,7 +83,7 @@ def _copy(network: Network, owner: int, reader: Layer) -> Layer:
 
 def roles_wanted(network: Network, layer: Layer) -> dict[int, Role]:
     """Return the roles that a layer's sources need, by their place among them."""
-    match reading(network, layer):
+    match way := reading(network, layer):
         case Reading.OPERANDS:
             count = len(sources(network, layer))
             return {i: Role(count, i) for i in range(count)}
@@ -92,6 +93,8 @@ def roles_wanted(network: Network, layer: Layer) -> dict[int, Role]:
             return {i: Role(count, number) for i, (number, _) in enumerate(places)}
         case Reading.ALONE | Reading.SIDE_BY_SIDE:
             return {}
+        case _:
+            assert_never(way)
 
 
 def _conflicts(network: Network, chip: Chip) -> Iterator[Conflict]:
@@ -140,7 +143,7 @@ def _can_skip(network: Network, chip: Chip, reader: Layer, owner: int) -> bool:
     """Whether a layer reads a source with gaps anyway, or can skip them."""
     if roles_wanted(network, reader):
         return True
-    plain = reading(network, reader) is Reading.ALONE and not reader.flatten
+    plain = reading(network, reader).alone and not reader.flatten
     return plain and chip.has_read_gap and passes(channels_of(network, owner)) == 1
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Severity
 from ai8xtools.synthesis.arrange.graph import (
@@ -67,13 +68,15 @@ def _needs(network: Network) -> Iterator[Need]:
 
 def _need_of(network: Network, layer: Layer) -> Need | None:
     counts = [channels_of(network, s) for s in sources(network, layer)]
-    match reading(network, layer):
+    match way := reading(network, layer):
         case Reading.SIDE_BY_SIDE:
             return _side_by_side(layer, counts)
         case Reading.PASS_BY_PASS:
             return _pass_by_pass(network, layer, counts)
         case Reading.ALONE | Reading.OPERANDS:
             return _full(layer, counts)
+        case _:
+            assert_never(way)
 
 
 def _pass_by_pass(network: Network, layer: Layer, counts: Sequence[int]) -> Need | None:
