@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.emit.interface import PLAIN, Interface
+from ai8xtools.software.emit.built import CODE_BYTES, Built, Need
 from ai8xtools.software.emit.project import Sample, code_of, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution, Graph
@@ -26,10 +26,7 @@ from ai8xtools.software.plan.select import Planner, Wish
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
-from ai8xtools.values import frozen
 
-CODE_BYTES = 6144
-"""Flash for the code of the network besides its weights: an estimate."""
 _COUNTER_BYTES = 2
 _LEVELS_STACK_BYTES, _LEVELS_POINTERS_BYTES = 768, 64
 """Stack of a task with all below it, and pointers to the rows of a window: estimates."""
@@ -47,44 +44,6 @@ WAYS: Mapping[str, frozenset[Way]] = {
 """What the words of --scheme ask for where there are levels of memory."""
 ALWAYS = frozenset({"first", "pixels", "planes", "chain"})
 """Words that only levels of memory know."""
-
-
-@frozen
-class Need:
-    """What a plan takes of a microcontroller, in bytes; `code` and `stack` are estimates.
-
-    Weights are read from flash if they are `in_place`. `counters` are those of rows, or pointers.
-    """
-
-    arena: int
-    counters: int
-    stack: int
-    weights: int
-    code: int = CODE_BYTES
-    in_place: bool = True
-
-    @property
-    def ram(self) -> int:
-        """Bytes of RAM, or of L1."""
-        return self.arena + self.counters + self.stack
-
-    @property
-    def flash(self) -> int:
-        """Bytes of flash."""
-        return self.code + (self.weights if self.in_place else 0)
-
-
-@frozen(slots=False)
-class Built:
-    """A project: its plan, what it takes, how it is called, and its files by path.
-
-    It has no files while it is only planned.
-    """
-
-    plan: Plan
-    need: Need
-    files: dict[str, str] = field(default_factory=dict)
-    interface: Interface = PLAIN
 
 
 def build(

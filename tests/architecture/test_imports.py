@@ -84,7 +84,6 @@ def test_parts_of_a_room_stand_on_those_above_them() -> None:
 
 LOOKING_DOWN = {
     ("synthesis", "network", "network_validation"),
-    ("software", "emit", "build"),
 }
 """Imports against the order of rooms.toml that are still there."""
 

@@ -12,13 +12,13 @@ from ai8xtools.commands.software.arguments import parse
 from ai8xtools.commands.software.report import report_of
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
-from ai8xtools.software.build import build, stack_bytes
+from ai8xtools.software.build import build
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.text import log_text
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Scheme
-from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.planner import plan, stack_bytes
 from ai8xtools.software.profile import read_profile
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.against_simulation import files_of, inputs_of, judge

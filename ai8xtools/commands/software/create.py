@@ -10,7 +10,8 @@ from ai8xtools.commands.software.log import complaints_of_names, with_log
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
 from ai8xtools.diagnostics import Diagnostic, print_diagnostics, refuse_errors
-from ai8xtools.software.build import Built, emitted, sample_of
+from ai8xtools.software.build import emitted, sample_of
+from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.text import log_text, plan_text, sentence
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import NoRoomError

@@ -6,7 +6,7 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.diagnostics import Diagnostic, refuse_errors
 from ai8xtools.software import build
-from ai8xtools.software.build import Built
+from ai8xtools.software.emit.built import Built
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.profile import Profile

@@ -11,7 +11,8 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.build import Built, closest, schemes_of
+from ai8xtools.software.build import closest, schemes_of
+from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.project import code_of
 from ai8xtools.software.emit.text import plan_text, unit_text
 from ai8xtools.software.fuse import fuse

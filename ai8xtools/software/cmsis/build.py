@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ai8xtools.software.build import Built, Need, choose, emitted, need_of, sample_of, schemes_of
+from ai8xtools.software.build import choose, emitted, need_of, sample_of, schemes_of
 from ai8xtools.software.cmsis.choice import choose_calls
 from ai8xtools.software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
 from ai8xtools.software.cmsis.tree import read_library
+from ai8xtools.software.emit.built import Built, Need
 from ai8xtools.software.emit.interface import Interface
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph

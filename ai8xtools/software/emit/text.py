@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ai8xtools.software.emit.built import Built
 from ai8xtools.software.graph import Convolution
 from ai8xtools.software.memory import Block
 from ai8xtools.software.plan.cost import is_rough
@@ -12,9 +12,6 @@ from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
 from ai8xtools.software.plan.task import Level, Task
 from ai8xtools.software.profile import UNLIMITED, Profile
-
-if TYPE_CHECKING:
-    from ai8xtools.software.build import Built
 
 
 def plan_text(built: Built, profile: Profile) -> str:

@@ -13,8 +13,9 @@ from ai8xtools.quantization.formats import Int64s
 from ai8xtools.quantization.q15.execute import execute
 from ai8xtools.quantization.q15.file import StoredNetwork
 from ai8xtools.quantization.q15.network import QuantizedNetwork
-from ai8xtools.software.build import Built, Need, flash_problems, memory_problems
+from ai8xtools.software.build import flash_problems, memory_problems
 from ai8xtools.software.cmsis.tree import read_library
+from ai8xtools.software.emit.built import Built, Need
 from ai8xtools.software.emit.interface import Library
 from ai8xtools.software.emit.text import amount
 from ai8xtools.software.plan.plan import NoRoomError, Scheme
