@@ -32,7 +32,7 @@ from ai8xtools.layers.steps import STEPS, Step, operate, run_stepwise
 
 
 class QuantizationAwareModule(nn.Module):
-    """Pooling, operator, batch normalization, shift, activation, quantization (1.3, 1.4).
+    """Pooling, operator, batch normalization, shift, activation, quantization.
 
     `pool`, `op` and `bn` are modules or None; without `op` the layer only pools. `wide` layers
     output the accumulator: they are not shifted, and their clamp is wide. The bookkeeping

@@ -1,4 +1,4 @@
-"""Training over the epochs: when QAT begins, what is best, what is saved (2.2)."""
+"""Training over the epochs: when QAT begins, what is best, what is saved."""
 
 from __future__ import annotations
 

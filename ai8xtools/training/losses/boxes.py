@@ -1,4 +1,4 @@
-"""Boxes around objects: their forms, overlap, and non-maximum suppression (2.4).
+"""Boxes around objects: their forms, overlap, and non-maximum suppression.
 
 A box is (x0, y0, x1, y1), or with centre and size (cx, cy, w, h), in fractions of the image.
 torchvision's compiled operators are not used: they are missing where its build differs from

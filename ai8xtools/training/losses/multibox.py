@@ -1,4 +1,4 @@
-"""Detectors with prior boxes: their loss, and the objects their outputs mean (2.4)."""
+"""Detectors with prior boxes: their loss, and the objects their outputs mean."""
 
 from __future__ import annotations
 

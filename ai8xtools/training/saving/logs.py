@@ -1,4 +1,4 @@
-"""The log folder of a run: text, numbers for programs, TensorBoard events (2.6, 7.1)."""
+"""The log folder of a run: text, numbers for programs, TensorBoard events."""
 
 from __future__ import annotations
 
