@@ -78,7 +78,7 @@ format: $(DEVELOPMENT) ## mend formatting and what ruff can mend by itself
 
 docs: $(DEVELOPMENT) ## write the generated pages, and the manual as a site into build/docs
 	@$(PYTHON) tools/make_docs.py
-	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --config-file tools/manual/mkdocs.yml --strict --quiet
 	@echo "The manual is in build/docs/index.html"
 
 ##@ Compare with known answers
@@ -223,13 +223,13 @@ measure-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the ba
 build/digits build/mnist:
 	@scripts/gen_$(notdir $@).sh
 
-$(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh tools/torch_source.py
-	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) requirements.txt requirements-emulator.txt
+$(RUNTIME): requirements.txt pyproject.toml scripts/setup.sh tools/torch_source.py
+	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) emulator
 	@$(PYTHON) tools/precompile.py
 	@touch $@
 
-$(DEVELOPMENT): $(RUNTIME) requirements-dev.txt
-	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) requirements-dev.txt
+$(DEVELOPMENT): $(RUNTIME)
+	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) emulator onnx detection datasets encryption dev
 	@touch $@
 
 $(KAT)/check.py:

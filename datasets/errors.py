@@ -25,5 +25,5 @@ def library(name: str, purpose: str, place: str) -> ModuleType:
             "E624",
             f"the Python package {name!r}, which {purpose}, cannot be imported ({exc})",
             place,
-            "Install it: pip install -r requirements-datasets.txt",
+            f"Install it: pip install {name.partition('.')[0]}",
         ) from exc

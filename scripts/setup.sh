@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Create a virtual environment and install requirement files into it: setup.sh VENV FILE...
+# Create a virtual environment, install requirements.txt and extras of pyproject.toml: setup.sh VENV EXTRA...
 #
 # Called by the Makefile, which skips it when nothing changed. PYTHON3 chooses the interpreter; pip's
 # own variables (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS, ...) choose where wheels come from,
@@ -41,7 +41,7 @@ create_venv() {
         "See the message above; a full disk or a read-only folder are the usual causes."
 }
 
-[ $# -ge 2 ] || fail "usage: setup.sh VENV FILE..." "The Makefile calls it: make setup"
+[ $# -ge 2 ] || fail "usage: setup.sh VENV EXTRA..." "The Makefile calls it: make setup"
 venv=$1
 shift
 
@@ -51,12 +51,14 @@ if ! new_enough "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/de
 fi
 
 arguments=()
-for file in "$@"; do
-    arguments+=(-r "$file")
-done
-echo "Installing $* (this can take a few minutes)"
+while IFS= read -r requirement; do
+    arguments+=("$requirement")
+done < <("$venv/bin/python" -c 'import sys, tomllib
+extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
+print(*(line for name in sys.argv[1:] for line in extras[name]), sep="\n")' "$@")
+echo "Installing requirements.txt and the extras $* (this can take a few minutes)"
 # Says what PyTorch takes before anything is downloaded; its options are words without spaces.
-read -ra source <<< "$("$venv/bin/python" tools/torch_source.py "$@")"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${arguments[@]}" ${source[@]+"${source[@]}"} || fail \
-    "pip could not install $*" \
+read -ra source <<< "$("$venv/bin/python" tools/torch_source.py requirements.txt)"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements.txt "${arguments[@]}" ${source[@]+"${source[@]}"} || fail \
+    "pip could not install requirements.txt and the extras $*" \
     "See pip's message above. Without network access, point pip to wheels you have: PIP_NO_INDEX=1 PIP_FIND_LINKS=/folder make setup"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
 
 import ai8x
 import ai8xize

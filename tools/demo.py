@@ -32,7 +32,8 @@ from device import MAX78000  # noqa: E402
 
 TRAIN, QUANTIZE = "scripts/train_digits.sh", "scripts/quantize_digits.sh"
 TRAINING_SOURCES = (
-    "train.py", "ai8x.py", "layers", "training", "models", "datasets", "policies", TRAIN,
+    "train.py", "ai8x.py", "ai8xtools/layers", "ai8xtools/training", "models", "datasets",
+    "policies", TRAIN,
 )  # fmt: skip
 PROJECT = "digits"
 LARGEST_LOSS = 1.0  # percentage points of accuracy between QAT and the quantized network

@@ -13,11 +13,12 @@ from ai8xtools.reading.files import (
     read_bytes,
     read_text,
     real_path,
+    shipped,
     source_text,
     where_else,
 )
 
 __all__ = [
     "MIB", "ForeignFileError", "check_sources", "open_file", "read_bytes", "read_text", "real_path",
-    "source_text", "where_else",
+    "shipped", "source_text", "where_else",
 ]  # fmt: skip

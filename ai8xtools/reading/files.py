@@ -12,8 +12,10 @@ from typing import BinaryIO
 
 from ai8xtools.reading import system
 from ai8xtools.reading.text import line
+from ai8xtools.root import ROOT
 
 MIB = 1 << 20
+_SHIPPED = ("networks", "policies", "tests", "trained")
 MAX_SOURCE_BYTES = 64 * MIB
 """Of a source or makefile; samples as C arrays have some megabytes."""
 _COMPILED = (".c", ".h", ".inc", ".s", ".S")
@@ -41,12 +43,26 @@ class ForeignFileError(OSError):
         self.size = size
 
 
+def shipped(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Return a path, or where the toolchain has that file if the current folder has none.
+
+    So `networks/mnist-chw-ai85.yaml` and the like can be named from anywhere.
+    """
+    first, *others = Path(path).parts or ("",)
+    if first in _SHIPPED and ".." not in others and not os.path.lexists(path):
+        own = ROOT / path
+        return own if own.is_file() else path
+    return path
+
+
 def open_file(path: str | os.PathLike[str], limit: int) -> BinaryIO:
     """Open a regular file of at most `limit` bytes for reading, without ever waiting for it.
 
+    A file that is not there may be one of the toolchain's: see `shipped`.
+
     Raises ForeignFileError for a pipe, device or socket and for a larger file; OSError otherwise.
     """
-    name = os.fspath(path)
+    name = os.fspath(shipped(path))
     try:
         _check(os.stat(name), name, limit)  # noqa: PTH116 - opening a device can have effects
         handle = os.open(name, system.READ)

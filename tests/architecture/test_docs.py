@@ -58,7 +58,9 @@ def test_links_to_sections_lead_to_headings(page: Path) -> None:
 
 
 def test_every_page_of_the_manual_is_in_the_navigation() -> None:
-    listed = re.findall(r"^ +- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^ +- ([\w/-]+\.md)$", (ROOT / "tools/manual/mkdocs.yml").read_text(), re.MULTILINE
+    )
     assert sorted(listed) == [str(page.relative_to(ROOT / "docs")) for page in MANUAL]
 
 

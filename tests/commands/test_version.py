@@ -26,9 +26,8 @@ def test_every_tool_shows_the_version(tool: str) -> None:
 
 def test_the_version_is_written_once() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
-    place = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
-    assert place == "ai8xtools.__version__"
+    assert "version" not in project["project"] and "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "ai8xtools/__init__.py"
 
 
 def test_the_changelog_begins_with_this_version_and_nothing_unreleased_is_older() -> None:

@@ -164,4 +164,4 @@ def test_a_missing_library_is_named_with_its_remedy() -> None:
     with pytest.raises(DatasetError, match="no_such_library") as info:
         library("no_such_library", "reads something", "place")
     assert info.value.code == "E624"
-    assert "requirements-datasets.txt" in info.value.remedy
+    assert "pip install no_such_library" in info.value.remedy

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("unicorn", reason="the emulator needs unicorn (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="the emulator needs unicorn (extra `emulator`)")
 
 from ai8xtools.commands.emulate.arguments import parse
 from ai8xtools.commands.emulate.emulate import emulate

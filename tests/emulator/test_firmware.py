@@ -166,7 +166,7 @@ def test_missing_compiler_is_explained(
     with pytest.raises(EmulatorError) as caught:
         compile_project(project)
     assert caught.value.code == "E810"
-    assert "requirements-emulator.txt" in (caught.value.remedy or "")
+    assert "pip install ziglang" in (caught.value.remedy or "")
 
 
 def test_nothing_is_written_into_the_project(project: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyslang", reason="needs pyslang (requirements-dev.txt)")
+pytest.importorskip("pyslang", reason="needs pyslang (extra `dev`)")
 
 from ai8xtools.synthesis.program import Program
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored

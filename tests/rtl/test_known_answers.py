@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
 
 from tests.rtl.by_hand import rtl_options, stored
 from tests.rtl.comparing import differences, found_in, wanted_of

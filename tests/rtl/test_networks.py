@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
 
 from ai8xtools.emulator import run_loader
 from ai8xtools.synthesis.emit import ProjectOptions, emit_project

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
 
 from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
 from ai8xtools.emulator.cpu.compiler import compiler

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
 
 from tests.conftest import ROOT
 from tools.rtl_demo import alter_expected_word

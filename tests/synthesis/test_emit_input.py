@@ -67,7 +67,7 @@ def test_made_input_needs_a_fifo() -> None:
 
 
 def test_compiled_loop_makes_the_words(tmp_path: Path) -> None:
-    pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+    pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
     from ai8xtools.emulator import compare, run_loader
 
     every = words(*made_words([1, 0xFFFE, 0x1234], 0x8003, 0xFFFF, 12))

@@ -111,7 +111,7 @@ def test_users_are_told_what_the_ports_could_do() -> None:
 def test_same_bytes_as_from_memory_and_registers_are_put_back(
     layers: tuple[UnloadLayer, ...], unroll: int, tmp_path: Path
 ) -> None:
-    pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+    pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
     from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
     from ai8xtools.emulator.firmware.bus import Bus
     from ai8xtools.emulator.firmware.compiling import compile_project

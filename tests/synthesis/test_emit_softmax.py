@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
 
 from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
 from ai8xtools.emulator.firmware.bus import Bus

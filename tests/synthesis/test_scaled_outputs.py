@@ -25,7 +25,7 @@ SINGLE = planar(((0, 1, 2, 3), (0,)), 1)
 
 def unloaded(layers: tuple[UnloadLayer, ...], folder: Path, **changes: Any) -> bytes:
     """Return what cnn_unload() writes, with random data in the accelerator."""
-    pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+    pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
     from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
     from ai8xtools.emulator.firmware.bus import Bus
     from ai8xtools.emulator.firmware.compiling import compile_project

@@ -75,7 +75,7 @@ def test_commands_of_the_manual_for_windows_are_those_of_make_and_of_the_scripts
         shlex.split(line.replace("\\", "/")) for line in page.splitlines() if line[:4] == "    "
     ]
     words = {word for line in shown for word in line}
-    assert {"requirements.txt", "requirements-emulator.txt", "tools/precompile.py"} <= words
+    assert {".[emulator]", "tools/precompile.py", "tools/demo.py"} <= words
     for name in ("train", "quantize", "evaluate", "gen"):
         command = command_of(ROOT / f"scripts/{name}_digits.sh")
         assert any(set(command) <= set(line) for line in shown), name

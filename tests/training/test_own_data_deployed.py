@@ -20,7 +20,7 @@ from PIL import Image
 from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 
-pytest.importorskip("unicorn", reason="the emulator needs unicorn (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="the emulator needs unicorn (extra `emulator`)")
 
 CLASSES = ("disc 100%", "bar", 'zebra "ü"')
 SHORT = "--epochs 3 -b 16 --qat-policy qat.yaml --resize 12 -j 0 --deterministic"

@@ -15,7 +15,7 @@ from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 from tests.emulator.trees import c_files, change, generate
 
-pytest.importorskip("unicorn", reason="the emulator needs unicorn (requirements-emulator.txt)")
+pytest.importorskip("unicorn", reason="the emulator needs unicorn (extra `emulator`)")
 
 DIGITS = ("--model", "ai85digitsnet", "--dataset", "digits", "--evaluate", "-8", "--confusion")
 WEIGHTS = str(ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar")

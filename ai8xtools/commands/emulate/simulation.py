@@ -22,7 +22,7 @@ from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
 from ai8xtools.emulator.firmware.repeated import ResultPlaces
-from ai8xtools.reading import real_path
+from ai8xtools.reading import real_path, shipped
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.values import frozen
@@ -81,7 +81,7 @@ def _read(words: list[str], folder: Path) -> Simulation | None:
         try:
             options = parse(words)
             described = options.config_file
-            if isinstance(described, str) and not Path(described).is_file():
+            if isinstance(described, str) and not Path(shipped(described)).is_file():
                 return None
             network, *_ = examine(described, options.chip, options.resolve, options.encode)
         except (DiagnosticError, SystemExit, OSError):

@@ -40,7 +40,7 @@ def compiler(core: Architecture) -> list[str]:
     raise EmulatorError(
         "E810",
         f"no C compiler for the {core.title} core is installed",
-        remedy=f"Install {compilers[0]}, or `pip install -r requirements-emulator.txt`.",
+        remedy=f"Install {compilers[0]}, or `pip install ziglang`.",
     )
 
 

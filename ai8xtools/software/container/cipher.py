@@ -45,7 +45,7 @@ def _library() -> tuple[Any, Any, Any]:
         raise InputError(
             "E923",
             "the package cryptography is not installed; it encrypts and decrypts",
-            remedy="Install it: pip install -r requirements-encryption.txt",
+            remedy="Install it: pip install cryptography",
         ) from None
     return Cipher, ChaCha20, ChaCha20Poly1305
 

@@ -49,5 +49,5 @@ def _require_onnx() -> None:
     except ImportError as exc:
         raise InputError(
             "E651", f"ONNX files need the package onnx: {exc}", "--summary",
-            "Install it: pip install -r requirements-onnx.txt",
+            "Install it: pip install onnx",
         ) from exc  # fmt: skip

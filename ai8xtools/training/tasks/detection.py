@@ -167,5 +167,5 @@ def _precision() -> Any:
             "E640",
             f"the precision of detectors cannot be measured ({exc})",
             "--obj-detection",
-            "Install it: pip install -r requirements.txt",
+            "Install it: pip install torchmetrics pycocotools",
         ) from exc
