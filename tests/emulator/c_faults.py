@@ -37,7 +37,7 @@ _REGISTER = re.compile(r"\*\) (0x50[0-9a-f]{6})\) = (0x[0-9a-f]{8});")
 _WORD, _BYTE = re.compile(r"0x[0-9a-f]{8}"), re.compile(r"0x[0-9a-f]{2}\b")
 _FIRST = "First wrong word: "
 _LAYER = re.compile(
-    r"First layer that departs from ai8xtools.answer.npz: layer (\d+)|Not executed: layers? (\d+)"
+    r"First layer that departs from answer.npz: layer (\d+)|Not executed: layers? (\d+)"
 )
 
 

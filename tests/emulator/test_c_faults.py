@@ -77,6 +77,4 @@ def test_layer_that_delivers_more_is_named(
     wrong = f"{register}) = 0x{int(found[1], 16) ^ 1 << bit:08x}"
     change(project / "cnn.c", (found[0], wrong))
     emulate(parse([str(project)]))
-    assert re.search(
-        f"First layer that departs from ai8xtools.answer.npz: {text}", capsys.readouterr().out
-    )
+    assert re.search(f"First layer that departs from answer.npz: {text}", capsys.readouterr().out)

@@ -126,7 +126,7 @@ class Outcome:
     def _failed_refusal(self) -> str | None:
         """A refusal must say why, where, and change nothing."""
         codes = [d["code"] for d in self.complaints]
-        if not codes:
+        if not codes or codes == ["E011"]:  # diagnostics tells that nothing was told
             return "refused without an error"
         for code, what in _NEVER.items():
             if code in codes:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ai8xize
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.synthesis.network import Operator
 from ai8xtools.synthesis.parse import parse
 from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
@@ -84,11 +85,15 @@ def test_case_follows_from_seed_and_number() -> None:
 # -- the judge -----------------------------------------------------------------------------------
 
 
-def refuse(message: str) -> Callable[[], int]:
-    """Return a loader that prints something and refuses."""
+def refuse(*lines: int | None) -> Callable[[], int]:
+    """Return a loader that complains of some lines of the description, and refuses."""
 
     def main() -> int:
-        print(message)
+        if lines:
+            raise DiagnosticError(
+                [Diagnostic("E100", "bad", Place("net.yaml", line, 1)) for line in lines]
+            )
+        print("no")
         return 1
 
     return main
@@ -114,9 +119,7 @@ def crash() -> int:
 
 def leave_a_file() -> int:
     Path("left.txt").touch()
-    return refuse(
-        '[{"code": "E1", "severity": "error", "file": "net.yaml", "line": 1, "column": 1}]'
-    )()
+    return refuse(1)()
 
 
 def leave_a_folder() -> int:
@@ -133,20 +136,9 @@ BAD_LOADERS: dict[str, tuple[Callable[[], int], str]] = {
     "crash": (crash, "signal 11"),
     "a file is left": (leave_a_file, "files changed: left.txt"),
     "an empty project": (leave_a_folder, "an incomplete project of 0 files"),
-    "no message": (refuse("[]"), "refused without an error"),
-    "not JSON": (refuse("no"), "messages that are no JSON"),
-    "no line": (
-        refuse(
-            '[{"code": "E1", "severity": "error", "file": "net.yaml", "line": null, "column": 1}]'
-        ),
-        "no line",
-    ),
-    "a line beyond the end": (
-        refuse(
-            '[{"code": "E1", "severity": "error", "file": "net.yaml", "line": 999, "column": 1}]'
-        ),
-        "no line",
-    ),
+    "no message": (refuse(), "refused without an error"),
+    "no line": (refuse(None), "no line"),
+    "a line beyond the end": (refuse(999), "no line"),
 }
 
 

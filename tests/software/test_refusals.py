@@ -154,7 +154,7 @@ def test_weights_of_a_network_are_finite() -> None:
 
 def test_options_that_change_nothing_are_named() -> None:
     net = ["--config-file", "x.yaml", "--prefix", "p", "--test-dir", "t", "--mcu", "rp2040"]
-    placing = parse_software(["--device", "MCU", *net, "--overlap-data"]).software
-    former = parse_cmsis(["--device", "CMSIS-NN", *net, "--fc-layer"]).software
-    assert placing is not None and [one.code for one in placing.notices] == ["N957"]
-    assert former is not None and "N958" in [one.code for one in former.notices]
+    placing = parse_software(["--device", "MCU", *net, "--overlap-data"])
+    former = parse_cmsis(["--device", "CMSIS-NN", *net, "--fc-layer"])
+    assert [one.code for one in placing.notices] == ["N957"]
+    assert "N958" in [one.code for one in former.notices]

@@ -1633,29 +1633,14 @@ VIOLATIONS = [
             (
                 0,
                 "output_processors",
-                "the outputs of a group are at uneven distances, which the chip is not known to "
-                "support",
+                "the outputs of a depth-wise layer are at uneven distances in a group, which the "
+                "chip is not known to support",
                 "Give this layer and the next processors without gaps, for example "
                 "0x0000.0000.0000.0fff.",
             )
         ],
         sample=(12, 4, 4),
         chip=MAX78002,
-    ),
-    Violation(
-        "W384",
-        [{**CONV, "output_processors": 0x0B}],
-        [(3, 3, 3, 3)],
-        [
-            (
-                0,
-                "output_processors",
-                "the outputs of a group are at uneven distances, which the chip is not known to "
-                "support",
-                "Use output processors ('output_map' for the last layer) without gaps, for example "
-                "0x0000.0000.0000.0007.",
-            )
-        ],
     ),
     Violation(
         "W376",

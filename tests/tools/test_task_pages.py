@@ -231,8 +231,8 @@ def test_quoted_message_on_streams_is_real(complaints: Callable[..., str]) -> No
 @pytest.fixture(scope="module")
 def helps() -> str:
     """What all tools say of their options."""
-    tools = ("ai8xize", "emulate", "quantize", "train")
-    return "".join(run(f"{name}.py", "--help") for name in tools)
+    tools = (("ai8xize",), ("ai8xize", "--device", "MCU"), ("emulate",), ("quantize",), ("train",))
+    return "".join(run(f"{name}.py", *words, "--help") for name, *words in tools)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -285,19 +285,16 @@ def passed_data_keeps_its_lanes(layer: MappedLayer, network: MappedNetwork) -> I
 
 
 @constraint("W384", Kind.HARDWARE, Severity.WARNING)
-def outputs_of_a_group_are_at_equal_distances(
+def depthwise_outputs_are_at_equal_distances(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """Outputs at uneven distances need LCTL.shared_output = 0, which is not known to work."""
-    if layer.has_weights and network.keeps_outputs_local(layer):
+    """Depth-wise outputs at uneven distances need LCTL.shared_output = 0, not known to work."""
+    if layer.depthwise and network.keeps_outputs_local(layer):
         without_gaps = mask_text(packed(layer.output_processors))
         yield Finding(
-            "the outputs of a group are at uneven distances, which the chip is not known to "
-            "support",
+            "the outputs of a depth-wise layer are at uneven distances in a group, which the chip "
+            "is not known to support",
             ("output_processors", "processors"),
-            f"Give this layer and the next processors without gaps, for example {without_gaps}."
-            if layer.depthwise
-            else "Use output processors ('output_map' for the last layer) without gaps, for "
-            f"example {without_gaps}.",
+            f"Give this layer and the next processors without gaps, for example {without_gaps}.",
             unsound=True,
         )
