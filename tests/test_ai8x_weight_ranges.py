@@ -242,3 +242,13 @@ def test_threshold_that_is_no_whole_number_is_refused_before_training(tmp_path: 
     write_checkpoint(str(path), checkpoint.with_entries(state_dict=state))
     with pytest.raises(ToolError, match="activation_threshold is 0.5.*whole number"):
         checkpoints.read(str(path))
+
+
+@pytest.mark.parametrize("largest", [-1, 0, 3])
+def test_ranges_are_tried_down_to_the_sixth_power_of_two_of_the_weights(largest: int) -> None:
+    """One large weight among many of 1/64 of it at most: the seventh power would cost least."""
+    weight = torch.linspace(-1, 1, 1 << 16) * 2.0 ** (largest - 6)
+    weight[0] = 2.0**largest
+    errors = [squared_error(weight, None, 2, largest - i) for i in range(7)]
+    assert errors[6] < errors[5] == min(errors[:6])
+    assert best_range(weight, None, 2) == largest - 5

@@ -47,7 +47,6 @@ def best_range(weight: Tensor, bias: Tensor | None, bits: int) -> int:
     return min(tried, key=lambda exponent: squared_error(weight, bias, bits, exponent))
 
 
-@torch.no_grad()
 def squared_error(weight: Tensor, bias: Tensor | None, bits: int, exponent: int) -> float:
     """Return the sum of squared errors of a layer's integers in the range 2^exponent."""
     steps = 2.0 ** (bits - 1 - exponent)

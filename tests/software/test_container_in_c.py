@@ -140,6 +140,16 @@ def _connected(pixels: tuple[int, int], vectors: Vectors | None = None) -> bytes
     return pack(builder.container(vectors))
 
 
+def _doubled(filters: int) -> bytes:
+    """Return a transposed convolution whose output has 4 channels, with so many filters."""
+    builder = Builder()
+    given = builder.activation(Element.INT8, (2, 2, 3))
+    weights = builder.weights(np.ones((filters, 3, 3, 3), np.int64), 8)
+    result = builder.activation(Element.INT8, (4, 4, 4))
+    builder.layer(Op.CONV_TRANSPOSED, [given], result, weights=weights, kernel=(3, 3))
+    return pack(builder.container())
+
+
 def _wide() -> bytes:
     """Return three maps of 3.6 GB from one value."""
     builder = Builder()
@@ -170,6 +180,11 @@ HOSTILE = {
     "ternary weights of 3.4 GB": (_spare(3, 64, (65535, 65535, 4, 1), 3435868980), "ok"),
     "many pixels of one fully connected layer": (_connected((2, 2)), "layer"),
     "maps beyond 32 bits": (_wide(), "memory"),
+    "transposed weights of other channels": (_doubled(5), "unsupported"),
+    "transposed weights of the channels": (_doubled(4), "ok"),
+    "only the first output is wrong": (_connected((1, 1), Vectors((bytes(3),) * 2,
+                                                                  (b"1234", bytes(4)))),
+                                       "ok vectors"),
     "test vectors of another network": (_connected((1, 1), Vectors((b"12",), (b"1234",))),
                                         "ok vectors"),
 }  # fmt: skip

@@ -1093,3 +1093,27 @@ def test_test_weights_that_lose_bits_draw_a_warning(
     (found,) = warnings
     assert (found.code, found.severity) == ("W242", "warning")
     assert f"the weights need more bits than the layer has: {lost} (from " in found.message
+
+
+def test_a_loop_of_the_simulation_is_told_at_the_layer_that_goes_back(tmp_path: Path) -> None:
+    for back in (1, 2):
+        layers = [dict(CONV) for _ in range(4)]
+        layers[back]["simulated_sequence"] = 0
+        text = describe(*layers)
+        kernels = [weights(3, 3, 3, 3, seed=i) for i in range(4)]
+        found = refused(build, tmp_path, text, sample(3, 4, 4), kernels)
+        line, column = line_of(text, "simulated_sequence", back)
+        assert (found.code, str(found.place)) == ("E220", f"net.yaml:{line}:{column}")
+
+
+@pytest.mark.parametrize(("inputs", "pooled"), [(48, False), (50, False), (50, True)])
+def test_the_remedy_for_a_flattened_layer_names_what_is_probably_wrong(
+    tmp_path: Path, inputs: int, pooled: bool
+) -> None:
+    """Weights that suit the image in front, a pooling that leaves it as large, or neither."""
+    pool = {"max_pool": 2} if pooled else {}
+    text = describe({**CONV, **pool}, {**LINEAR, "in_dim": (7, 1) if not pooled else None})
+    data = [weights(3, 3, 3, 3), weights(4, inputs)]
+    remedy = str(refused(build, tmp_path, text, sample(3, 4, 4), data).remedy)
+    told = {key for key in ("'in_dim'", "'pool_stride'", "inputs") if key in remedy}
+    assert told == {"'in_dim'" if inputs == 48 else "'pool_stride'" if pooled else "inputs"}

@@ -143,6 +143,11 @@ def test_contradiction_in_a_layer_is_reported_with_its_name(
     assert any(line.startswith(f"{network.layers[index]}: ") for line in named)
 
 
+def test_a_layer_without_channels_is_a_contradiction(network: MappedNetwork) -> None:
+    wrong = changed(network, 1, in_channels=0, processors=0)
+    assert any("[processors are as many as channels]" in x for x in violations(wrong.validate))
+
+
 def numbered(network: Network, index: int) -> Network:
     """Return the network with another number of the second layer."""
     first, second, *rest = network.layers

@@ -172,16 +172,16 @@ def rows(layer: Geometry, room: Room, columns: int | None = None) -> Rows | None
                     tiles=tiles, memory=memory, traffic=traffic)  # fmt: skip
     if room.in_place:
         return None
-    found = [*_streamed_rows(layer, room, width)]
+    found = [*_streamed_rows(layer, room, width, tiles)]
     if not found:
         return None
     traffic, best = min(found, key=lambda one: one[0])
-    return Rows(weights=best.weights, band=best.band, filters=best.filters, columns=width,
-                tiles=tiles, memory=best.memory,
-                traffic=traffic if tiles == 1 else None)  # fmt: skip
+    return replace(best, traffic=traffic) if tiles == 1 else best
 
 
-def _streamed_rows(layer: Geometry, room: Room, width: int) -> Iterator[tuple[int, Rows]]:
+def _streamed_rows(
+    layer: Geometry, room: Room, width: int, tiles: int
+) -> Iterator[tuple[int, Rows]]:
     """Yield what fits with weights of some filters at a time, with its traffic in bytes."""
 
     def outer(band: int, filters: int) -> int:
@@ -199,13 +199,13 @@ def _streamed_rows(layer: Geometry, room: Room, width: int) -> Iterator[tuple[in
         band = next(enough, band)
         filters = _filters(layer, lambda count: outer(band, count) <= room.l1)
         yield weights * -(-height // band) + data, Rows(
-            weights=Weights.ROWS_OUTER, band=band, filters=filters, columns=width, tiles=1,
+            weights=Weights.ROWS_OUTER, band=band, filters=filters, columns=width, tiles=tiles,
             memory=outer(band, filters),
         )  # fmt: skip
     filters = _filters(layer, lambda count: inner(count) <= room.l1)
     if filters:
         yield weights + -(-layer.filters // filters) * data, Rows(
-            weights=Weights.WEIGHTS_OUTER, band=1, filters=filters, columns=width, tiles=1,
+            weights=Weights.WEIGHTS_OUTER, band=1, filters=filters, columns=width, tiles=tiles,
             memory=inner(filters),
         )  # fmt: skip
 

@@ -124,8 +124,7 @@ def _judged(state: _State, chip: Chip) -> _State:
         stuck, size = _ties(problem, witness)
     known = {layer.name for layer in network.layers}
     places = [sum(x.name in known for x in whole.layers[:i]) for i in stuck]
-    last = len(network.layers) - 1
-    return replace(state, stuck=tuple(min(place, last) for place in places), size=size)
+    return replace(state, stuck=tuple(places), size=size)
 
 
 def _ties(problem: Problem, witness: Witness) -> tuple[list[int], int]:

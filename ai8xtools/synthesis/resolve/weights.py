@@ -75,20 +75,22 @@ def layer_tensors(
         )
     with_weights: set[int] = set()
     for layer in description.layers:
-        source = layer_index(layer.get("weight_source", -1), description)
-        if "weight_source" in layer and source not in with_weights:
-            problems.append(
-                layer.error(
-                    "E222",
-                    f"'weight_source' names layer {source}, which is no earlier layer with weights",
-                    "weight_source",
-                    remedy="Name a convolution layer before this one.",
+        if "weight_source" in layer:
+            source = layer_index(layer.get("weight_source"), description)
+            if source not in with_weights:
+                problems.append(
+                    layer.error(
+                        "E222",
+                        f"'weight_source' names layer {source}, which is no earlier layer with "
+                        "weights",
+                        "weight_source",
+                        remedy="Name a convolution layer before this one.",
+                    )
                 )
-            )
-        elif "weight_source" in layer and source in found:
-            again = _used_again(layer, found[source], problems)
-            if again is not None:
-                found[layer.index] = again
+            elif source in found:
+                again = _used_again(layer, found[source], problems)
+                if again is not None:
+                    found[layer.index] = again
         if takes_weights(layer) or "weight_source" in layer:
             with_weights.add(layer.index)
     return found
