@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from ai8xtools.reading import system
 from ai8xtools.reading.text import line
-from ai8xtools.root import ROOT
+from ai8xtools.root import IS_INSTALLED, ROOT
 
 MIB = 1 << 20
 _SHIPPED = ("networks", "policies", "tests", "trained")
@@ -44,12 +44,13 @@ class ForeignFileError(OSError):
 
 
 def shipped(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """Return a path, or where the toolchain has that file if the current folder has none.
+    """Return a path, or where an installed package has that file if the current folder has none.
 
-    So `networks/mnist-chw-ai85.yaml` and the like can be named from anywhere.
+    So `networks/mnist-chw-ai85.yaml` and the like can be named from anywhere. In a checkout a file
+    that is missing is missing.
     """
     first, *others = Path(path).parts or ("",)
-    if first in _SHIPPED and ".." not in others and not os.path.lexists(path):
+    if IS_INSTALLED and first in _SHIPPED and ".." not in others and not os.path.lexists(path):
         own = ROOT / path
         return own if own.is_file() else path
     return path
@@ -58,7 +59,7 @@ def shipped(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
 def open_file(path: str | os.PathLike[str], limit: int) -> BinaryIO:
     """Open a regular file of at most `limit` bytes for reading, without ever waiting for it.
 
-    A file that is not there may be one of the toolchain's: see `shipped`.
+    A file that is not there may be one of an installed package: see `shipped`.
 
     Raises ForeignFileError for a pipe, device or socket and for a larger file; OSError otherwise.
     """
