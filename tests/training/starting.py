@@ -5,11 +5,14 @@ A server imports what train.py needs, once, and divides itself for each process 
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 from multiprocessing import connection, forkserver
+from pathlib import Path
 
 import pytest
 
@@ -52,9 +55,20 @@ class Training:
         return bool(ready)
 
     def kill(self) -> None:
-        """End all processes at once, as a power failure does."""
+        """End all processes at once, as a power failure does, with those that load their data.
+
+        One of these that has just begun would not see that its parent is gone, and wait forever.
+        """
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid or 0, signal.SIGSTOP)
+        tasks = [Path(f"/proc/{process.pid}/task") for process in self._processes]
+        lists = [one.read_text() for task in tasks for one in task.glob("*/children")]
         for process in self._processes:
             process.kill()
+        for number in "".join(lists).split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(number), signal.SIGKILL)
 
     def finish(self) -> tuple[int, str]:
         """Wait for the end; return the highest exit status and what was not read yet."""
