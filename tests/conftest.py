@@ -62,6 +62,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test, or the set-up before it, that led to an E009; some mean to (`defect`)."""
     file = item.config.stash[DEFECTS]
+    os.environ.pop("AI8X_TRACEBACK", None)  # --debug sets it, in a test before this one, too
     try:
         result = yield
     finally:

@@ -16,10 +16,7 @@ def broken() -> int:
 
 
 @pytest.mark.defect
-def test_defects_are_noted_in_a_file(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AI8X_TRACEBACK", raising=False)
+def test_defects_are_noted_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(broken) == 1
     assert "[E009]" in capsys.readouterr().err
     assert "nobody foresaw this" in Path(os.environ["AI8X_DEFECTS"]).read_text()

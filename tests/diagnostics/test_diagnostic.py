@@ -119,8 +119,6 @@ def test_every_failure_is_json_for_an_editor(
     field: str,
     value: object,
 ) -> None:
-    monkeypatch.delenv("AI8X_TRACEBACK", raising=False)
-
     def main() -> int:
         raise failure
 

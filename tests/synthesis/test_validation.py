@@ -247,7 +247,6 @@ def test_data_that_is_lost_is_reported_unless_that_is_allowed(
 def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("AI8X_TRACEBACK", raising=False)  # a test of --debug may have set it
     path = tmp_path / "net.yaml"
     path.write_text(describe(CONV))
     options = files(tmp_path, sample(4, 4, 4), [weights(2, 4, 3, 3)])
