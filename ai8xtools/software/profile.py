@@ -97,6 +97,20 @@ class Profile:
             nearest = level or nearest
         return found
 
+    def exceeded(self, flash: int, ram: int) -> list[Diagnostic]:
+        """Return what is wrong (E914) where a program without a plan of its memory is too large."""
+        needs = (("flash", flash, self.flash), ("RAM", ram, self.l1))
+        return [
+            Diagnostic(
+                "E914",
+                f"{self.name} has {available:,} bytes of {kind}, {needed:,} are needed",
+                Place(option="--mcu"),
+                "Choose narrower layers, fewer bits or a larger microcontroller.",
+            )
+            for kind, needed, available in needs
+            if needed > available
+        ]
+
     @property
     def leveled(self) -> bool:
         """Whether there is more memory than L1."""

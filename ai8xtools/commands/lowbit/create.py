@@ -49,7 +49,7 @@ def create_lowbit(options: LowBitOptions) -> int:
     flash, ram = sizes(network, options.compress)
     code, stack = beside(network, options.compress)
     needs = (("flash", flash + code), ("RAM", ram + stack))
-    problems = [] if profile is None else [*_too_large(needs, profile)]
+    problems = [] if profile is None else profile.exceeded(flash + code, ram + stack)
     made = run(network, samples.inputs)
     if problems:
         _write_report(options, network, made, needs, profile, problems)
@@ -81,18 +81,6 @@ def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
     rules = (network.rule, network.window_rule)
     one, other = (replace(rule, rounds=rule.rounds and rule.kind != "shift") for rule in rules)
     return replace(network, rule=one, window_rule=other)
-
-
-def _too_large(needs: tuple[tuple[str, int], ...], profile: Profile) -> Iterator[Diagnostic]:
-    """Yield the memories that do not suffice."""
-    for (kind, needed), available in zip(needs, (profile.flash, profile.l1), strict=True):
-        if needed > available:
-            yield Diagnostic(
-                "E914",
-                f"{profile.name} has {available:,} bytes of {kind}, {needed:,} are needed",
-                Place(option="--mcu"),
-                "Choose narrower layers, fewer bits or a larger microcontroller.",
-            )
 
 
 def _write_report(

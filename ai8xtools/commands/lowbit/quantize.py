@@ -10,8 +10,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from ai8xtools.checkpoint import atomic
-from ai8xtools.checkpoint.pairs import write_pair
-from ai8xtools.commands.loader.pages import report_files
+from ai8xtools.commands.loader.pages import report_files, write_pages
 from ai8xtools.commands.lowbit.arguments.quantizer import QuantizeOptions
 from ai8xtools.commands.lowbit.compare import Agreement, compare
 from ai8xtools.commands.lowbit.convert import Rows, network_of
@@ -54,8 +53,8 @@ def quantize_lowbit(args: QuantizeOptions) -> int:
                    measured.agreement)
         )  # fmt: skip
     atomic.write_bytes(args.output, text.encode("ascii", "backslashreplace"))
-    if report is not None:
-        write_pair(pages[0], report[0].encode(), pages[1], report[1].encode())
+    if args.report is not None and report is not None:
+        write_pages(args.report, *report)
     _print(rows, measured)
     flash, ram = sizes(network)
     print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")

@@ -81,11 +81,6 @@ def _room(option: str, given: int | None, needed: int) -> int:
 
 def check_room(profile: Profile, room: Room) -> None:
     """Raise DiagnosticError (E914) if the firmware does not fit."""
-    flash, ram = needed(room)
-    for kind, used, available in (("flash", flash, profile.flash), ("RAM", ram, profile.l1)):
-        if used > available:
-            raise DiagnosticError(
-                Diagnostic("E914", f"{profile.name} has {available:,} bytes of {kind}, {used:,} "
-                           "are needed", Place(option="--mcu"),
-                           "Choose narrower layers, fewer bits or a larger microcontroller.")
-            )  # fmt: skip
+    problems = profile.exceeded(*needed(room))
+    if problems:
+        raise DiagnosticError(problems)
