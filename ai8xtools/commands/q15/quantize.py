@@ -18,7 +18,7 @@ from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.reading import real_path
 from ai8xtools.software.profile import ANY
 from ai8xtools.software.q15.build import need_of
-from ai8xtools.software.q15.calls import program
+from ai8xtools.software.q15.calls import Program, program
 from ai8xtools.software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit
 
 
@@ -51,8 +51,9 @@ def quantize_q15(options: Q15Options) -> int:
         sample = sample or Sample(integers[0], maps[graph.output][0])
     assert sample is not None
     errors = sums.finished()
-    sizes = need_of(network, program(network), ANY)
-    written = _write(options, network, sample, case.arch)
+    made = program(network)
+    sizes = need_of(network, made, ANY)
+    written = _write(options, network, made, sample, case.arch)
     table = tabulate(rows(network, errors), HEADERS, "simple", disable_numparse=True)
     print(f"Calibrated with {errors.samples} samples of {case.dataset}:\n{table}")
     print(_summary(options, graph, errors.agreeing, errors.samples))
@@ -66,7 +67,13 @@ def quantize_q15(options: Q15Options) -> int:
     return 0
 
 
-def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch: str | None) -> str:
+def _write(
+    options: Q15Options,
+    network: QuantizedNetwork,
+    made: Program,
+    sample: Sample,
+    arch: str | None,
+) -> str:
     """Write the checkpoint or the project; return what was written."""
     if options.is_checkpoint:
         stored = StoredNetwork(network, sample.input, options.column_major)
@@ -74,7 +81,7 @@ def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch:
         return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name
-    files = emit(network, sample, name, options.command_line, options.core, order)
+    files = emit(network, sample, name, options.command_line, options.core, order, made=made)
     return f"Wrote {deliver(files, _folder(options))}"
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from ai8xtools.commands.deliver import deliver
-from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.loader.pages import check_report, write_pages
 from ai8xtools.commands.loader.recorded import with_recorded_data
-from ai8xtools.commands.software.log import complaints_of_names, with_log
+from ai8xtools.commands.software.finishing import finish
+from ai8xtools.commands.software.log import complaints_of_names
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
-from ai8xtools.diagnostics import Diagnostic, print_diagnostics, refuse_errors
+from ai8xtools.diagnostics import print_diagnostics, refuse_errors
 from ai8xtools.software.build import emitted, sample_of
-from ai8xtools.software.emit.built import Built
-from ai8xtools.software.emit.text import log_text, plan_text, sentence
+from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import NoRoomError
-from ai8xtools.software.profile import Profile
 
 
 def create_software(wanted: SoftwareOptions) -> int:
@@ -62,30 +59,11 @@ def create_software(wanted: SoftwareOptions) -> int:
         raise
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     built = emitted(plan, sample, options.project.name, options.project.command_line)
-    _finish(options, wanted, told, built, profile)
+    print_diagnostics(options.visible(told))
+    log = log_text(built, profile, options.project.command_line)
+    finish(options, wanted, built, profile, plan_text(built, profile), log)
     if options.output.report is not None:
         from ai8xtools.commands.software.report import report_of
 
         write_pages(options.output.report, *report_of(built, profile, network, options, told))
     return 0
-
-
-def _finish(
-    options: LoaderOptions,
-    wanted: SoftwareOptions,
-    told: tuple[Diagnostic, ...],
-    built: Built,
-    profile: Profile,
-) -> None:
-    """Say what came about and write it."""
-    print_diagnostics(options.visible(told))
-    if wanted.plan_report or options.project.verbose:
-        print(plan_text(built, profile))
-    if options.output.check_only:
-        print(f"No errors in {options.config_file}")
-        return
-    log = log_text(built, profile, options.project.command_line)
-    files = with_log(built.files, options.project.log_filename, log)
-    written = deliver(files, wanted.folder(options))
-    print(sentence(built, profile))
-    print(f"Wrote {written}")

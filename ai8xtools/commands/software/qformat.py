@@ -8,16 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from ai8xtools.checkpoint import read_checkpoint
-from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.quantize.arrays import read_samples
-from ai8xtools.commands.software.log import with_log
+from ai8xtools.commands.software.finishing import finish
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.diagnostics import print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Int64s, to_fixed
 from ai8xtools.quantization.q15.file import StoredNetwork, from_checkpoint
-from ai8xtools.software.emit.text import sentence
+from ai8xtools.software.emit.text import log_of
 from ai8xtools.software.q15.build import build_qformat, plan_text
 
 
@@ -38,16 +37,8 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     )
     print_diagnostics(options.visible(wanted.notices))
     plan = plan_text(built, stored.network, profile)
-    if wanted.plan_report or options.project.verbose:
-        print(plan)
-    if options.output.check_only:
-        print(f"No errors in {options.resolve.checkpoint_file}")
-        return 0
-    head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
-    files = with_log(built.files, options.project.log_filename, f"{head}{plan}\n")
-    written = deliver(files, wanted.folder(options))
-    print(sentence(built, profile))
-    print(f"Wrote {written}")
+    log = log_of(profile, options.project.command_line, plan)
+    finish(options, wanted, built, profile, plan, log)
     return 0
 
 

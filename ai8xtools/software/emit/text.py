@@ -45,9 +45,13 @@ def log_text(built: Built, profile: Profile, command_line: str) -> str:
         f"{', 32 bits' if one.bytes_per_value == 4 else ''}"
         for one in built.plan.graph.tensors
     )
-    head = (command_line, "", f"{profile.name} ({profile.core.name})", "")
     shown = () if built.plan.scheme is None else ("Tensors:", *tensors, "")
-    return "\n".join((*head, *shown, plan_text(built, profile))) + "\n"
+    return log_of(profile, command_line, *shown, plan_text(built, profile))
+
+
+def log_of(profile: Profile, command_line: str, *lines: str) -> str:
+    """Return the text of a log with these lines: what was asked for stands above them."""
+    return "\n".join((command_line, "", f"{profile.name} ({profile.core.name})", "", *lines)) + "\n"
 
 
 def amount(used: int, limit: int) -> str:

@@ -1,0 +1,32 @@
+"""Writes a project without the accelerator that was built, and says what came about."""
+
+from __future__ import annotations
+
+from ai8xtools.commands.deliver import deliver
+from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.log import with_log
+from ai8xtools.commands.software.options import SoftwareOptions
+from ai8xtools.software.emit.built import Built
+from ai8xtools.software.emit.text import sentence
+from ai8xtools.software.profile import Profile
+
+
+def finish(
+    options: LoaderOptions,
+    wanted: SoftwareOptions,
+    built: Built,
+    profile: Profile,
+    plan: str,
+    log: str,
+) -> None:
+    """Print the plan if that is asked for; write the project and its log, unless only checked."""
+    if wanted.plan_report or options.project.verbose:
+        print(plan)
+    if options.output.check_only:
+        source = options.resolve.checkpoint_file if wanted.qformat else options.config_file
+        print(f"No errors in {source}")
+        return
+    files = with_log(built.files, options.project.log_filename, log)
+    written = deliver(files, wanted.folder(options))
+    print(sentence(built, profile))
+    print(f"Wrote {written}")
