@@ -334,11 +334,22 @@ def test_too_small_a_microcontroller_is_refused_with_what_decides(tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_a_plan_that_is_asked_for_is_taken_or_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, stored_network())
+    words = ("--device", "MCU", "--mcu", "rp2040", "--checkpoint-file", path, "--scheme")
+    for scheme in ("resident", "rows"):
+        assert create(tmp_path, *words, scheme) == 0
+        assert f"\nPlan: {scheme}, " in (tmp_path / "net" / "log.txt").read_text()
+        with pytest.raises(DiagnosticError, match=rf"the smallest plan \({scheme}\)"):
+            create(tmp_path, *words, scheme, "--l1", "2K")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--device", "MAX78000"], "run without the accelerator: --device MCU or CMSIS-NN"),
-        (["--device", "MCU", "--mcu", "rp2040", "--scheme", "rows"], "take whole images"),
+        (["--device", "MCU", "--mcu", "rp2040", "--scheme", "planes"], "for levels of memory"),
+        (["--device", "CMSIS-NN", "--cmsis-nn", "x", "--scheme", "rows"], "take whole images"),
         (["--device", "MCU", "--mcu", "rp2040", "--container", "x.nnb"], "does not have this"),
         (["--device", "MCU", "--mcu", "rp2040", "--l2", "64K"], "does not have this"),
         (["--device", "MCU"], "--mcu: is required"),

@@ -28,7 +28,7 @@ from device import MAX78002
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
 _MOST = 1 << 32
-_WHOLE_IMAGES = ("auto", "first", "resident")
+_IN_ONE_MEMORY = ("auto", "first", "resident", "rows")
 
 NETWORK = "network, unless a checkpoint of 16 or 8 bits holds it"
 PLAN = "plan, unless of 16 or 8 bits"
@@ -94,9 +94,9 @@ def software_options(
     if qformat:
         for option in parser.given(NETWORK, PLAN, CONTAINER):
             parser.error(f"argument {option}: a checkpoint of 16 or 8 bits does not have this")
-        if args.scheme not in _WHOLE_IMAGES:
-            parser.error(f"argument --scheme: {args.scheme} is not for networks of 16 or 8 bits, "
-                         "whose functions take whole images")  # fmt: skip
+        if args.scheme not in _IN_ONE_MEMORY:
+            parser.error(f"argument --scheme: {args.scheme} is for levels of memory, which "
+                         "networks of 16 or 8 bits do not use")  # fmt: skip
     return filled(
         SoftwareOptions(described(parser, args, args.like or MAX78002, words)),
         args,

@@ -119,7 +119,11 @@ def qformat_fits(wanted: SoftwareOptions) -> list[McuFit]:
 
     def judge(profile: Profile) -> _Taken:
         made = planned_qformat(
-            network, profile, library=wanted.library, interleaving=wanted.interleaving
+            network,
+            profile,
+            wanted.scheme,
+            library=wanted.library,
+            interleaving=wanted.interleaving,
         )
         return _Taken(made.plan.name, made.need.ram, made.need.flash)
 

@@ -29,6 +29,7 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     built = build_qformat(
         stored,
         profile,
+        wanted.scheme,
         sample=sample,
         library=wanted.library,
         interleaving=wanted.interleaving,

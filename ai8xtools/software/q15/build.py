@@ -13,7 +13,7 @@ from ai8xtools.quantization.formats import Int64s
 from ai8xtools.quantization.q15.execute import execute
 from ai8xtools.quantization.q15.file import StoredNetwork
 from ai8xtools.quantization.q15.network import QuantizedNetwork
-from ai8xtools.software.build import flash_problems, memory_problems
+from ai8xtools.software.build import flash_problems, memory_problems, schemes_of
 from ai8xtools.software.cmsis.tree import read_library
 from ai8xtools.software.emit.built import Built, Need
 from ai8xtools.software.emit.interface import Library
@@ -49,6 +49,7 @@ class QformatBuilt(Built):
 def build_qformat(
     stored: StoredNetwork,
     profile: Profile,
+    scheme: str = "auto",
     *,
     sample: Int64s | None = None,
     library: str | None = None,
@@ -56,7 +57,7 @@ def build_qformat(
     name: str = "network",
     command_line: str = "",
 ) -> QformatBuilt:
-    """Return the project of a network for a microcontroller.
+    """Return the project of a network for a microcontroller; `scheme` is a word of --scheme.
 
     `sample` [row, column, channel] takes the place of the stored one; `library` is a folder with a
     copy of CMSIS 5, without one all functions are ours. With `interleaving` fully connected layers
@@ -64,7 +65,7 @@ def build_qformat(
     the copy is of no use (E940 to E943, E945).
     """
     network = stored.network
-    made = planned(network, profile, library=library, interleaving=interleaving)
+    made = planned(network, profile, scheme, library=library, interleaving=interleaving)
     given = stored.sample if sample is None else sample
     output = execute(network, given[None])[network.graph.output][0]
     order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
@@ -76,14 +77,15 @@ def build_qformat(
 def planned(
     network: QuantizedNetwork,
     profile: Profile,
+    scheme: str = "auto",
     *,
     library: str | None = None,
     interleaving: bool = False,
 ) -> QformatBuilt:
     """Return the project of a network without its files; raises as `build_qformat` does."""
     plans = []
-    for scheme in Scheme if library is None else (Scheme.RESIDENT,):
-        made = program(network, scheme, profile.core, library=library is not None,
+    for wanted in schemes_of(scheme) if library is None else (Scheme.RESIDENT,):
+        made = program(network, wanted, profile.core, library=library is not None,
                        interleaving=interleaving)  # fmt: skip
         plans.append((made, need_of(network, made, profile)))
         if plans[-1][1].ram <= profile.l1:
