@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -75,9 +76,12 @@ class Columns:
 
 SMALL = replace(MAX78000, kernel_columns=48, kernel_columns_first=48)
 SMALL_PARTS = replace(MAX78002, kernel_columns=64, kernel_columns_first=96, kernel_parts=4)
+TWO_PARTS = replace(SMALL_PARTS, kernel_parts=2)
 
 
-@pytest.mark.parametrize("chip", [SMALL, SMALL_PARTS], ids=["one part", "four parts"])
+@pytest.mark.parametrize(
+    "chip", [SMALL, SMALL_PARTS, TWO_PARTS], ids=["one part", "four parts", "two parts"]
+)
 def test_kernels_get_the_columns_that_a_slow_model_gives_them(chip: Chip) -> None:
     random = Random(1)
     masks = [1, 1 << 16, 1 | 1 << 32, 2, 0xF, 0xFF0, 0xFFFF << 16, (1 << 64) - 1]
@@ -424,6 +428,31 @@ def test_places_that_are_built_up_reach_least_high_at_each_step() -> None:
             if not other.over:
                 assert reached <= heights(problem, other)[tensor] + 1e-9
     assert fitting > 20
+
+
+@pytest.mark.parametrize("readers", [1, 2, 3])
+def test_what_is_built_up_has_a_surplus_from_one_block_or_word_too_many_on(readers: int) -> None:
+    """Layers read one result, or follow each other, in all processors."""
+    for chained, more in product((False, True), (-4, 0, 1, 4)):
+        plain = network_of([64] * (readers + 1), [False] * (readers - 1) + [True])
+        if not chained:
+            layers = tuple(replace(x, sources=(-1,)) for x in plain.layers)
+            plain = replace(plain, layers=layers)
+        layout = Layout(layers={i: LayerLayout() for i in plain.order})
+        problem = problem_of(plain, layout, MAX78000, Choice(), {})
+        each = MAX78000.kernel_columns // readers // 4 * 4
+        columns = [each] * readers
+        columns[-1] = MAX78000.kernel_columns - sum(columns[:-1]) + more
+        loads = tuple(replace(x, columns=n) for x, n in zip(problem.loads, columns, strict=True))
+        built = Constructor(replace(problem, loads=loads)).build([*range(len(problem.units))])
+        assert (not built.surplus) == (more <= 0)
+        if chained or readers > 1:
+            continue
+        words = problem.capacity // 2, problem.capacity - problem.capacity // 2 + more
+        tensors = tuple(replace(t, words=n) for t, n in zip(problem.tensors, words, strict=True))
+        cells = tuple(replace(x, words=n) for x, n in zip(problem.cells, words, strict=True))
+        large = replace(problem, tensors=tensors, cells=cells)
+        assert (not Constructor(large).build([0, 1]).surplus) == (more <= 0)
 
 
 def test_units_that_need_more_of_the_memories_come_first() -> None:

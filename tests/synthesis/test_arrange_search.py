@@ -99,6 +99,22 @@ def test_parts_of_several_joins_move_until_all_of_them_are_in_order() -> None:
     assert [found[problem.unit_of[p]] for p in (c, a, b)] == [0, 8, 16]
 
 
+def test_parts_of_two_joins_come_in_order_from_most_of_all_places() -> None:
+    """Moving one of them for one join breaks another one, which is mended again."""
+    problem = joining([8, 8, 8])
+    a, b, c = problem.joins[0]
+    for joins in (((a, b), (b, c)), ((b, c), (a, b)), ((a, b), (c, a)), ((a, b), (a, c))):
+        problem, wrong = replace(problem, joins=joins), 0
+        for places in product(range(0, 57, 8), repeat=3):
+            starts = [0] * len(problem.units)
+            for part, place in zip((a, b, c), places, strict=True):
+                starts[problem.unit_of[part]] = place
+            found = repaired(problem, starts)
+            spans = [rooms(problem, parts, found) for parts in joins]
+            wrong += any(end > begin for (_, end), (begin, _) in spans)
+        assert wrong <= 8**3 // 8
+
+
 def test_what_is_in_the_same_words_stands_in_other_instances() -> None:
     problem = replace(joining([8, 8]), joins=(), twins=((1, 2),))
     for one, other in product(range(0, 57, 2), repeat=2):
@@ -152,6 +168,27 @@ def test_the_first_tries_begin_low_and_spread_the_widest_the_largest_and_all_in_
                     by = [(-c, 0) for c in columns]
                 assert by == sorted(by)
     assert lower > 30
+
+
+def test_cells_are_tried_by_size_by_lifetime_and_by_both_as_well_as_in_order() -> None:
+    random = Random(9)
+    for _ in range(30):
+        problem = small_problem(random, MAX78000)
+        cells, last = range(len(problem.cells)), len(problem.network.order)
+        words = [problem.cells[c].words for c in cells]
+        life = []
+        for c in cells:
+            members = [problem.tensors[i] for i in problem.cells[c].members]
+            alive = [
+                p for p in range(-1, last + 1) if any(t.born <= p <= t.dies for t in members)
+            ]  # fmt: skip
+            life.append(len(alive))
+        found = orders_of_cells(problem)
+        assert found[:2] == [tuple(cells), tuple(reversed(cells))]
+        assert [words[c] for c in found[2]] == sorted(words, reverse=True)
+        areas = [w * n for w, n in zip(words, life, strict=True)]
+        assert [areas[c] for c in found[3]] == sorted(areas, reverse=True)
+        assert [life[c] for c in found[4]] == sorted(life, reverse=True)
 
 
 def highest(problem: Problem, starts: Sequence[int]) -> int:

@@ -207,7 +207,7 @@ def _shared(problem: Problem, entries: list[tuple[int, int, int]]) -> int:
 
 def _data(problem: Problem) -> Iterator[Witness]:
     """What is alive together has more words than there are, in all instances or in one."""
-    for position in range(-1, len(problem.network.order)):
+    for position in range(len(problem.network.order)):
         entries = list(_alive(problem, position).values())
         need = sum(count * words for count, words, _ in entries)
         have = INSTANCES * problem.capacity
@@ -230,7 +230,7 @@ def _too_much(
     problem: Problem, position: int, tensors: list[int], need: int, have: int, where: str
 ) -> Witness:
     names = " and ".join(problem.name(n) for n in tensors)
-    at = problem.network.layer(problem.network.order[max(position, 0)])
+    at = problem.network.layer(problem.network.order[position])
     memory = "the data memory" if where == "all" else "a data memory instance"
     return Witness(
         f"at {at}, {names} are in memory together: {4 * need} bytes, {memory} of "

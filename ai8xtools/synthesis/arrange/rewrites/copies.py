@@ -37,10 +37,7 @@ def with_copies(
 ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
     """Return the network with the copies that it needs, and a notice of each."""
     notices: list[Diagnostic] = []
-    while len(network.layers) < 4 * chip.max_layers:  # far more than any network needs
-        conflict = next(_conflicts(network, chip), None)
-        if conflict is None:
-            break
+    while conflict := next(_conflicts(network, chip), None):
         owner = sources(network, conflict.reader)[conflict.place]
         copy = _copy(network, owner, conflict.reader)
         notices.append(_notice(conflict, copy))

@@ -27,7 +27,7 @@ def with_wider_weights(network: Network) -> tuple[Network, tuple[Diagnostic, ...
     for layer in network.executed():
         bits = _bits_needed(layer)
         if bits != layer.weight_bits:
-            wanted[_owner(layer)] = max(bits, wanted.get(_owner(layer), 0))
+            wanted[_owner(layer)] = max(bits, wanted.get(_owner(layer), bits))
     layers = tuple(
         replace(x, weight_bits=wanted[_owner(x)]) if x.has_weights and _owner(x) in wanted else x
         for x in network.layers

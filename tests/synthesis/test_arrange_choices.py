@@ -1,0 +1,284 @@
+"""Decisions of the arrangement: which ways are left, which keys are in the way, what is copied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+from random import Random
+from typing import Any
+
+import pytest
+
+from ai8xtools.diagnostics import DiagnosticError, Place
+from ai8xtools.synthesis.arrange.arranging import (
+    _not_together,
+    _other_ways,
+    _refusal,
+    attempted,
+    attempts_of,
+    choices_of,
+)
+from ai8xtools.synthesis.arrange.bounds import tied_in_vain
+from ai8xtools.synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
+from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.rewrites import with_copies, with_wider_weights
+from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied
+from ai8xtools.synthesis.arrange.untying import _passes_on, _State, untied
+from ai8xtools.synthesis.arrange.values import Choice, Problem
+from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
+from ai8xtools.synthesis.network import Combination, Network, Operator, Pooling
+from ai8xtools.synthesis.options import PlaceOptions
+from device import MAX78000
+from tests.arranging.loads import network_of
+
+FIFO, MEMORY = InputPort.FIFO, InputPort.MEMORY
+PASSES: dict[str, Any] = {"operator": Operator.NONE, "weights": None}
+SUMS: dict[str, Any] = {**PASSES, "operands": 2, "combination": Combination.ADD}
+
+
+def with_layers(network: Network, **keys: dict[str, Any]) -> Network:
+    """Return a network with layers changed: `_1` is that of index 1."""
+    layers = tuple(replace(x, **keys.get(f"_{x.index}", {})) for x in network.layers)
+    return replace(network, layers=layers)
+
+
+def layout_with(network: Network, **given: LayerLayout) -> Layout:
+    """Return the layout in which some layers have given places: `_1` is that of index 1."""
+    return Layout(layers={i: given.get(f"_{i}", LayerLayout()) for i in network.order})
+
+
+# Keys that are in the way
+
+
+def test_keys_without_which_all_fits_are_named_one_by_one_else_the_first_two() -> None:
+    """Any set of pairs and single keys may be what is in the way."""
+    random, sizes = Random(1), set()
+    for _ in range(300):
+        count = random.randint(2, 5)
+        keys = {k: Place(line=i + 1) for i, k in enumerate(("processors", "in_offset"))}
+        network = network_of([4] * (count + 1), [False] * (count - 1) + [True])
+        network = with_layers(network, **{f"_{i}": {"places": keys} for i in network.order})
+        fixed = Layout(
+            layers={
+                i: LayerLayout(
+                    processors=random.choice([None, 15]),
+                    in_offset=random.choice([None, 0]),
+                    out_offset=0,  # which is no key of the description
+                )
+                for i in network.order
+            }
+        )
+        given = given_keys(network, fixed)
+        wanted = [
+            (i, name)
+            for i in network.order
+            for name in ("processors", "in_offset")
+            if getattr(fixed.layers[i], name) is not None
+        ]
+        assert sorted((k.layer.index, k.field) for k in given) == sorted(wanted)
+        helping = [
+            set(random.sample(wanted, min(len(wanted), random.choice([1, 2, 2, 2, 3]))))
+            for _ in range(random.randint(0, 3))
+        ]  # fmt: skip
+
+        def fits(layout: Layout, fixed: Layout = fixed, helping: Any = helping) -> bool:
+            gone = {
+                (i, name)
+                for i, before in fixed.layers.items()
+                for name in ("processors", "in_offset", "out_offset")
+                if getattr(before, name) is not None and getattr(layout.layers[i], name) is None
+            }
+            return any(one and one <= gone for one in helping)
+
+        found = [(k.layer.index, k.field) for k in culprits(network, fixed, fits)]
+        alone = [k for k in wanted if {k} in helping]
+        pairs = [{*p} for p in combinations(wanted, 2) if {*p} in helping]
+        sizes.add((len(alone), len(pairs)))
+        if alone:
+            assert len(found) == min(len(alone), 3) and {*found} <= {*alone}
+        else:
+            assert ({*found} in pairs) if pairs else not found
+    assert {(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)} <= sizes
+
+
+def test_the_first_of_several_keys_is_the_place_of_the_refusal() -> None:
+    network = network_of([4, 4, 4], [False, True])
+    keys = {k: Place(line=i + 1) for i, k in enumerate(("processors", "in_offset"))}
+    network = with_layers(network, _1={"places": keys})
+    pair = [GivenKey(network.layers[1], name) for name in keys]
+    for order in (pair, pair[::-1]):
+        said = _not_together("why", order, [])
+        assert said.place == keys[order[0].field]
+        assert all(str(key) in f"{said.message}{said.remedy}" for key in order)
+
+
+def test_every_given_value_that_was_replaced_is_named_and_no_other() -> None:
+    network = network_of([4, 4, 4], [False, True])
+    values: dict[str, tuple[Any, Any]] = {
+        "processors": (1, 2), "output_processors": (1, 2), "in_offset": (0, 4),
+        "out_offset": (0, 4), "write_gap": (0, 1), "read_gap": (0, 1),
+        "channels_first": (False, True), "streaming": (False, True), "kernel_offset": (0, 4),
+    }  # fmt: skip
+    for name, pair in values.items():
+        for given, result in product((None, *pair), repeat=2):
+            fixed = layout_with(network, _1=LayerLayout(**{name: given}))
+            found = layout_with(network, _1=LayerLayout(**{name: result}))
+            said = [*unkept(network, fixed, found)]
+            assert len(said) == (given is not None and given != result)
+
+
+# Ways in which the sample arrives
+
+
+def test_samples_arrive_in_all_ways_that_are_left_open_the_simplest_first() -> None:
+    network = network_of([4] * 4, [False, False, True])
+    flags: tuple[bool | None, ...] = (None, False, True)
+    for port, planar, *streams in product((MEMORY, FIFO), flags, flags, flags, flags):
+        places = {f"_{i}": LayerLayout(streaming=s) for i, s in enumerate(streams)}
+        places["_0"] = replace(places["_0"], channels_first=planar)
+        fixed = replace(layout_with(network, **places), input_port=port)
+        for chip in (MAX78000, replace(MAX78000, max_streaming_layers=2)):
+            found = [*choices_of(network, fixed, chip)]
+            every = [
+                Choice(p, MEMORY if not n and port is MEMORY else FIFO, n, in_place)
+                for p in (False, True)
+                for n in range(4)
+                for in_place in (False, True)
+                if n <= chip.max_streaming_layers
+                and planar in (None, p)
+                and all(s is None or s == (i < n) for i, s in enumerate(streams))
+                and not (in_place and (n or port is FIFO))
+            ]
+            assert {*found} == {*every} and len(found) == len(every)
+            ranks = [(x.in_place, x.streamed, x.planar) for x in found]
+            assert ranks == sorted(ranks)
+
+
+def test_what_one_way_to_load_the_sample_excludes_leaves_the_others() -> None:
+    """Lanes of planar data that pass through would close up; sums of one source never go."""
+    plain = network_of([4, 4, 4, 4], [True, True, True])
+    lanes = with_layers(plain, _1={**PASSES, "sources": (-1,)})
+    fixed = layout_with(lanes)
+    options = PlaceOptions()
+    assert attempted(lanes, fixed, MAX78000, options, Choice()).found is not None
+    planar = attempted(lanes, fixed, MAX78000, options, Choice(planar=True))
+    assert planar.found is None and planar.proven and planar.failure and not planar.hopeless
+    sums = with_layers(plain, _1={**SUMS, "sources": (0,)})
+    for choice in (Choice(), Choice(planar=True), Choice(port=FIFO), Choice(in_place=True)):
+        if choice == Choice():
+            with pytest.raises(DiagnosticError):
+                attempted(sums, fixed, MAX78000, options, choice)
+        else:
+            found = attempted(sums, fixed, MAX78000, options, choice)
+            assert found.found is None and found.proven and found.failure
+
+
+def test_kernels_that_are_too_large_end_all_attempts_and_data_does_not() -> None:
+    network = network_of([64, 64, 64], [False, True])
+    fixed = layout_with(network)
+    options = PlaceOptions()
+    little = replace(MAX78000, kernel_columns=12, kernel_columns_first=12)
+    (attempt,) = attempts_of(network, fixed, little, options)
+    assert attempt.found is None and attempt.hopeless and attempt.proven
+    assert not attempt.of_data and attempt.layers
+    tiny = replace(MAX78000, instance_bytes=12)
+    attempts = [*attempts_of(network, fixed, tiny, options)]
+    assert len(attempts) > 1 and all(x.found is None for x in attempts)
+    assert attempts[0].of_data and attempts[0].proven and not attempts[0].hopeless
+    said = [*_other_ways(attempts)]
+    assert len(said) == len({x.failure for x in attempts}) - 1
+    enough = [*attempts_of(network, fixed, MAX78000, options)]
+    assert len(enough) == 1 and enough[0].found is not None
+
+
+def test_what_is_no_matter_of_data_is_not_cured_by_pooling() -> None:
+    """A planar sample of many channels; the second layer could pool earlier."""
+    plain = network_of([20, 8, 8], [False, True])
+    large = {"in_dim": (4, 4), "pooled_dim": (4, 4), "out_dim": (4, 4)}
+    small = {"in_dim": (4, 4), "pooling": Pooling((2, 2), (2, 2))}
+    network = with_layers(plain, _0=large, _1=small)
+    for choice, words in ((LayerLayout(channels_first=True), None), (LayerLayout(), 12)):
+        fixed = layout_with(network, _0=choice)
+        chip = replace(MAX78000, instance_bytes=words) if words else MAX78000
+        attempts = [*attempts_of(network, fixed, chip, PlaceOptions())]
+        assert all(x.found is None for x in attempts)
+        said = str(_refusal(network, fixed, chip, PlaceOptions(), attempts).remedy)
+        assert ("pooling" in said) == (words is not None)
+        assert ("4-bit" in said) == (words is None)
+
+
+# Copies
+
+
+def test_what_only_passes_on_can_be_done_by_kernels() -> None:
+    plain = network_of([4, 4, 4], [False, True])
+    kinds: list[tuple[dict[str, Any], bool]] = [
+        ({}, False), (PASSES, True), ({**SUMS, "sources": (0, -1)}, False),
+        ({**PASSES, "bypass": True}, False), ({**PASSES, "buffer_shift": 1}, False),
+        ({**PASSES, "channel_skip": 1}, False), ({**PASSES, "in_crop": (1, 0)}, False),
+        ({"combination": Combination.ADD, "operands": 2, "sources": (0, -1)}, False),
+    ]  # fmt: skip
+    for keys, wanted in kinds:
+        network = with_layers(plain, _1=keys)
+        for place in (LayerLayout(), LayerLayout(processors=15)):
+            state = _State(network, layout_with(network, _1=place), ())
+            assert _passes_on(state, network.layers[1]) == (wanted and place == LayerLayout())
+
+
+def stuck_problem(network: Network) -> Problem | None:
+    """Return the arrangement problem of a network; None if ties contradict each other."""
+    whole, open_, _ = with_copies(network, layout_with(network), MAX78000)
+    try:
+        problem = problem_of(whole, open_, MAX78000, Choice(), {})
+    except DiagnosticError:
+        return None
+    return problem if tied_in_vain(problem) is None else None
+
+
+def test_one_copy_is_made_where_one_is_enough_and_more_where_they_are_needed() -> None:
+    """Joins of passes tie maps; what is joined in another order elsewhere needs copies."""
+    random, needed = Random(2), [0, 0, 0]
+    for _ in range(14):
+        plain = network_of([32] * 5 + [4, 4], [False] * 4 + [True, True])
+        layers: dict[str, dict[str, Any]] = {}
+        for i in range(4):
+            layers[f"_{i}"] = {"sources": (-1,)}
+        for i in (4, 5):
+            read = tuple(random.sample(range(4), random.choice([2, 4])))
+            shape = (4, 32 * len(read), 1, 1)
+            weights = plain.layers[i].weights
+            assert weights is not None
+            kernel = weights[:1, :1].repeat(shape[0], 0).repeat(shape[1], 1)
+            layers[f"_{i}"] = {
+                "sources": read, "in_channels": shape[1], "out_channels": 4, "weights": kernel,
+            }  # fmt: skip
+        network = with_layers(plain, **layers)
+        fixed = layout_with(network)
+        changed, _, notices = untied(network, fixed, MAX78000)
+        assert stuck_problem(changed) is not None
+        assert bool(notices) == (stuck_problem(network) is None)
+        assert len(changed.layers) == len(network.layers) + len(notices)
+        enough = any(
+            stuck_problem(one[0]) is not None
+            for reader in network.layers[4:]
+            for place in range(len(reader.sources or ()))
+            if (one := copied(network, fixed, reader, place, (Part(0, 32, 32),), "", []))
+        )
+        assert (len(notices) == 1) == (enough and bool(notices))
+        needed[min(len(notices), 2)] += 1
+    assert min(needed) > 1
+
+
+# Wider weights
+
+
+def test_layers_that_share_weights_get_the_widest_that_one_of_them_needs() -> None:
+    """Narrow weights for inputs that do not fill their passes get 8 bits."""
+    plain = network_of([66, 66, 66, 66], [False, False, True])
+    for bits, sharing in product((1, 2, 4, 8), (None, 0)):
+        keys = {"weight_bits": bits}
+        network = with_layers(plain, _0=keys, _1={**keys, "weight_source": sharing}, _2={})
+        changed, notices = with_wider_weights(network)
+        found = [x.weight_bits for x in changed.layers]
+        assert found == [8, 8, 8]
+        assert len(notices) == (0 if bits == 8 else 2 if sharing is None else 1)
