@@ -196,8 +196,8 @@ def test_the_loader_accepts_what_costs_nothing_and_puts_kernels_where_the_try_ha
                     assert kernels[load.layer] == (found.columns[load.layer], load.columns)
             key = bool(found.over), bool(found.lost), bool(found.bias_bytes)
             outcomes[key] = outcomes.get(key, 0) + 1
-    assert outcomes[False, False, False] > 100
-    assert sum(n for key, n in outcomes.items() if sum(key) == 1) > 30
+    assert outcomes[False, False, False] > 80
+    assert sum(n for key, n in outcomes.items() if sum(key) == 1) > 20
 
 
 def test_what_is_built_up_or_searched_is_as_good_as_its_surplus_says() -> None:
