@@ -7,6 +7,7 @@ from itertools import combinations, product
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ai8xtools.diagnostics import DiagnosticError, Place
@@ -18,17 +19,23 @@ from ai8xtools.synthesis.arrange.arranging import (
     attempts_of,
     choices_of,
 )
-from ai8xtools.synthesis.arrange.bounds import tied_in_vain
+from ai8xtools.synthesis.arrange.bounds import tied_in_vain, witness_of
 from ai8xtools.synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
+from ai8xtools.synthesis.arrange.given import shortest_chain
 from ai8xtools.synthesis.arrange.problem import problem_of
-from ai8xtools.synthesis.arrange.rewrites import with_copies, with_wider_weights
+from ai8xtools.synthesis.arrange.rewrites import (
+    folded,
+    with_copies,
+    with_filled_passes,
+    with_wider_weights,
+)
 from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied
 from ai8xtools.synthesis.arrange.untying import _passes_on, _State, untied
-from ai8xtools.synthesis.arrange.values import Choice, Problem
+from ai8xtools.synthesis.arrange.values import Choice, Problem, Tie
 from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
 from ai8xtools.synthesis.network import Combination, Network, Operator, Pooling
 from ai8xtools.synthesis.options import PlaceOptions
-from device import MAX78000
+from device import MAX78000, MAX78002, Chip
 from tests.arranging.loads import network_of
 
 FIFO, MEMORY = InputPort.FIFO, InputPort.MEMORY
@@ -225,11 +232,11 @@ def test_what_only_passes_on_can_be_done_by_kernels() -> None:
             assert _passes_on(state, network.layers[1]) == (wanted and place == LayerLayout())
 
 
-def stuck_problem(network: Network) -> Problem | None:
+def stuck_problem(network: Network, chip: Chip = MAX78000) -> Problem | None:
     """Return the arrangement problem of a network; None if ties contradict each other."""
-    whole, open_, _ = with_copies(network, layout_with(network), MAX78000)
+    whole, open_, _ = with_copies(network, layout_with(network), chip)
     try:
-        problem = problem_of(whole, open_, MAX78000, Choice(), {})
+        problem = problem_of(whole, open_, chip, Choice(), {})
     except DiagnosticError:
         return None
     return problem if tied_in_vain(problem) is None else None
@@ -282,3 +289,168 @@ def test_layers_that_share_weights_get_the_widest_that_one_of_them_needs() -> No
         found = [x.weight_bits for x in changed.layers]
         assert found == [8, 8, 8]
         assert len(notices) == (0 if bits == 8 else 2 if sharing is None else 1)
+
+
+def dense(random: Random) -> Network:
+    """Return a network in which each map is joined with some of those before it."""
+    count = random.randint(3, 5)
+    sizes = [random.choice([12, 16, 24, 32]) for _ in range(count)]
+    plain = network_of([8, *sizes, 4], [False] * count + [True])
+    layers = {}
+    for i in range(count + 1):
+        read = tuple(range(count)) if i == count else (i - 1,)
+        if 0 < i < count and random.random() < 0.8:
+            read = tuple(random.sample(range(i), random.randint(1, i)))
+        ins = sum(sizes[s] if s >= 0 else 8 for s in read)
+        ones = np.ones((plain.layers[i].out_channels, ins, 1, 1), np.int8)
+        layers[f"_{i}"] = {"sources": read, "in_channels": ins, "weights": ones}
+    return with_layers(plain, **layers)
+
+
+def test_dense_networks_need_no_more_copies_than_they_do() -> None:
+    """All of them get a form without contradictions; more copies cost cycles and layers."""
+    random, copies = Random(1), []
+    for _ in range(40):
+        plain = dense(random)
+        network, fixed, _ = with_filled_passes(plain, layout_with(plain))
+        changed, _, notices = untied(network, fixed, MAX78002)
+        assert stuck_problem(changed, MAX78002) is not None
+        copies.append(len(notices))
+    assert sum(copies) <= 31
+
+
+# Proofs that nothing fits
+
+
+def cliques(sizes: list[tuple[int, int]], limit: int) -> int:
+    """Return the most that stands in one place: of sizes (width, height) that always meet."""
+    best = 0
+    for count in range(1, len(sizes) + 1):
+        for some in combinations(sizes, count):
+            if all(a[0] + b[0] > limit for a, b in combinations(some, 2)):
+                best = max(best, sum(height for _, height in some))
+    return best
+
+
+def test_kernels_are_refused_where_those_that_meet_or_all_of_them_are_too_many() -> None:
+    random, outcomes = Random(3), [0, 0]
+    for _ in range(400):
+        widths = [random.choice([8, 20, 32, 36, 44, 64]) for _ in range(random.randint(1, 5))]
+        network = network_of([*widths, 4], [False] * (len(widths) - 1) + [True])
+        plain = problem_of(network, layout_with(network), MAX78000, Choice(), {})
+        blocks = [random.randint(40, 400) for _ in widths]
+        loads = tuple(replace(x, columns=4 * n) for x, n in zip(plain.loads, blocks, strict=True))
+        problem = replace(plain, loads=loads)
+        meeting = cliques(list(zip(widths, blocks, strict=True)), 64)
+        volume = sum(w * n for w, n in zip(widths, blocks, strict=True))
+        # at the border: one block less, as many as there are, one more
+        for more in (-1, 0, 1):
+            chip = replace(
+                MAX78000,
+                kernel_columns=4 * (meeting - more),
+                kernel_columns_first=4 * (meeting - more),
+            )
+            found = witness_of(replace(problem, chip=chip))
+            wanted = more > 0 or volume > 64 * (meeting - more)
+            assert (found is not None) == wanted
+            outcomes[wanted] += 1
+            if found is not None:
+                assert not found.of_data and {*found.layers} <= {*network.order}
+                named = [blocks[i] for i in found.layers]
+                assert sum(named) > meeting - more
+    assert min(outcomes) > 50
+
+
+def test_data_is_refused_where_what_is_alive_together_is_too_much() -> None:
+    random, outcomes = Random(4), [0, 0]
+    for _ in range(200):
+        widths = [random.choice([4, 20, 32, 36, 44, 64]) for _ in range(random.randint(2, 5))]
+        network = network_of(widths, [random.random() < 0.5 for _ in widths[1:]])
+        plain = problem_of(network, layout_with(network), MAX78000, Choice(), {})
+        tensors = tuple(replace(t, words=random.randint(1, 99)) for t in plain.tensors)
+        cells = tuple(replace(c, words=tensors[c.members[0]].words) for c in plain.cells)
+        problem = replace(plain, tensors=tensors, cells=cells)
+        most = volume = 0
+        for position in range(len(network.order)):
+            alive = [t for t in tensors if t.born <= position <= t.dies]
+            sizes = [(-(-t.width // 4), t.words) for t in alive]
+            most = max(most, cliques(sizes, 16))
+            volume = max(volume, sum(w * n for w, n in sizes))
+        for words in (most - 1, most, most + 1):
+            chip = replace(MAX78000, instance_bytes=4 * words)
+            found = witness_of(replace(problem, chip=chip))
+            wanted = words < most or volume > 16 * words
+            assert (found is not None) == wanted
+            assert found is None or found.of_data
+            outcomes[wanted] += 1
+    assert min(outcomes) > 50
+
+
+def test_biases_are_refused_where_one_or_all_of_them_are_too_long() -> None:
+    for counts in product((8, 20, 33), repeat=3):
+        plain = network_of([4, *counts], [False, False, True])
+        keys = {f"_{i}": {"bias": np.arange(n) + i} for i, n in enumerate(counts)}
+        network = with_layers(plain, **keys)
+        problem = problem_of(network, layout_with(network), MAX78000, Choice(), {})
+        for size in range(5, 40):
+            chip = replace(MAX78000, bias_bytes=size)
+            found = witness_of(replace(problem, chip=chip))
+            assert (found is not None) == (max(counts) > size or sum(counts) > 4 * size)
+
+
+# What is tied, and samples that are folded
+
+
+def test_reasons_of_a_tie_are_those_of_a_shortest_way() -> None:
+    random = Random(5)
+    for _ in range(200):
+        count = random.randint(2, 6)
+        ties = [
+            Tie(*random.sample(range(count), 2), f"reason {i}") for i in range(random.randint(0, 8))
+        ]  # fmt: skip
+        known = {tie.reason: {tie.first, tie.second} for tie in ties}
+        for begin, end in product(range(count), repeat=2):
+            lengths = {begin: 0}
+            for step in range(count):
+                for tie in ties:
+                    for a, b in ((tie.first, tie.second), (tie.second, tie.first)):
+                        if lengths.get(a) == step:
+                            lengths.setdefault(b, step + 1)
+            chain = shortest_chain(ties, begin, end)
+            assert len(chain) == lengths.get(end, 0)
+            here = begin
+            for reason in chain:
+                (here,) = known[reason] - {here}
+            assert here == (end if end in lengths else begin)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 5, 64])
+def test_samples_are_folded_into_the_most_channels_that_divide_them(channels: int) -> None:
+    for rows, columns in product((1, 16, 17, 20, 41), (1, 16, 19, 300)):
+        plain = network_of([channels, 4], [True])
+        dim = (rows, columns)
+        flat = {"flatten": True, "in_dim": dim, "pooled_dim": dim, "out_dim": (1, 1)}
+        sample = np.arange(channels * rows * columns).reshape(channels, *dim)
+        network = replace(with_layers(plain, _0=flat), sample=sample)
+        changed, notices = folded(network, layout_with(network))
+        total = channels * rows * columns
+        most = max(n for n in range(1, 65) if total % n == 0)
+        wanted = rows * columns > 256 and total // most <= 256
+        assert bool(notices) == changed.folded == wanted
+        if not wanted:
+            assert changed is network
+            continue
+        first = changed.first
+        assert first.in_channels == most and first.in_dim == first.pooled_dim
+        high, wide = first.in_dim
+        assert high * wide * most == total and high >= wide
+        assert not any(high * wide % n == 0 for n in range(wide + 1, high) if n * n <= high * wide)
+        assert np.array_equal(changed.sample.ravel(), sample.ravel())
+        assert changed.sample.shape == (most, high, wide)
+        others = (
+            replace(network, layers=(replace(network.first, **keys),))
+            for keys in ({"flatten": False}, {"pooled_dim": (rows, columns + 1)})
+        )
+        for other in others:
+            assert folded(other, layout_with(other))[0] is other
+        assert folded(network, layout_with(network, _0=LayerLayout(in_offset=0)))[0] is network

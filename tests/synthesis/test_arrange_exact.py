@@ -219,6 +219,15 @@ def test_shared_weights_are_still_the_same_or_nothing_is_added() -> None:
         assert (found is not None) == (added < 2 and not touched & {*sharing})
 
 
+def test_zeros_elsewhere_leave_shared_weights_alone() -> None:
+    plain = network_of([4, 4, 4, 4, 4, 4], [False] * 4 + [True])
+    shared = plain.layers[0].weights
+    layers = (*plain.layers[:1], replace(plain.layers[1], weights=shared, weight_source=0))
+    network = replace(plain, layers=(*layers, *plain.layers[2:]))
+    assert with_zero_outputs(network, open_layout(network), {3: 4}) is not None
+    assert with_zero_outputs(network, open_layout(network), {1: 4}) is None
+
+
 def test_copies_of_channels_are_followed_where_zeros_come_between() -> None:
     """A layer that copies reads what a join of other layers has become."""
     for first, count, place in product(range(4), range(1, 5), (0, 1)):

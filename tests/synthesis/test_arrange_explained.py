@@ -98,6 +98,10 @@ def test_the_best_try_names_all_that_had_no_room() -> None:
         for index in found.over:
             assert str(problem.layer(index)) in said
         assert said.count("columns") == len(found.over)
+        for count in (0, 5):
+            text, _ = _nearest_miss(problem, replace(found, bias_bytes=count), 17)
+            assert (f"{count} bytes of biases" in text) == (count > 0)
+            assert text.count("biases") == (count > 0)
         several += len(layers) > 1
     assert several > 5
 

@@ -108,8 +108,6 @@ def tie_result(
 
 
 def _in_lanes(result: Tensor, pattern: int, starts: tuple[int, ...]) -> Tensor:
-    if result.pattern == pattern:
-        return result
     if result.pattern.bit_count() != pattern.bit_count():
         raise TiedError
     return replace(result, pattern=pattern, starts=starts)
