@@ -88,7 +88,7 @@ from ai8xtools.layers.rounding import Grid
 from ai8xtools.layers.scales import apply_scales, settle_scales
 from ai8xtools.layers.single_bits import keep_single_bits_in_reach, start_single_bits
 from ai8xtools.layers.steps import kind_of
-from ai8xtools.layers.tracing import Node, NotTraceableError, graph_of
+from ai8xtools.layers.tracing import Node, NotTraceableError, graph_of, torch_class
 from ai8xtools.layers.training_steps import (
     fuse_bn_layers,
     has_thresholds,

@@ -22,13 +22,24 @@ class NotTraceableError(ValueError):
     """The data flow of a network depends on its data; the message names the statement."""
 
 
+def torch_class(module: nn.Module) -> type[nn.Module]:
+    """Return the class of a module, or that of PyTorch's whose forward function it inherits."""
+    own = type(module)
+    if hasattr(module, "parametrizations"):
+        return own
+    theirs = (kind for kind in own.__mro__ if kind.__module__.startswith("torch.nn.modules."))
+    kind = next(theirs, nn.Module)
+    return kind if kind is not nn.Module and kind.forward is own.forward else own
+
+
 class _Tracer(fx.Tracer):
     """Does not look inside the layers of ai8x."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Return whether a module is a single node of the graph."""
         ours = isinstance(m, QuantizationAwareModule | Eltwise)
-        return ours or super().is_leaf_module(m, module_qualified_name)
+        inherits = torch_class(m) is not type(m) and not isinstance(m, nn.Sequential)
+        return ours or inherits or super().is_leaf_module(m, module_qualified_name)
 
 
 class _SizedTracer(_Tracer):

@@ -63,13 +63,16 @@ def create_project(options: LoaderOptions) -> int:
         print(table)
     complaints = complaints_of_options(options)
     if options.output.check_only or has_errors(complaints):
-        warnings = examined(options, complaints)
+        network, warnings = examined(options, complaints)
+        warnings = (*warnings, *proven(options, network))
         if options.output.strict:
             refuse_unsound((*complaints, *warnings))
         print_diagnostics(options.visible((*complaints, *warnings)))
         print(f"No errors in {options.config_file}")
         return 0
     result = synthesized(options)
+    unproven = proven(options, result.network)
+    result = replace(result, warnings=(*result.warnings, *unproven))
     if options.output.strict:
         refuse_unsound((*complaints, *result.warnings))
     if options.output.verify_project is not None:
@@ -216,8 +219,19 @@ def answer_file(
     return write_answer(answer)
 
 
-def examined(options: LoaderOptions, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the warnings about the network; raise DiagnosticError with all errors there are."""
+def proven(options: LoaderOptions, network: Network) -> tuple[Diagnostic, ...]:
+    """Compare a network with the ONNX graph that it was made of; return what is said of that."""
+    if options.model is None or not options.model.is_graph:
+        return ()
+    from ai8xtools.commands.loader.graph_proof import prove_graph  # needs the package onnx
+
+    return prove_graph(options, options.model, network)
+
+
+def examined(
+    options: LoaderOptions, complaints: list[Diagnostic]
+) -> tuple[Network, tuple[Diagnostic, ...]]:
+    """Return the network and its warnings; raise DiagnosticError with all errors there are."""
     try:
         network, placement, warnings = examine(
             options.config_file, options.chip, options.resolve, options.encode
@@ -226,7 +240,7 @@ def examined(options: LoaderOptions, complaints: list[Diagnostic]) -> tuple[Diag
         raise DiagnosticError((*complaints, *refusal.diagnostics)) from None
     refuse_errors((*complaints, *warnings))
     write_configuration(options, network, placement.layout)
-    return warnings
+    return network, warnings
 
 
 def details(result: Synthesis, options: ProjectOptions, folder: Path) -> str:

@@ -29,7 +29,7 @@ def with_description(
     Unless it is `quiet`, what the model leaves to the application is printed.
     """
     resolving = options.resolve
-    if source.model.lower().endswith(".onnx"):
+    if source.is_graph:
         found, resolving = _from_onnx(source, resolving, options.chip)
     else:
         from ai8xtools.commands.loader.models import describe_model
@@ -44,7 +44,8 @@ def with_description(
         print(note)
     described = Described(found.text, found.model, found.nodes)
     resolving = replace(resolving, sample_shape=found.input_shape)
-    return replace(options, config_file=described, resolve=resolving)
+    source = replace(source, left=found.left)
+    return replace(options, config_file=described, resolve=resolving, model=source)
 
 
 def _from_onnx(
@@ -92,7 +93,7 @@ def _described(options: LoaderOptions, chip: Chip) -> tuple[Source, ResolveOptio
     source, resolving = options.model, options.resolve
     if source is None:
         return options.config_file, resolving
-    if source.model.lower().endswith(".onnx") or resolving.checkpoint_file is not None:
+    if source.is_graph or resolving.checkpoint_file is not None:
         quiet = replace(options, chip=chip)
         found = with_description(quiet, source, quiet=True)
         resolving = found.resolve

@@ -45,6 +45,8 @@ class ModelSource:
 
     `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input, of which a
     network of several frames takes `frames`. `known` is the data set that a checkpoint tells.
+    `left` are nodes behind the last layer that the application does. `prove` lets what is made of a
+    graph be compared with it.
     """
 
     model: str
@@ -52,6 +54,13 @@ class ModelSource:
     input_shape: tuple[int, ...] | None = None
     frames: int | None = None
     known: Any = None
+    left: tuple[str, ...] = ()
+    prove: bool = True
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether it is an ONNX graph."""
+        return self.model.lower().endswith(".onnx")
 
 
 @frozen

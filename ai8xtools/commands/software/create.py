@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ai8xtools.commands.loader.create import proven
 from ai8xtools.commands.loader.pages import check_report, write_pages
 from ai8xtools.commands.loader.recorded import with_recorded_data
 from ai8xtools.commands.software.finishing import finish
@@ -39,7 +40,7 @@ def create_software(wanted: SoftwareOptions) -> int:
     if not options.output.check_only:
         wanted.folder(options).check()
     network, found = understood(options, wanted.like)
-    told = (*wanted.notices, *found)
+    told = (*wanted.notices, *found, *proven(options, network))
     if wanted.container is not None:
         from ai8xtools.commands.software.container import create_container  # few ask for it
 

@@ -32,13 +32,18 @@ def foreign_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
         kind = type(module)
         if isinstance(module, _OURS) or kind.__module__.startswith("layers."):
             inside.append(name)
-        elif (
-            kind.__module__.startswith("torch.nn.")
-            and kind is not nn.Module
-            and not isinstance(module, _HARMLESS)
-        ):
+        elif kind is not nn.Module and not isinstance(module, _HARMLESS) and _computes(module):
             inside.append(name)
             yield name, kind.__name__
+
+
+def _computes(module: nn.Module) -> bool:
+    """Return whether a module is one of PyTorch's, or made of one, or has only its own weights."""
+    theirs = (kind.__module__ for kind in type(module).__mro__ if kind is not nn.Module)
+    if any(name.startswith("torch.nn.") for name in theirs):
+        return True
+    own = any(True for _ in module.parameters(recurse=False))
+    return own and not any(isinstance(one, _OURS) for one in module.modules())
 
 
 def refuse_foreign(model: nn.Module, doing: str, place: str) -> None:

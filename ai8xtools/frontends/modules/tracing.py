@@ -44,7 +44,7 @@ def _drops_batch(node: Node, result: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _once() -> Iterator[None]:
+def once() -> Iterator[None]:
     """Run a network a single time: compiling fast kernels for it would take longer."""
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about shapes
@@ -61,7 +61,7 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     """
     where, remedy = "", "The forward function must not branch on the values of its data."
     try:
-        with _once():
+        with once():
             graph = ai8x.graph_of(model, example)
             where = f" for an input of {times(tuple(example.shape[1:]))}"
             remedy = "Compare the size of the input (--input-shape, the data set) with the network."

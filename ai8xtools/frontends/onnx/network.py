@@ -62,7 +62,8 @@ def describe_onnx(
         made = _completed(checkpoint, state, follower)
     notes = tuple(f"Left to the application: {node}" for node in follower.left)
     nodes = tuple(layer.node for layer in layers)
-    return ModelDescription(text, path, nodes, shape, (), notes), made
+    left = tuple(follower.left)
+    return ModelDescription(text, path, nodes, shape, left, notes), made
 
 
 def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:

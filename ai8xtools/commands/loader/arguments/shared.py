@@ -46,6 +46,8 @@ def add_description_options(group: Any) -> None:
            help="data set of the model: its input, classes and sample")  # fmt: skip
     option("--input-shape", type=input_shape, metavar="CxHxW",
            help="input of the model (default: that of the sample, data set or model)")  # fmt: skip
+    option("--no-prove-import", dest="prove_import", action="store_false",
+           help="do not compare what is made of an ONNX graph with that graph")  # fmt: skip
     option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
     option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
     option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),

@@ -121,10 +121,11 @@ def model_source(args: argparse.Namespace) -> ModelSource | None:
     """Return the model that takes the place of a description."""
     if args.model is None:
         return None
-    shape = args.input_shape
+    shape, frames = args.input_shape, None
     if shape is not None and len(shape) == 4:
-        return ModelSource(args.model, args.dataset, shape[1:], shape[0])
-    return ModelSource(args.model, args.dataset, shape)
+        frames, *shape = shape
+        shape = tuple(shape)
+    return ModelSource(args.model, args.dataset, shape, frames, prove=args.prove_import)
 
 
 def _silencing(args: argparse.Namespace) -> frozenset[str]:

@@ -19,6 +19,7 @@ import ai8x
 from ai8xtools.frontends.layers import Refusal, refuse
 from ai8xtools.frontends.modules.plain.kinds import Kind, Step, path_of
 from ai8xtools.frontends.modules.plain.layers import make_layer, ones, refusal_of
+from ai8xtools.frontends.modules.plain.proof import prove_module
 from ai8xtools.frontends.modules.plain.steps import instead_of, read_step
 from ai8xtools.frontends.modules.plain.tail import tail_of
 from ai8xtools.frontends.modules.plain.writer import Writer
@@ -41,12 +42,20 @@ def import_network(
     """Return a network of ai8x layers for the chip that is set, with the weights of `model`.
 
     `example` [1, C, ...] is an input, `keywords` go to every layer. Raises InputError E647 for a
-    data flow that cannot be traced, E670 naming every node that the chip cannot compute.
+    data flow that cannot be traced, E670 naming every node that the chip cannot compute, E668 for
+    a network that would compute something else than `model`.
     """
-    model.eval()
-    builder = _Builder(model, trace(model, example), keywords)
+    graph = trace(model.eval(), example)
+    builder = _Builder(model, graph, keywords)
     refuse(builder.refusals, name)
     network = fx.GraphModule(builder.root, builder.graph, type(model).__name__)
+    prove_module(model, graph, network, example, builder.made)
+    for node in builder.softmax:
+        node.replace_all_uses_with(node.args[0])
+        network.graph.erase_node(node)
+    if builder.softmax:
+        network.delete_all_unused_submodules()
+        network.recompile()
     return Imported(network, tuple(builder.left), tuple(builder.notes))
 
 
@@ -56,8 +65,9 @@ class _Builder(Writer):
     def __init__(self, model: nn.Module, graph: Any, keywords: Mapping[str, Any]) -> None:
         super().__init__(keywords)
         self.left: list[str] = []
+        self.made: dict[Node, Any] = {}
+        self.softmax: list[Node] = []  # in the new graph; they are left to the application
         self._model = model
-        self._made: dict[Node, Any] = {}
         self._done: set[Node] = set()  # their work is part of a layer before them
         self._positive: set[Node] = set()  # results that are never negative
         self._steps: dict[Node, Step] = {}
@@ -101,27 +111,27 @@ class _Builder(Writer):
     def _visit(self, node: Node) -> None:
         """Write what stands for a node; nothing more once something is refused."""
         if node.op == "output":
-            if not self.refusals and not any(n in self._made for n in node.all_input_nodes):
+            if not self.refusals and not any(n in self.made for n in node.all_input_nodes):
                 self.refusals.append(Refusal(str(node.name), "no result depends on the input",
                                              "Return what layers compute."))  # fmt: skip
             if not self.refusals:
-                self.graph.output(fx.map_arg(node.args[0], self._made.get))
+                self.graph.output(fx.map_arg(node.args[0], self.made.get))
             return
         if node in self._tail and not self.refusals:
-            self._made[node] = self._copied(node)
+            self.made[node] = self._copied(node)
             self.left += [str(node.name)] if node in self._refused else []
             return
         step = self._steps.get(node)
         if step is None:
             return
-        sources = [self._made.get(n) for n in node.all_input_nodes if n in self._data]
+        sources = [self.made.get(n) for n in node.all_input_nodes if n in self._data]
         if not step.kind.is_input and (not sources or None in sources):
             return  # behind something that is refused
         if node in self._done and step.kind.activation:
             self._positive.add(node)
         made = sources[0] if node in self._done else self._written(step, sources)
         if made is not None:
-            self._made[node] = made
+            self.made[node] = made
 
     def _written(self, step: Step, sources: list[Any]) -> Any:
         """Return the node of the new graph for a step, None after a refusal."""
@@ -145,12 +155,12 @@ class _Builder(Writer):
             case Kind.SUB:
                 return self._call(f"{node.name}_elementwise", ai8x.Sub(), tuple(sources))
             case Kind.CONCATENATION:
-                parts = [self._made[n] for n in node.args[0]]
+                parts = [self.made[n] for n in node.args[0]]
                 if len(parts) == 1:
                     return parts[0]
                 return self.graph.call_function(torch.cat, (parts, 1))
             case Kind.SOFTMAX:
-                return self._softmax(step, sources[0])
+                return self._softmax(step)
             case Kind.DOUBLING:
                 return self._doubled(step, sources[0])
             case Kind.BORDER:
@@ -164,9 +174,9 @@ class _Builder(Writer):
         """Write a node behind the last layer as it is, with the sizes that it takes."""
 
         def known(source: Node) -> Any:
-            if source not in self._made:
-                self._made[source] = self.graph.node_copy(source, known)
-            return self._made[source]
+            if source not in self.made:
+                self.made[source] = self.graph.node_copy(source, known)
+            return self.made[source]
 
         if node.op == "call_module":
             module = self._model.get_submodule(node.target)
@@ -201,7 +211,7 @@ class _Builder(Writer):
             self._done.add(activation.node)
             self._positive.add(last)
             self._positive.add(step.node)
-        wide = step.module.__class__ is nn.Linear and activation is None and self._is_last(last)
+        wide = isinstance(step.module, nn.Linear) and activation is None and self._is_last(last)
         kind = activation.kind if activation is not None else None
         made = make_layer(step, norm, kind, wide=wide, keywords=self._keywords)
         if isinstance(made, Refusal):
@@ -230,7 +240,7 @@ class _Builder(Writer):
                           f"kernels for {step.taken[0]} channels")  # fmt: skip
         return self._operator(replace(step, module=ones(step.taken)), source, step.module)
 
-    def _softmax(self, step: Step, source: Any) -> Any:
+    def _softmax(self, step: Step) -> Any:
         """Leave a softmax at the end to the application."""
         if not self._is_last(step.node):
             self.refusals.append(Refusal(
@@ -239,7 +249,8 @@ class _Builder(Writer):
             ))  # fmt: skip
             return None
         self.left.append(step.path)
-        return source
+        self.softmax.append(self._copied(step.node))
+        return self.softmax[-1]
 
     def _reshaped(self, step: Step, source: Any) -> Any:
         """Write flattening and other changes of the shape; dropout stays for training."""

@@ -7,23 +7,23 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 
 import ai8x
 from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE
+from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.frontends.modules.tracing import Node
 
 _LIMIT = 127 / 128
 _BEYOND = 1.001  # -1 is within the range; the rest is for rounding
 
 
-class _Unlimited(fx.Interpreter):
-    """Computes a network of ai8x layers without their clamps and notes the largest magnitudes."""
+class _Largest(Unlimited):
+    """Notes the largest magnitudes of all results."""
 
     def __init__(self, network: Any) -> None:
         super().__init__(network)
@@ -36,24 +36,6 @@ class _Unlimited(fx.Interpreter):
             self.largest[n] = max(self.largest.get(n, 0.0), float(result.abs().max()))
         return result
 
-    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """Compute a layer: pooling, operator, activation."""
-        module: Any = self.module.get_submodule(target)
-        if isinstance(module, ai8x.Eltwise):
-            return functools.reduce(module.f, args)
-        if not isinstance(module, ai8x.QuantizationAwareModule):
-            return super().call_module(target, args, kwargs)
-        (x,) = args
-        x = x if module.pool is None else module.pool(x)
-        if module.op is None:
-            return x
-        x = module.op(x)
-        if module.bn is not None:
-            x = module.bn(x) * (1 if module.has_thresholds else 0.25)
-        if module.activation == "ReLU":
-            return x.clamp(min=0)
-        return x.abs() if module.activation == "Abs" else x
-
 
 @torch.no_grad()
 def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
@@ -64,7 +46,7 @@ def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
     bits.
     """
     network.eval()
-    measured = _Unlimited(network)
+    measured = _Largest(network)
     for batch in batches:
         measured.run(batch)
     units = _Units(network)
@@ -86,7 +68,7 @@ def beyond_range(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
 
     Those are added to the input, or made and read by the same layer, so that they have no factor.
     """
-    measured = _Unlimited(network)
+    measured = _Largest(network)
     for batch in batches:
         measured.run(batch)
     found: dict[str, float] = {}

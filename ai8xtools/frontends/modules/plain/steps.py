@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import nn
 
+import ai8x
 from ai8xtools.frontends.layers import Refusal, times
 from ai8xtools.frontends.modules.plain.cuts import border, limits, section
 from ai8xtools.frontends.modules.plain.kinds import Kind, Step, path_of
@@ -108,17 +109,18 @@ def read_step(node: Node, model: nn.Module) -> Step | Refusal:
 def _module_step(
     node: Node, module: nn.Module, taken: tuple[int, ...], given: tuple[int, ...]
 ) -> Step | Refusal:
-    if type(module) in _NORMALIZATIONS and getattr(module, "running_mean", None) is None:
+    torch_kind = ai8x.torch_class(module)
+    if torch_kind in _NORMALIZATIONS and getattr(module, "running_mean", None) is None:
         return Refusal(path_of(node), "it normalizes by the statistics of each batch",
                        "Use track_running_stats=True, and train with it.")  # fmt: skip
     for kinds, kind in _MODULES.items():
-        if type(module) in kinds:
-            module = as_convolution(module) if type(module) is nn.ConvTranspose2d else module
+        if torch_kind in kinds:
+            module = as_convolution(module) if torch_kind is nn.ConvTranspose2d else module
             step = Step(node, kind, taken, given, module)
             return _refusal_of_shape(step) or step
     if isinstance(module, nn.Upsample):
         return _doubling(node, vars(module), taken, given, module)
-    name = type(module).__name__
+    name = torch_kind.__name__
     if name in ("ZeroPad1d", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d"):
         stated = {"pad": module.padding, "value": getattr(module, "value", 0)}
         return border(node, stated, taken, given, module)

@@ -1,0 +1,224 @@
+"""An ONNX graph and the network that was made of it compute the same, tried on whole numbers.
+
+The graph is executed by onnxruntime where it is installed, else by the evaluator of the package
+onnx; neither shares anything with the import. Source: docs/own-models.md, "What an import proves".
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.checkpoint.onnx import file_bytes
+from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
+from ai8xtools.diagnostics import Diagnostic, Severity
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.onnx.geometry import channels_last
+from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.simulate import simulate
+
+Array = NDArray[np.float64]
+Outputs = list[Array]
+_RANDOM = 5
+_EXTREMES = (-128, 127)
+_ROUNDING = 2.0**-18
+"""Of a sum in 32 bits, with what follows: less than this share, or 1, is lost by rounding."""
+_CHANGING = ("no_bias", "ignore_activation", "ignore_bn", "stop_after", "output_width",
+             "skip_checkpoint_layers", "skip_yaml_layers", "input_split",
+             "camera_format")  # fmt: skip
+"""Options with which the network is another one than that of the graph."""
+_MOST_OUTPUTS = 5
+"""Outputs in any order are told apart up to so many."""
+
+
+def prove_graph(
+    options: LoaderOptions, source: ModelSource, network: Network
+) -> tuple[Diagnostic, ...]:
+    """Compare a network with the graph that it was made of: what is said if that is not possible.
+
+    The sample, random samples and the smallest and largest one are computed by both. Nothing is
+    done where the network has other integers than those of an ONNX graph. Raises InputError E668,
+    with the first value that departs.
+    """
+    resolving = options.resolve
+    if resolving.checkpoint_file != source.model:
+        return ()
+    plain = ResolveOptions()
+    changed = [name for name in _CHANGING if getattr(resolving, name) != getattr(plain, name)]
+    if changed or not source.prove:
+        option = f"--{changed[0].replace('_', '-')}" if changed else "--no-prove-import"
+        return (_unchecked(source.model, f"{option} is given"),)
+    try:
+        import onnx
+    except ImportError:
+        return (_unchecked(source.model, "the package onnx is not installed"),)
+    model = onnx.load_model_from_string(bytes(file_bytes(Path(source.model))))
+    _cut(model, source.left)
+    graph = read_graph(source.model)
+    samples = list(_samples(network.sample))
+    made = [_computed(network, one, options.encode.average_rounding) for one in samples]
+    fed = [_fed(one, graph.input_sizes, last=channels_last(graph)) for one in samples]
+    for run in _runners(model, graph.input_name):
+        try:
+            wanted = [run(one) for one in fed]
+        except Exception as exc:  # whatever a foreign runtime cannot compute
+            reason = f"{type(exc).__name__}: {str(exc).strip().splitlines()[0][:200]}"
+            return (_unchecked(source.model, f"the graph cannot be executed: {reason}"),)
+        departs, rounding = _departs(wanted, made)
+        if departs is None:
+            return ()
+        if not rounding:  # more than sums that 32 bits of a fraction do not hold
+            break
+    raise InputError(
+        "E668",
+        f"the network that was made of the graph computes something else: {departs}",
+        source.model,
+        "Write the graph with other operators, or report this graph.",
+    )
+
+
+def _unchecked(file: str, reason: str) -> Diagnostic:
+    """The graph and the network that was made of it were not compared."""
+    return Diagnostic(
+        "N669", f"{file}: it is unchecked whether the network computes what the graph does: "
+        f"{reason}", None, "The comparison needs onnx (better: onnxruntime, too), and the graph as "
+        "it is.", Severity.NOTICE,
+    )  # fmt: skip
+
+
+def _samples(known: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    yield known
+    random = np.random.default_rng(0)
+    for _ in range(_RANDOM):
+        yield random.integers(-128, 128, known.shape)
+    for value in _EXTREMES:
+        yield np.full_like(known, value)
+
+
+def _computed(network: Network, sample: NDArray[np.int64], average_rounding: bool) -> Outputs:
+    found = simulate(replace(network, sample=sample), average_rounding=average_rounding).outputs
+    return [found[layer.index].astype(np.float64).reshape(-1) for layer in network.outputs()]
+
+
+def _fed(sample: NDArray[np.int64], sizes: Sequence[int], *, last: bool) -> NDArray[np.int64]:
+    """Return a sample as the graph takes it, a batch of one."""
+    if last:
+        sample = np.moveaxis(sample, 0, -1)
+    fixed = [size or -1 for size in sizes[1:]]
+    return sample.reshape(1, *(fixed if fixed.count(-1) < 2 else sample.shape))
+
+
+def _cut(model: Any, left: Sequence[str]) -> None:
+    """Let a graph end in front of the nodes that are left to the application."""
+    nodes = [node for node in model.graph.node if (node.name or node.output[0]) in left]
+    if not nodes:
+        return
+    made = {name for node in nodes for name in node.output}
+    ends = {name for node in nodes for name in node.input if name not in made}
+    computed = {name for node in model.graph.node for name in node.output}
+    for node in nodes:
+        model.graph.node.remove(node)
+    kept = [one for one in model.graph.output if one.name not in made]
+    kinds = [one.type.tensor_type.elem_type for one in model.graph.output]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
+    onnx = importlib.import_module("onnx")
+    for name in sorted(ends & computed):
+        model.graph.output.append(onnx.helper.make_tensor_value_info(name, kinds[0], None))
+
+
+def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[np.int64]], Outputs]]:
+    """Yield what executes the graph: quick, then, should that differ, with exact sums."""
+    onnx = importlib.import_module("onnx")
+    (kind,) = (one.type.tensor_type.elem_type for one in model.graph.input if one.name == name)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    try:
+        runtime = importlib.import_module("onnxruntime")
+    except ImportError:
+        runtime = None
+    if runtime is not None:
+        settings = runtime.SessionOptions()
+        settings.intra_op_num_threads = 1
+        settings.log_severity_level = 4
+        settings.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = runtime.InferenceSession(
+            model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+        )
+        yield lambda x: _flat(session.run(None, {name: x.astype(dtype)}))
+    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(_double(model))
+    wide = np.float64 if np.dtype(dtype).kind == "f" else dtype
+    yield lambda x: _flat(evaluator.run(None, {name: x.astype(wide)}))
+
+
+def _flat(outputs: Sequence[Any]) -> Outputs:
+    return [np.asarray(one, np.float64).reshape(-1) for one in outputs]
+
+
+def _double(model: Any) -> Any:
+    """Return a graph whose fractions have 64 bits, in which sums of whole numbers are exact."""
+    onnx = importlib.import_module("onnx")
+    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+
+    def widened(tensor: Any) -> None:
+        if tensor.data_type in floats:
+            values = onnx.numpy_helper.to_array(tensor).astype(np.float64)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+
+    for tensor in wide.graph.initializer:
+        widened(tensor)
+    for node in wide.graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                widened(attribute.t)
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i in floats:
+                attribute.i = onnx.TensorProto.DOUBLE
+    for value in (*wide.graph.input, *wide.graph.output):
+        if value.type.tensor_type.elem_type in floats:
+            value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    return wide
+
+
+def _departs(wanted: list[Outputs], made: list[Outputs]) -> tuple[str | None, bool]:
+    """Return how two lists (samples) of lists (outputs) differ, in whatever order of outputs.
+
+    The second value says whether rounded sums can be the reason.
+    """
+    count = len(wanted[0])
+    if count != len(made[0]):
+        return f"{len(made[0])} outputs, the graph has {count}", False
+    orders = permutations(range(count)) if count <= _MOST_OUTPUTS else [tuple(range(count))]
+    told = [_first(wanted, [[one[i] for i in order] for one in made]) for order in orders]
+    return min(told, key=lambda one: (one[0] is not None, not one[1]))
+
+
+def _first(wanted: list[Outputs], made: list[Outputs]) -> tuple[str | None, bool]:
+    told, rounding = None, True
+    for number, (theirs, ours) in enumerate(zip(wanted, made, strict=True)):
+        for output, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+            where = f"output {output + 1}" if len(theirs) > 1 else "the output"
+            if their.size != our.size:
+                return f"{where} has {our.size} values, that of the graph {their.size}", False
+            wrong = np.flatnonzero(their != our)
+            if not wrong.size:
+                continue
+            far = np.abs(their - our) > np.maximum(1, np.abs(their) * _ROUNDING)
+            rounding = rounding and not bool(far.any())
+            if told is None:
+                place = int(wrong[0])
+                told = (
+                    f"value {place} of {where} is {our[place]:g}, the graph gives "
+                    f"{their[place]:g} ({wrong.size} of {our.size} values differ"
+                    f"{' for the sample' if number == 0 else ' for an input of whole numbers'})"
+                )
+    return told, rounding

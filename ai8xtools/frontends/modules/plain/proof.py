@@ -1,0 +1,129 @@
+"""A network of ai8x layers computes what the PyTorch module does that it was made of.
+
+The module itself is run, with its hooks and with what it does in place; the new network is run
+without the limits of the chip. Source: docs/own-models.md, "What an import proves".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.plain.kinds import path_of
+from ai8xtools.frontends.modules.plain.unlimited import (
+    Recorded,
+    RecordedUnlimited,
+    Unlimited,
+)
+from ai8xtools.frontends.modules.tracing import Node, once
+
+_RANDOM, _EXTREMES = 6, (-1.0, 1.0)
+_TOLERANCE = 1e-4  # of the largest magnitude
+
+
+def prove_module(
+    model: nn.Module,
+    graph: Any,
+    network: fx.GraphModule,
+    example: Tensor,
+    made: Mapping[Node, Node],
+) -> None:
+    """Run a module and the network made of it on inputs like `example` [1, C, ...].
+
+    `made` tells which node of the network stands for a node of the traced `graph`. Raises
+    InputError E668 naming the first node that departs.
+    """
+    inputs = [*_inputs(example)]
+    with once(), _evaluating(network):
+        if _agree(model, network, inputs):
+            return
+        with contextlib.suppress(RuntimeError):  # of modules that make numbers of 32 bits
+            if _agree(_double(model), _double(network), [x.double() for x in inputs]):
+                return  # it was rounding
+        place = _departing(model, graph, network, inputs, made)
+    raise InputError(
+        "E668", f"the network that was made of {type(model).__name__} computes something else, "
+        f"first at {place}", "--model",
+        "Write this part with modules of PyTorch's own, without hooks, without changes in place.",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _evaluating(network: nn.Module) -> Iterator[None]:
+    """Let a network that will be trained compute as behind its training."""
+    training = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(training)
+
+
+def _inputs(example: Tensor) -> Iterator[Tensor]:
+    random = torch.Generator().manual_seed(0)
+    for _ in range(_RANDOM):
+        yield torch.rand(example.shape, generator=random) * 2 - 1
+    for value in _EXTREMES:
+        yield torch.full_like(example, value)
+
+
+def _double(model: Any) -> Any:
+    return copy.deepcopy(model).double()
+
+
+def _agree(model: Any, network: Any, inputs: list[Tensor]) -> bool:
+    for x in inputs:
+        wanted = model(x.clone())
+        try:
+            made = Unlimited(network).run(x.clone())
+        except RuntimeError:  # of shapes
+            return False
+        if not _equal(wanted, made):
+            return False
+    return True
+
+
+def _departing(
+    model: nn.Module, graph: Any, network: Any, inputs: list[Tensor], made: Mapping[Node, Node]
+) -> str:
+    """Return the first node of a traced graph whose result departs, or that the module does not
+    compute as it was traced."""
+    for x in inputs:
+        theirs, ours = Recorded(fx.GraphModule(model, graph)), RecordedUnlimited(network)
+        if not _equal(model(x.clone()), theirs.run(x.clone())):
+            return "what does not appear in its data flow: a hook, or a change in place"
+        with contextlib.suppress(RuntimeError):
+            ours.run(x.clone())
+        for node, new in made.items():
+            wanted, found = theirs.values.get(node), ours.values.get(new)
+            alike = any(_equal(f(wanted), found) for f in (_same, torch.relu, torch.abs))
+            if isinstance(wanted, Tensor) and not alike:
+                return path_of(node)
+    return "its output"
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _equal(wanted: Any, made: Any) -> bool:
+    """Return whether tensors, or structures of them, are equal up to rounding."""
+    if isinstance(wanted, Tensor) and isinstance(made, Tensor):
+        if wanted.numel() != made.numel():
+            return False
+        wanted, made = wanted.flatten(), made.flatten()
+        close = (wanted - made).abs() <= _TOLERANCE * wanted.abs().amax().clamp(min=1e-30)
+        return bool((close | (wanted == made)).all())
+    if isinstance(wanted, dict):
+        wanted = tuple(wanted.values())
+    if isinstance(made, dict):
+        made = tuple(made.values())
+    if isinstance(wanted, list | tuple) and isinstance(made, list | tuple):
+        return len(wanted) == len(made) and all(map(_equal, wanted, made))
+    return wanted is made

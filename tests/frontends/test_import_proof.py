@@ -1,0 +1,220 @@
+# ruff: noqa: ARG005 - what is replaced takes arguments
+"""What is made of a network of strangers is compared with it, by what runs that by itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import ai8x
+import ai8xize
+from ai8xtools.diagnostics import run
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.plain import network as importing
+from ai8xtools.frontends.modules.plain.network import import_network
+from tests.frontends.test_onnx_networks import graph, op
+
+EXAMPLE = torch.zeros(1, 3, 12, 12)
+
+
+@pytest.fixture(autouse=True)
+def device_as_before() -> Iterator[None]:
+    ai8x.set_device(87, simulate=False, round_avg=False, verbose=False)
+    torch.manual_seed(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # maps are small
+    yield
+    torch.set_num_threads(threads)
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+class Own(nn.Conv2d):
+    """A subclass that computes what its parent does."""
+
+
+class Standardized(nn.Conv2d):
+    """A subclass whose weights are others than those it keeps."""
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        return super()._conv_forward(input, weight - weight.mean(), bias)
+
+
+class Small(nn.Module):
+    """All that the import rewrites, in a few layers."""
+
+    def __init__(self, kind: type[nn.Conv2d] = nn.Conv2d) -> None:
+        super().__init__()
+        self.first = kind(3, 8, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.second = nn.Conv2d(8, 8, 3, padding=1)
+        self.last = nn.Linear(16 * 4, 5)
+
+    def forward(self, x: Any) -> Any:
+        x = functional.relu(self.norm(self.first(x)))
+        x = functional.relu(x + self.second(x))
+        x = functional.interpolate(functional.pad(x, (1, 1, 1, 1)), scale_factor=2)
+        x = torch.cat((functional.max_pool2d(x, 8), functional.avg_pool2d(x, 8)), 1)
+        return torch.softmax(self.last(x.flatten(1)), 1)
+
+
+class InPlace(nn.Module):
+    """What is read twice changes in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: Any) -> Any:
+        x = kept = self.a(x)
+        x += self.b(x)
+        return x + kept
+
+
+def hooked(where: str, does: Callable[[Any], Any]) -> nn.Module:
+    model = Small()
+    model.get_submodule(where).register_forward_hook(lambda module, given, made: does(made))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        (lambda: hooked("second", torch.neg), "second"),
+        (lambda: hooked("", torch.neg), "does not appear"),
+        (lambda: Small(Standardized), "first"),
+        (InPlace, "does not appear in its data flow"),
+    ],
+    ids=["hook", "hook of the network", "other weights", "in place"],
+)
+def test_what_the_data_flow_does_not_show_is_refused(make: Any, place: str) -> None:
+    with pytest.raises(InputError, match="computes something else") as caught:
+        import_network(make(), EXAMPLE, "net", {})
+    assert caught.value.code == "E668"
+    assert place in caught.value.message.partition("first at")[2]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Small, lambda: Small(Own), lambda: hooked("second", lambda made: None), lambda: _tiny(1e-6)],
+    ids=["plain", "subclass", "watched", "small numbers"],
+)
+def test_what_computes_the_same_is_taken(make: Any) -> None:
+    found = import_network(make(), EXAMPLE, "net", {})
+    assert "softmax" in found.left[0]
+    assert "softmax" not in str(found.network)
+    assert found.network.training
+
+
+def _tiny(factor: float) -> nn.Module:
+    model = Small()
+    with torch.no_grad():
+        model.last.weight.mul_(factor)
+    return model
+
+
+def _other(result: Any) -> Any:
+    """Return a layer with a changed weight, a node with another operand or one of its parts."""
+    layer = getattr(result, "layer", None)
+    if layer is not None and layer.op is not None:
+        with torch.no_grad():
+            layer.op.weight.mul_(1.01)
+    return result
+
+
+def _fault(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, change: Any) -> None:
+    real = getattr(place, name)
+    monkeypatch.setattr(place, name, lambda *a, **k: change(real, *a, **k))
+
+
+BUILDER: Any = importing._Builder
+FAULTS = {
+    "weights": (importing, "make_layer", lambda real, *a, **k: _other(real(*a, **k))),
+    "normalization": (importing, "make_layer", lambda real, step, norm, *a, **k: real(
+        step, None, *a, **k)),
+    "stride": (BUILDER, "_decimated", lambda real, self, name, stride, source, step: source),
+    "sum": (ai8x, "Add", lambda real: ai8x.Sub()),
+    "rectifier": (BUILDER, "_rectified", lambda real, self, step, source: source),
+    "pooling": (BUILDER, "_pooled", lambda real, self, step, source, positive: real(
+        self, step.__class__(step.node, step.kind, step.taken, step.given, step.module,
+                             {**step.settings, "average": not step.settings["average"]}),
+        source, positive)),
+    "concatenation": (torch, "cat", lambda real, parts, axis: real(parts[::-1], axis)),
+    "doubling": (BUILDER, "_doubled", lambda real, self, step, source: source),
+    "border": (BUILDER, "_with_border", lambda real, self, step: step.__class__(
+        step.node, step.kind, step.taken, step.given, step.module,
+        {**step.settings, "border": 0}) if "border" in step.settings else step),
+    "shape": (BUILDER, "_reshaped", lambda real, self, step, source: self.graph.call_function(
+        torch.flip, (real(self, step, source), (1,)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_defect_of_the_import_is_noticed_by_itself(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_network(Small(), EXAMPLE, "net", {})
+    _fault(monkeypatch, *FAULTS[fault])
+    model = Small()
+    with torch.no_grad():
+        model.norm.weight.uniform_(0.5, 1.5)
+        model.norm.running_mean.uniform_(-1, 1)  # type: ignore[union-attr, operator]
+    with pytest.raises(InputError, match="computes something else"):
+        import_network(model, EXAMPLE, "net", {})
+
+
+WEIGHTS = ("w", np.arange(-96, 96).reshape(1, 192).repeat(4, 0) // np.arange(1, 5)[:, None])
+GEMM = [op("Flatten", "x", to="f"), op("Gemm", "f", "w", to="g", transB=1)]
+
+
+def generated(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str
+) -> tuple[int, Path]:
+    tensors = [WEIGHTS, ("seven", [7 * 128] * 4)]
+    path = graph(tmp_path / "net.onnx", *GEMM, *nodes, tensors=tensors)
+    folder = tmp_path / "out"
+    monkeypatch.setattr(sys, "argv", [
+        "ai8xize.py", "--model", path, "--device", "MAX78000", "--prefix", "net", "--test-dir",
+        str(folder), "--overwrite", *options,
+    ])  # fmt: skip
+    return run(ai8xize.main), folder / "net"
+
+
+RIGHT, WRONG = [op("Add", "g", "seven")], [op("Sub", "seven", "g")]
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "onnx"])
+def test_a_graph_that_computes_something_else_is_refused(
+    runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    pytest.importorskip(runtime)
+    if runtime == "onnx":
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert generated(RIGHT, tmp_path, monkeypatch)[0] == 0
+    text = "".join(capsys.readouterr())
+    assert "unchecked" not in text
+    status, project = generated(WRONG, tmp_path, monkeypatch, "--prefix", "other")
+    text = "".join(capsys.readouterr())
+    if status == 0:
+        pytest.fail("Sub(constant, data) is computed right by now: choose another graph")
+    assert "[E668]" in text and "value 0 of the output is" in text
+    assert not (project.parent / "other").exists()
+
+
+@pytest.mark.parametrize("option", ["--no-prove-import", "--ignore-activation"])
+def test_an_import_that_is_not_compared_says_so(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert generated(RIGHT, tmp_path, monkeypatch, option)[0] == 0
+    text = "".join(capsys.readouterr())
+    assert f"it is unchecked whether the network computes what the graph does: {option}" in text
+    assert "[N669]" in text
