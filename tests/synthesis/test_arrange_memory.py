@@ -360,6 +360,26 @@ def test_kernels_with_given_columns_are_there_or_nowhere() -> None:
     assert seen == {True, False}
 
 
+def test_data_with_given_offsets_is_lost_by_as_many_words_as_are_shared_or_beyond() -> None:
+    """Two maps that are alive together, in all instances: moved by so much they would fit."""
+    network = network_of([64, 64], [True])
+    layout = Layout(layers={0: LayerLayout()})
+    plain = problem_of(network, layout, replace(MAX78000, instance_bytes=48), Choice(), {})
+    for *words, first, second in product((1, 2, 5), (1, 2, 5), range(13), range(13)):
+        tensors = tuple(replace(t, words=w) for t, w in zip(plain.tensors, words, strict=True))
+        cells = tuple(
+            replace(c, words=w, fixed=f)
+            for c, w, f in zip(plain.cells, words, (first, second), strict=True)
+        )
+        found = decode(replace(plain, tensors=tensors, cells=cells), Try((0, 0), (0, 1)))
+        beyond = [max(0, first + words[0] - 12), max(0, second + words[1] - 12)]
+        shared = max(0, min(first + words[0] - second, second + words[1] - first))
+        assert found.cost == sum(beyond) + shared
+        assert bool(found.lost) == (found.cost > 0)
+        assert (0 in found.lost) == (beyond[0] > 0)
+        assert found.offsets == (first, second)
+
+
 def test_cells_get_the_lowest_offsets_in_their_order() -> None:
     random = Random(7)
     for _ in range(100):

@@ -430,6 +430,10 @@ def test_a_rolling_buffer_is_one_map_that_is_always_alive() -> None:
         network = replace(plain, layers=layers, buffer=buffer)
         found = tensors_of(network, Choice(), {})
         assert [t.owner for t in found] == [NETWORK_INPUT, DATA_BUFFER, 0]
+        made = problem_of(network, open_layout(network), MAX78000, Choice(), {})
+        names = [made.name(i) for i in range(3)]
+        assert "input" in names[0] and "buffer" in names[1] and str(layers[0]) in names[2]
+        assert len(set(names)) == 3
         past = found[1]
         assert (past.born, past.dies, past.words) == (-1, 3, 15 * count)
         assert (past.pattern, past.passes) == ((1 << share) - 1, count)
