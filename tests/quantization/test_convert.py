@@ -10,6 +10,7 @@ import pytest
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import ClipMethod, QuantizationOptions, Quantized, quantize_checkpoint
+from ai8xtools.quantization.options import Calibration, LayerIntegers
 
 WEIGHTS = np.array([[0.5, -0.25], [0.125, 0.0]], np.float32)
 BIAS = np.array([0.25, -0.5], np.float32)
@@ -58,6 +59,40 @@ def test_stored_quantile_narrows_the_range() -> None:
     assert state["a.output_shift"].tolist() == [-2]
     assert state["a.op.weight"].tolist() == [[127, 127, 127, 127]]
     assert state["a.shift_quantile"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("exponent", [-3, 0, 2])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_stored_range_is_that_of_weights_and_its_bias_has_eight_bits(
+    exponent: int, bits: int
+) -> None:
+    """Weights reach from -2^exponent to it; the bias, in the same steps, has 8 bits."""
+    steps = np.array([[-(2 ** (bits - 1)), 1], [0, -1]])
+    bias = np.array([-128, 127])
+    done = result(checkpoint(
+        a__range_exponent=[exponent], a__weight_bits=[bits],
+        a__op__weight=np.ldexp(steps, exponent - bits + 1).astype(float),
+        a__op__bias=np.ldexp(bias, exponent - bits + 1).astype(float),
+    ))  # fmt: skip
+    state = done.checkpoint.state_dict
+    assert np.array_equal(state["a.op.weight"], steps)
+    assert np.array_equal(state["a.op.bias"], bias * 2.0**bits / 2)
+    assert state["a.output_shift"].tolist() == [exponent] and state["a.bias_bits"].tolist() == [8]
+    assert [one.bits for one in done.tensors] == [bits, 8]
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_calibrated_integers_are_stored_as_they_are(bits: int) -> None:
+    steps, bias = np.float32([[-(2 ** (bits - 1)), 0], [0, -1]]), np.float32([-128, 127])
+    layer = LayerIntegers(bits, 3, steps, bias)
+    done = result(checkpoint(a__op__weight=WEIGHTS, a__op__bias=BIAS),
+                  calibration=Calibration({"a": layer}))  # fmt: skip
+    state = done.checkpoint.state_dict
+    assert np.array_equal(state["a.op.weight"], steps)
+    assert np.array_equal(state["a.op.bias"], bias * 2.0**bits / 2)
+    names = ("weight_bits", "bias_bits", "output_shift")
+    assert [state[f"a.{name}"].tolist() for name in names] == [[bits], [8], [3]]
+    assert [one.bits for one in done.tensors] == [bits, 8]
 
 
 def test_older_names_of_two_parts() -> None:

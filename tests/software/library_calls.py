@@ -34,6 +34,16 @@ static int wrong(const char *name, const void *found, const void *expected, size
     }}
     return 0;
 }}
+static int left(const char *name, unsigned from)
+{{
+    for (; from < sizeof buffer / sizeof buffer.numbers[0]; from++) {{
+        if (buffer.numbers[from] != 0x5555) {{
+            puts(name);
+            return 1;
+        }}
+    }}
+    return 0;
+}}
 {calls}
 int main(void)
 {{
@@ -51,7 +61,8 @@ static int call_{number}(void)
     memset(out, 85, sizeof out);
     memset(buffer.numbers, 85, sizeof buffer);
     {code}
-    return wrong("{name}", {found}, expected, sizeof expected);
+    return wrong("{name}", {found}, expected, sizeof expected)
+           || left("{name}: scratch memory", {scratch});
 }}
 """
 _ROOM = 512
@@ -60,7 +71,10 @@ _GUARD = 85
 
 @frozen
 class Call:
-    """A statement in C on tables of bytes; `expected` is what stands in `found` then."""
+    """A statement in C on tables of bytes; `expected` is what stands in `found` then.
+
+    It may write the first `scratch` numbers of the buffer.
+    """
 
     name: str
     tables: dict[str, Ints]
@@ -68,6 +82,7 @@ class Call:
     expected: Ints
     kind: str = "q7_t"
     found: str = "out"
+    scratch: int = 0
 
 
 def _bytes(*shape: int) -> Ints:
@@ -126,6 +141,7 @@ def _convolutions() -> Iterator[Call]:
         square = all(one[0] == one[1] for one in (size, kernel, pad, stride))
         for kind, sums in products.items():
             count, taken = (filters, weights) if kind == "convolve" else (channels, apart)
+            scratch = 2 * windows[0, 0].size if kind == "convolve" else 0
             tables = {"image": image, "weights": taken, "bias": bias[:count]}
             expected = _narrow(_sums(sums, bias[:count], *shifts))
             name = f"arm_{kind}_HWC_q7"
@@ -135,7 +151,7 @@ def _convolutions() -> Iterator[Call]:
                 f"{kind} {number}", tables,
                 f"if ({basic}_nonsquare(image, {size[1]}, {size[0]}, {channels}, weights, {count}, "
                 f"{numbers}, {last}, {made[1]}, {made[0]}, buffer.numbers, NULL)) return 1;",
-                expected,
+                expected, scratch=scratch,
             )  # fmt: skip
             if not square:
                 continue
@@ -147,6 +163,7 @@ def _convolutions() -> Iterator[Call]:
                     f"{pad[0]}, {stride[0]}, {last}, {made[0]}, buffer.numbers, NULL) != "
                     f"{0 if fits else _MISMATCH}) return 1;",
                     expected if fits else np.full(len(expected), _GUARD),
+                    scratch=scratch if fits else 0,
                 )  # fmt: skip
     for function, words in (("arm_convolve_HWC_q7_fast", "4, weights, 3"),
                             ("arm_convolve_HWC_q7_fast", "3, weights, 4"),
@@ -184,12 +201,13 @@ def _connected() -> Iterator[Call]:
                 f"{function} {rows}, {columns}",
                 {"vector": vector, "weights": taken, "bias": bias},
                 f"if ({function}({words}, out, buffer.numbers)) return 1;", _narrow(sums),
+                scratch=columns,
             )  # fmt: skip
         yield Call(
             f"wide {rows}, {columns}", {"vector": vector, "weights": weights, "bias": bias},
             f"static q31_t wide[{rows + 1}];\n\n    wide[{rows}] = 7;\n"
             f"    if (arm_fully_connected_q7_q31({words}, wide, buffer.numbers)) return 1;",
-            np.append(sums, 7), "q31_t", "wide",
+            np.append(sums, 7), "q31_t", "wide", columns,
         )  # fmt: skip
 
 
@@ -252,7 +270,12 @@ def _text(number: int, call: Call) -> str:
     declared, blank, code = call.code.rpartition("\n\n")
     tables += f"\n    {declared}\n" if blank else "\n"
     return _CALL.format(
-        number=number, name=call.name, found=call.found, code=code.strip(), tables=tables
+        number=number,
+        name=call.name,
+        found=call.found,
+        code=code.strip(),
+        tables=tables,
+        scratch=call.scratch,
     )
 
 

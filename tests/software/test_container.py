@@ -19,7 +19,7 @@ from ai8xtools.software.container import (
 )
 from ai8xtools.software.container.from_graph import container_of
 from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
-from ai8xtools.software.container.records import Element, Flag, Op
+from ai8xtools.software.container.records import Element, Flag, Op, Vectors
 from ai8xtools.software.lower import lower
 from ai8xtools.synthesis.network import Layer, Network, Operator
 from ai8xtools.synthesis.simulate import simulate
@@ -36,6 +36,16 @@ def test_written_again_a_file_is_the_same(recipe: str, kind: Element) -> None:
     container = unpack(blob)
     assert pack(container) == blob
     assert verify_vectors(container) == 2
+
+
+@pytest.mark.parametrize(("size_in", "size_out"), [(0, 0), (3, 0), (0, 3), (3, 3)])
+def test_vectors_are_as_many_as_have_bytes(size_in: int, size_out: int) -> None:
+    """A file of a few bytes can state four thousand million of nothing."""
+    container = unpack(made("pooling"))
+    vectors = Vectors((bytes(size_in),) * 5, (bytes(size_out),) * 5)
+    blob = pack(replace(container, vectors=vectors))
+    found = unpack(blob).vectors
+    assert found == (vectors if size_in or size_out else Vectors((), ()))
 
 
 def test_bytes_behind_a_file_are_ignored() -> None:

@@ -150,6 +150,17 @@ def _doubled(filters: int) -> bytes:
     return pack(builder.container())
 
 
+def _grouped(op: Op, groups: int) -> bytes:
+    """Return a layer of 4 filters on 4 channels in so many groups."""
+    builder = Builder()
+    given = builder.activation(Element.INT8, (1, 1, 4))
+    inputs = 4 if op == Op.FC else 4 // groups
+    weights = builder.weights(np.ones((4, 1, 1, inputs), np.int64), 8, rows=op == Op.FC)
+    result = builder.activation(Element.INT8, (1, 1, 4))
+    builder.layer(op, [given], result, weights=weights, groups=groups)
+    return pack(builder.container())
+
+
 def _wide() -> bytes:
     """Return three maps of 3.6 GB from one value."""
     builder = Builder()
@@ -182,6 +193,9 @@ HOSTILE = {
     "maps beyond 32 bits": (_wide(), "memory"),
     "transposed weights of other channels": (_doubled(5), "unsupported"),
     "transposed weights of the channels": (_doubled(4), "ok"),
+    **{f"{op.name}, {groups} groups of 4 channels": (_grouped(op, groups), told)
+       for op, groups, told in ((Op.CONV, 2, "ok"), (Op.CONV, 3, "unsupported"),
+                                (Op.FC, 1, "ok"))},
     "only the first output is wrong": (_connected((1, 1), Vectors((bytes(3),) * 2,
                                                                   (b"1234", bytes(4)))),
                                        "ok vectors"),

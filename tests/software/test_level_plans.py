@@ -17,6 +17,7 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Combine, Convolution, Graph, Pool
 from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.chains import longest, passes
 from ai8xtools.software.plan.cost import (
     channel_work,
     compute_cycles,
@@ -98,6 +99,27 @@ def _units(task: Task) -> Iterator[tuple[int, ...]]:
             yield from product(range(layer.channels))
         case _:
             raise AssertionError(task.name)
+
+
+def test_chains_are_as_long_as_every_step_fits_and_hands_on_to_the_next() -> None:
+    """Compared with all lengths, each looked at from its first step on."""
+    seen: Counter[int] = Counter()
+    for seed in range(60):
+        graph = _graph(seed)
+        choice = random.Random(seed)
+        suited = {step.target for step in graph.steps if choice.random() < 0.8}
+        for first in range(len(graph.steps)):
+            possible = [0]
+            for end in range(first + 1, len(graph.steps) + 1):
+                steps = graph.steps[first:end]
+                if all(step.target in suited for step in steps) and all(
+                    passes(graph, *pair) for pair in pairwise(steps)
+                ):
+                    possible.append(end - first)
+            found = longest(graph, first, lambda step, _: step.target in suited)  # noqa: B023
+            assert found == max(possible), (seed, first)
+            seen[found] += 1
+    assert min(seen[n] for n in range(4)) > 3, seen
 
 
 def test_units_are_counted_as_loops_count_them(plans: list[Plan]) -> None:

@@ -11,6 +11,7 @@ from ai8xtools.software.plan.buffers import buffers_of
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.layers import geometry_of, scratch_of, takes_planes
 from ai8xtools.software.plan.schemes import (
+    CUTS,
     Cut,
     Pixels,
     Room,
@@ -54,7 +55,7 @@ def candidates(
             yield Task(index=index, step=step)
         return
     rows_only = not takes_planes(step)
-    for way in filter(lambda one: one.alone, Way):
+    for way in (Way.RESIDENT, *CUTS):
         planes = way in (Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES)
         if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
             continue

@@ -41,10 +41,9 @@ class Way(enum.StrEnum):
     ROW_CHAIN = "row_chain"
     CHAIN = "chain"
 
-    @property
-    def alone(self) -> bool:
-        """Whether a layer is computed by itself."""
-        return self not in (Way.ROW_CHAIN, Way.CHAIN)
+
+CUTS = (Way.ROWS, Way.PIXELS, Way.PLANES, Way.PLANES_L2, Way.ROW_TILES, Way.PLANE_TILES)
+"""Ways to cut a layer that is computed by itself."""
 
 
 @frozen(kw_only=True)
@@ -320,7 +319,7 @@ Cut = Rows | Pixels | Planes | Channels
 
 def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
     """Return what fits in each way but resident; tiles only where the untiled way does not fit."""
-    found: dict[Way, Cut | None] = {w: None for w in Way if w.alone and w is not Way.RESIDENT}
+    found: dict[Way, Cut | None] = dict.fromkeys(CUTS)
     found[Way.ROWS] = rows(layer, room)
     found[Way.PIXELS] = pixels(layer, room)
     found[Way.PLANES] = planes(layer, room)

@@ -3,7 +3,7 @@
 /* Layers that hand each other rows through rings: a row is made when the next layer asks for it. */
 
 /* Prepares a row of a layer, all columns and filters. */
-static void nn_whole(nn_piece *piece, const nn_rows *run, const int8_t *const *from, int chained)
+static void nn_whole(nn_piece *piece, const nn_rows *run, const int8_t *const *from)
 {
     const nn_layer *layer = run->layer;
 
@@ -15,7 +15,7 @@ static void nn_whole(nn_piece *piece, const nn_rows *run, const int8_t *const *f
     piece->columns = layer->out_columns;
     piece->end = layer->columns;
     piece->filters = layer->filters;
-    if (run->rings != NULL && !chained) {
+    if (run->rings != NULL) {
         piece->end = nn_needed_columns(layer, 0, layer->out_columns - 1u).end;
     }
     if (layer->conv != NULL) {
@@ -85,7 +85,7 @@ void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
                 number--;
                 continue;
             }
-            nn_whole(&piece, run, from, number > 0);
+            nn_whole(&piece, run, from);
             if (number == 0) {
                 fetched = nn_fetch_to(&piece, fetched, end, &waiting);
                 for (; waiting > 0; waiting--) {
