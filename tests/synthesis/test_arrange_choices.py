@@ -358,6 +358,8 @@ def test_kernels_are_refused_where_those_that_meet_or_all_of_them_are_too_many()
                 assert not found.of_data and {*found.layers} <= {*network.order}
                 named = [blocks[i] for i in found.layers]
                 assert sum(named) > meeting - more
+                large = [i for i, n in enumerate(blocks) if n > meeting - more]
+                assert not large or found.layers == (large[0],)
     assert min(outcomes) > 50
 
 
@@ -382,6 +384,8 @@ def test_data_is_refused_where_what_is_alive_together_is_too_much() -> None:
             wanted = words < most or volume > 16 * words
             assert (found is not None) == wanted
             assert found is None or found.of_data
+            large = [max(t.owner, 0) for t in tensors if t.words > words]
+            assert found is None or not large or found.layers == (large[0],)
             outcomes[wanted] += 1
     assert min(outcomes) > 50
 
@@ -396,6 +400,8 @@ def test_biases_are_refused_where_one_or_all_of_them_are_too_long() -> None:
             chip = replace(MAX78000, bias_bytes=size)
             found = witness_of(replace(problem, chip=chip))
             assert (found is not None) == (max(counts) > size or sum(counts) > 4 * size)
+            large = [i for i, n in enumerate(counts) if n > size]
+            assert not large or (found is not None and found.layers == (large[0],))
 
 
 # What is tied, and samples that are folded

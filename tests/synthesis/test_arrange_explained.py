@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ai8xtools.synthesis.arrange.arranging import _nearest_miss
-from ai8xtools.synthesis.arrange.bounds import witness_of
+from ai8xtools.synthesis.arrange.bounds import _names, witness_of
 from ai8xtools.synthesis.arrange.decode import Decoded, decode
 from ai8xtools.synthesis.arrange.polish import cycles
 from ai8xtools.synthesis.arrange.problem import problem_of
@@ -170,3 +170,14 @@ def test_only_the_last_layer_of_a_stream_needs_padding_and_only_on_one_chip(chip
             wrong = chip is MAX78000 and not pads[count - 1]
             assert (said is not None) == wrong
             assert said is None or str(layers[count - 1]) in said
+
+
+def test_as_many_layers_are_named_as_can_be_read_and_the_others_counted() -> None:
+    network = network_of([4] * 13, [False] * 11 + [True])
+    layout = Layout(layers=dict.fromkeys(network.order, LayerLayout()))
+    problem = problem_of(network, layout, MAX78000, Choice(), {})
+    for count in range(1, 13):
+        said = _names(problem, tuple(range(count)))
+        assert [i for i in range(count) if f"layer {i}" in said.split(", ")] or count > 8
+        assert said.count("layer") == min(count, 8)
+        assert (f"{count - 8} more" in said) == ("more" in said) == (count > 8)

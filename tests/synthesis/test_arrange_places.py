@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.synthesis.arrange.blocks import groups_of
 from ai8xtools.synthesis.arrange.bounds import witness_of
 from ai8xtools.synthesis.arrange.construct import Constructor
 from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode
@@ -25,6 +26,7 @@ from ai8xtools.synthesis.arrange.links import Distances
 from ai8xtools.synthesis.arrange.nominal import errors_anywhere
 from ai8xtools.synthesis.arrange.polish import cycles
 from ai8xtools.synthesis.arrange.problem import _units, problem_of
+from ai8xtools.synthesis.arrange.reasons import reasons_of
 from ai8xtools.synthesis.arrange.result import layout_of
 from ai8xtools.synthesis.arrange.rewrites import with_copies, with_filled_passes
 from ai8xtools.synthesis.arrange.search import repaired, search
@@ -568,3 +570,128 @@ def test_places_that_fit_can_be_given_and_others_are_kept_or_refused() -> None:
             assert getattr(kept.layers[index], key) == value
             assert not complaints(changed, kept)[0]
     assert outcomes["kept"] > 10, outcomes
+
+
+def test_groups_for_packing_are_rectangles_of_what_is_read_together() -> None:
+    random, blocks, several = Random(10), 0, 0
+    for problem in problems(random, 70):
+        groups = groups_of(problem)
+        if groups is None:
+            continue
+        assert sorted(u for g in groups for u, _ in g.units) == [*range(len(problem.units))]
+        loads = {(x.content, x.reads) for x in problem.loads}
+        assert sum(len(g.blocks) for g in groups) == len(loads)
+        for number, group in enumerate(groups):
+            several += len(group.units) > 1
+            assert min(place for _, place in group.units) == 0
+            legal = [
+                s for s in range(16)
+                if all(4 * s + place in problem.units[u].starts for u, place in group.units)
+            ]  # fmt: skip
+            assert [*group.starts] == legal
+            covered: dict[int, list[set[int]]] = {}
+            for start in group.starts:
+                starts = [unit.starts[0] for unit in problem.units]
+                for unit, place in group.units:
+                    starts[unit] = 4 * start + place
+                masks = decode(problem, Try(tuple(starts), tuple(range(len(problem.cells))))).masks
+                for block in group.blocks:
+                    load = problem.loads[block.load]
+                    lanes = [p for t in load.reads for p in bits(masks[t])]
+                    low, high = min(lanes) // 4, max(lanes) // 4 + 1
+                    assert (start + block.left, block.width) == (low, high - low)
+                    assert (block.height, block.group) == (load.blocks, number)
+                    instances = {*range(low, high)}
+                    covered.setdefault(block.load, []).append(instances)
+                    if len(load.reads) > 1:
+                        tops = [max(bits(masks[t])) // 4 for t in load.reads]
+                        lows = [min(bits(masks[t])) // 4 for t in load.reads]
+                        assert all(a + 1 >= b for a, b in zip(tops, lows[1:], strict=False))
+                    blocks += 1
+                held = [
+                    (t.words * problem.step[i], t.born, t.dies, {p // 4 for p in bits(masks[i])})
+                    for i, t in enumerate(problem.tensors)
+                    if problem.unit_of[i] in dict(group.units)
+                    and len(problem.cells[problem.cell_of[i]].members) == 1
+                ]  # fmt: skip
+                found = [
+                    (x.words, x.born, x.dies, {*range(start + x.left, start + x.left + x.width)})
+                    for x in group.data
+                ]
+                spread = [(*x[:3], {*range(min(x[3]), max(x[3]) + 1)}) for x in held]
+                assert found == ([] if problem.overlaps else spread)
+            for block in group.blocks:
+                every = set.intersection(*covered[block.load])
+                assert {*block.always(group.starts)} == every
+    assert blocks > 100 and several > 1
+
+
+def test_reasons_are_given_for_what_a_layout_has_and_nobody_asked_for() -> None:
+    random, seen = Random(11), set[str]()
+    choices_of_layers = ("out_offset", "write_gap", "read_gap", "kernel_offset", "in_place")
+    for problem in problems(random, 50):
+        found = next((x for x in tries(problem, random, 4) if not x.cost), None)
+        if found is None:
+            continue
+        layout = layout_of(problem, found, open_layout(problem.network))
+        for obstacles in ((), ("there is no room",)):
+            given = given_some(layout, random, 0.3)
+            reasons = reasons_of(problem, found, layout, given, obstacles)
+            assert sorted(reasons) == [*problem.network.order]
+            for i, told in reasons.items():
+                for key in choices_of_layers:
+                    value = getattr(layout.layers[i], key)
+                    fixed = getattr(given.layers[i], key) is not None
+                    wanted = bool(value) if key != "kernel_offset" else value is not None
+                    if key == "out_offset":  # or nothing is below it
+                        assert key not in told or (wanted and not fixed)
+                    else:
+                        assert (key in told) == (wanted and not fixed)
+                assert not any(getattr(given.layers[i], k, None) is not None for k in told)
+                seen |= {*told}
+            first = reasons[problem.network.first.index]
+            choice = problem.choice
+            assert ("data_format" in first) == (bool(obstacles) and choice.planar)
+            assert ("input_port" in first) == (bool(obstacles) and choice.port.is_fifo)
+            result = problem.tensor_of(problem.network.first.index)
+            unit = problem.unit_of[result]
+            lowest = found.tried.starts[unit] == problem.units[unit].starts[0]
+            asked = given.layers[problem.network.first.index].output_processors is not None
+            assert ("output_processors" in first) == (not lowest and not asked)
+    assert {"out_offset", "kernel_offset", "output_processors", "processors"} <= seen
+
+
+def test_maps_of_a_stream_are_rings_from_its_begin_on_but_the_last_one() -> None:
+    network = chain_of([4] * 6, [False] * 4 + [True])
+    for count in range(1, 6):
+        rings = {i: 10 + i for i in range(count)}
+        found = tensors_of(network, Choice(port=InputPort.FIFO, streamed=count), rings)
+        for tensor in found:
+            inside, last = tensor.owner < count - 1, tensor.owner == count - 1
+            plain = max(tensor.owner + 1, 0), 5 if tensor.owner == 4 else tensor.owner + 1
+            words = 11 + tensor.owner + 1 if inside else 4 + last
+            assert tensor.words == words
+            assert tensor.born == (-1 if inside or last else tensor.owner)
+            assert tensor.dies == (count - 1 if inside else plain[1])
+
+
+def test_words_are_left_free_and_cut_off_as_keys_say() -> None:
+    plain = chain_of([4, 8, 70, 8], [False, False, True])
+    for gap in range(4):
+        layout = replace(
+            open_layout(plain),
+            layers={**open_layout(plain).layers, 0: LayerLayout(write_gap=gap)},
+        )
+        made = problem_of(plain, layout, MAX78002, Choice(), {})
+        result = made.tensor_of(0)
+        assert made.step[result] == gap + 1
+        assert made.cells[made.cell_of[result]].words == 4 * (gap + 1)
+        found, _ = search(made, 20)
+        done = layout_of(made, found, layout).layers
+        assert (done[0].write_gap, done[1].read_gap, done[2].read_gap) == (gap, gap, 0)
+    for rows, columns, operands in product(range(3), (1, 5), (1, 2)):
+        for index, passes in ((1, 1), (2, 2)):
+            layer = replace(
+                plain.layers[index], in_dim=(4, columns), in_crop=(rows, 1), operands=operands
+            )
+            assert skipped_words(plain, layer) == rows * columns * passes * operands

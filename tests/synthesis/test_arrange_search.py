@@ -393,6 +393,56 @@ def test_all_that_can_be_packed_is_packed_and_the_rest_is_given_up_soon() -> Non
     assert steps < STEPS
 
 
+def packable_with(sizes: Sizes, words: Sequence[int], capacity: int) -> bool:
+    """Whether rectangles fit so that the data of their groups fits into each sixteen processors."""
+    groups = sorted({group for _, _, group in sizes})
+    width = {group: w for w, _, group in sizes}
+    for begins in product(*(range(5 - width[g]) for g in groups)):
+        held = [0] * 4
+        for group, begin in zip(groups, begins, strict=True):
+            for x in range(begin, begin + width[group]):
+                held[x] += words[group]
+        if max(held) <= capacity and _fits_at(sizes, dict(zip(groups, begins, strict=True))):
+            return True
+    return False
+
+
+def _fits_at(sizes: Sizes, begins: dict[int, int]) -> bool:
+    """Whether rectangles that begin at known places fit into 6 rows, each as low as it goes."""
+    for order in permutations(sizes):
+        tops = [0] * 4
+        for width, height, group in order:
+            across = slice(begins[group], begins[group] + width)
+            tops[across] = [max(tops[across]) + height] * width
+        if max(tops) <= 6:
+            return True
+    return False
+
+
+def test_packings_whose_data_fits_are_found_among_many_others() -> None:
+    random, outcomes, steps = Random(12), [0, 0], 0
+    for _ in range(60):
+        sizes = tuple(
+            (random.randint(1, 3), random.randint(1, 4), i) for i in range(random.randint(3, 5))
+        )
+        plain = rectangles(sizes)
+        words = [random.randint(1, plain.capacity) for _ in sizes]
+        tensors = tuple(
+            replace(t, words=words[i] if i < len(words) else 1, born=0, dies=i < len(words))
+            for i, t in enumerate(plain.tensors)
+        )
+        problem = replace(plain, tensors=tensors)
+        packer = packer_of(problem, Random(1))
+        assert packer is not None
+        found = next(packer.packings(4000), None)
+        possible = packable_with(sizes, words, plain.capacity)
+        assert (found is not None) == possible
+        outcomes[possible] += 1
+        steps += packer.steps if possible else 0
+    assert min(outcomes) > 10
+    assert steps < 128  # they take 124
+
+
 def test_other_packings_follow_where_there_are_some() -> None:
     """Data may find no room in the first one."""
     for sizes in (((1, 1, 0), (1, 2, 1)), ((2, 3, 0), (2, 3, 1), (4, 1, 2))):
