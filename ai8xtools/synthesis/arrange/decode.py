@@ -12,7 +12,7 @@ from functools import lru_cache
 from ai8xtools.synthesis.arrange.memory import KernelBlocks, bias_surplus, loader_order
 from ai8xtools.synthesis.arrange.values import BLOCK, Problem
 from ai8xtools.values import frozen
-from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
+from device.chip import GROUPS, PROCESSORS_PER_GROUP
 from device.masks import instances, mask_of
 
 _BLOCK_COST = 50
@@ -251,6 +251,3 @@ def processors_of_unit(problem: Problem, unit: int) -> int:
     """Return the processors from the first to the last of a unit."""
     members = problem.units[unit].members
     return max(problem.distance[i] + problem.tensors[i].span for i in members)
-
-
-PROCESSOR_COUNT = PROCESSORS

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
-from ai8xtools.synthesis.arrange.graph import Reading, pass_places, reading
+from ai8xtools.synthesis.arrange.graph import Reading, channels_of, pass_places, reading, sources
 from ai8xtools.synthesis.arrange.tensors import owner_of, skipped_words, words_in_front
 from ai8xtools.synthesis.arrange.values import Choice, Tensor, Tie
 from ai8xtools.synthesis.check.layout import mask_text
@@ -82,8 +82,6 @@ def _parts_of(network: Network, layer: Layer, mask: int, count: int) -> list[int
 
 
 def _widths(network: Network, layer: Layer) -> list[int]:
-    from ai8xtools.synthesis.arrange.graph import channels_of, sources
-
     return [channels_per_pass(channels_of(network, s)) for s in sources(network, layer)]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from ai8xtools.diagnostics import Place
 from ai8xtools.synthesis.layout import InputPort
 from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.values import frozen
@@ -177,8 +176,3 @@ class Problem:
     def layer(self, index: int) -> Layer:
         """Return a layer."""
         return self.network.layer(index)
-
-    def place(self, tensor: int) -> Place:
-        """Return where the layer that writes a tensor is described."""
-        owner = self.tensors[tensor].owner
-        return self.network.layer(owner).place if owner >= 0 else self.network.first.place

@@ -17,9 +17,8 @@ from ai8xtools.synthesis.network import Layer, Network, Pooling
 from device import Chip
 from device.channels import passes
 
-MAX_REACH = 15
-"""A pooling window reaches at most this many pixels beyond its first one."""
 MAX_WINDOW = 16
+"""A pooling window has at most so many rows and columns."""
 
 
 def merged(network: Network, fixed: Layout, chip: Chip) -> tuple[Network, Layout]:
