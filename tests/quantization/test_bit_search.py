@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ai8xtools.checkpoint import read_checkpoint
@@ -14,7 +16,8 @@ from ai8xtools.commands.quantize.arguments import parse
 from ai8xtools.commands.quantize.quantize import quantize
 from ai8xtools.commands.quantize.searcher import budget_bytes, policy_text
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.quantization.bit_search import Step, within
+from ai8xtools.quantization import bit_search
+from ai8xtools.quantization.bit_search import Sensitivity, Step, within
 from ai8xtools.training.policies import qat
 from device import CHIPS
 from tests.conftest import ROOT
@@ -79,6 +82,35 @@ def test_best_step_within_the_budget_wins() -> None:
     assert within(steps, 40) is steps[2]
     with pytest.raises(InputError, match="19 bytes are less"):
         within(steps, 19)
+
+
+def test_each_step_adds_the_least_noise_for_the_bytes_that_it_frees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def kept(_: Any, bits: dict[str, int], *__: Any) -> Step:
+        return Step(dict(bits), 0, 0, 1)
+
+    monkeypatch.setattr(bit_search, "_measured", kept)
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        noise = {name: dict(zip((8, 4, 2, 1), np.sort(random.random(4)), strict=True))
+                 for name in "abc"}  # fmt: skip
+        counts = {name: int(random.integers(1, 50)) for name in "abc"}
+        layers = [Sensitivity(name, counts[name], {}, noise[name]) for name in "abc"]
+        steps: list[Any] = [one.bits for one in bit_search.search(layers, None, None, [])]  # type: ignore[arg-type]
+        assert steps[0] == dict.fromkeys("abc", 8)
+        for before, after in pairwise(steps):
+            (name,) = (name for name in "abc" if before[name] != after[name])
+            price = {}
+            for other in "abc":
+                for fewer in (1, 2, 4):
+                    held = before[other]
+                    freed = -(-counts[other] * held // 8) - -(-counts[other] * fewer // 8)
+                    if fewer < held and freed > 0:
+                        price[other, fewer] = (noise[other][fewer] - noise[other][held]) / freed
+            assert price[name, after[name]] == min(price.values())
+        last = steps[-1]
+        assert all(-(-counts[n] * last[n] // 8) == -(-counts[n] // 8) for n in "abc")
 
 
 def test_budget_is_bytes_or_a_share() -> None:

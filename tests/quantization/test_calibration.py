@@ -25,7 +25,7 @@ from ai8xtools.quantization import (
     quantize_checkpoint,
 )
 from ai8xtools.quantization.adaptive import DataRounding, Moments, columns, weight_rows
-from ai8xtools.quantization.calibration import LayerChoice, calibrate
+from ai8xtools.quantization.calibration import LayerChoice, _scales, calibrate
 from models.ai85digitsnet import ai85digitsnet
 
 
@@ -89,6 +89,30 @@ def test_rounding_with_data_changes_the_output_less_than_plain_rounding() -> Non
         ]
         assert errors[0] < errors[1] / 2
         assert torch.equal(found[0, :, 3], nearest[0, :, 3].double()), "an input that is always 0"
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_scales_begin_with_the_largest_at_which_nothing_is_clipped(bits: int) -> None:
+    """A weight has `bits` bits, the bias 8 in the same steps; output shifts limit both."""
+    random = np.random.default_rng(bits)
+    free = 0
+    for _ in range(400):
+        weight, bias = (float(np.exp2(random.uniform(-9, 5))) for _ in range(2))
+        found = _scales(torch.tensor([weight / 3, -weight]), torch.tensor([bias, 0.0]), bits)
+
+        def whole(scale: int, sizes: tuple[float, float] = (weight, bias)) -> bool:
+            steps = [size * 2.0 ** (scale + bits - 1) for size in sizes]
+            return steps[0] <= 2 ** (bits - 1) and steps[1] <= 128
+
+        if whole(found[0]) and not whole(found[0] + 1):
+            free += 1
+            assert len(found) > 1 and not any(map(whole, found[1:]))
+        else:  # at an end of what shifts allow
+            assert found[0] in (-7 - bits, 23 - bits)
+    assert free > 300
+    alone = _scales(torch.tensor([0.5, -1.0]), None, bits)
+    assert alone == _scales(torch.tensor([0.5, -1.0]), torch.zeros(2), bits)
+    assert alone[0] == 0
 
 
 def test_unrelated_inputs_leave_the_nearest_integers() -> None:

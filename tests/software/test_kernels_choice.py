@@ -66,6 +66,73 @@ def test_kernels_compute_as_many_pixels_at_once_as_their_c() -> None:
     assert {*IN_TILES} == {*KERNELS} - {DSP_PIXEL, PIXEL}
 
 
+PACKED = [(filters, channels, kernel) for filters, channels, kernel in
+          product((1, 2, 3, 4, 5, 6), (1, 3, 4, 5), ((1, 1), (3, 2), (2, 3)))]  # fmt: skip
+
+
+def _random(filters: int, channels: int, kernel: tuple[int, int]) -> Convolution:
+    random = np.random.default_rng(filters * channels)
+    weights = random.integers(-128, 128, (filters, channels, *kernel)).astype(np.int8)
+    return layer((7, 9), weights, np.zeros(filters, np.int64))
+
+
+def _weight(conv: Convolution, filter_: int, number: int) -> int:
+    """Return the weight of an input by its number (kernel row, column, channel), 0 if none is."""
+    rows, columns = conv.kernel
+    if filter_ >= conv.filters or number >= rows * columns * conv.channels:
+        return 0
+    place, channel = divmod(number, conv.channels)
+    return int(conv.weights[filter_, channel, place // columns, place % columns])
+
+
+@pytest.mark.parametrize("shape", PACKED, ids=str)
+def test_weights_stand_where_the_c_of_their_kernel_reads_them(
+    shape: tuple[int, int, tuple[int, int]],
+) -> None:
+    conv = _random(*shape)
+    inputs = conv.weights[0].size
+    fours = range(0, inputs, 4)
+    plain = [_weight(conv, f, n) for f in range(conv.filters) for n in range(inputs)]
+    assert PORTABLE.pack(conv).values.tolist() == plain
+    assert BUCKETS.pack(conv).values.view(np.int8).tolist() == plain
+    assert DSP.pack(conv).values.tolist() == [
+        _weight(conv, f + second, n + i)
+        for f in range(0, conv.filters, 2) for n in fours for second in (0, 1) for i in range(4)
+    ]  # fmt: skip
+    assert DSP_PIXEL.pack(conv).values.tolist() == [
+        (_weight(conv, f + pair + second, n + i) + (0 if second else 128)) % 256
+        for f in range(0, conv.filters, 4) for n in fours for pair in (0, 2)
+        for i in (0, 2, 1, 3) for second in (0, 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", PACKED, ids=str)
+def test_words_of_four_filters_follow_the_lengths_of_their_runs(
+    shape: tuple[int, int, tuple[int, int]],
+) -> None:
+    conv = _random(*shape)
+    found = iter(PIXEL.pack(conv).values.tolist())
+    for first in range(0, conv.filters, 4):
+        number = 0
+        while length := next(found):
+            for number in range(number, number + length):  # noqa: B020
+                word = next(found)
+                bytes_ = [word >> 8 * n & 255 for n in (0, 2, 1, 3)]
+                assert bytes_ == [_weight(conv, first + n, number) + 128 for n in range(4)]
+            number += 1
+        assert number == conv.weights[0].size
+    assert next(found, None) is None
+
+
+@pytest.mark.parametrize("at", [0, 5])
+def test_weights_of_four_bits_have_their_nibbles_counted_once(at: int) -> None:
+    for weight in range(-128, 128):
+        weights = np.zeros((1, 6, 1, 1), np.int8)
+        weights[0, at] = weight
+        packed = BUCKETS.pack(layer((1, 9), weights, np.zeros(1, np.int64)))
+        assert packed.flush == (1 if -8 <= weight <= 7 else 2)
+
+
 def _can(kernel: Kernel, conv: Convolution, core: Core) -> bool:
     """Whether a kernel can compute a convolution on a core, as its C says."""
     if kernel is PORTABLE:

@@ -70,11 +70,8 @@ def _reach(
 ) -> NDArray[np.int64]:
     """Return the longest run that may begin at an input, int64 [pair of filters, input]."""
     totals = [_totals(values) for values in _extremes(weights, low, high)]
-    inputs = weights.shape[1]
-    reach = np.ones((len(weights) // 2, inputs), np.int64)
+    reach = np.ones((len(weights) // 2, weights.shape[1]), np.int64)
     for length in lengths:
-        if length > inputs:
-            break
         most, fewest = (_windows(total, length) for total in totals)
         fits = (most <= _LANE.max) & (fewest >= _LANE.min)
         reach[:, : fits.shape[1]][fits[::2] & fits[1::2]] = length
