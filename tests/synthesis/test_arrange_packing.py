@@ -42,3 +42,23 @@ def test_given_columns_leave_no_rectangles() -> None:
     assert groups_of(given) is not None
     loads = (replace(given.loads[0], fixed=0), *given.loads[1:])
     assert groups_of(replace(given, loads=loads)) is None
+
+
+def test_packings_of_nearly_full_memories_take_no_more_steps_than_they_did() -> None:
+    """Each of them needs several new beginnings; a step takes some 20 microseconds."""
+    total = 0
+    for load, seeds in ((0.93, (5, 7, 8, 9, 10)), (0.95, (3, 4, 8))):
+        for seed in seeds:
+            packer = packer_of(instance(Random(seed), load, 0.3, Counter()), Random(1))
+            assert packer is not None
+            assert next(packer.packings(12_000), None) is not None
+            total += packer.steps
+    assert total < 22_600  # they take 22 583
+
+
+@pytest.mark.parametrize("seed", [11, 13])
+def test_the_packing_ends_where_everything_has_been_tried(seed: int) -> None:
+    packer = packer_of(instance(Random(seed), 0.95, 0.3, Counter()), Random(1))
+    assert packer is not None
+    assert not [*packer.packings(12_000)]
+    assert packer.steps < 2000

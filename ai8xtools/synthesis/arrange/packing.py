@@ -82,10 +82,8 @@ class Packer:
             self._stop = min(self.steps + _FIRST_STEPS * _luby(run), steps)
             self._choose_order(run)
             self._strict = run % _THOROUGH != 0
-            before = self.steps
             yield from self._filled(self._beginning())
-            done = self.steps < self._stop or self.steps == before
-            if done and not self._strict:
+            if self.steps < self._stop and not self._strict:
                 return  # everything has been tried
 
     def _choose_order(self, run: int) -> None:
