@@ -29,9 +29,11 @@ def room_folder(name: str) -> Path:
 # A slow machine fails no test.
 PATIENT = (HealthCheck.too_slow,)
 settings.register_profile(
-    "same every time", derandomize=True, database=None, suppress_health_check=PATIENT
+    "same every time", derandomize=True, database=None, deadline=None, suppress_health_check=PATIENT
 )
-settings.register_profile("explore", derandomize=False, suppress_health_check=PATIENT)
+settings.register_profile(
+    "explore", derandomize=False, deadline=None, suppress_health_check=PATIENT
+)
 settings.load_profile("explore" if os.environ.get("AI8X_PROPERTIES") else "same every time")
 
 

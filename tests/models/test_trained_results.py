@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,14 @@ def test_searched_network_needs_less_than_half_the_cycles() -> None:
     assert (found.cycles, known.cycles) == (29461, 70157)
 
 
-def _accuracy(model: nn.Module, test: ImageDataset | None) -> float:
+def _accuracy(model: nn.Module, test: ImageDataset | None, most: int = 10_000) -> float:
     """Return the share of test images that are recognized, in percent."""
     assert test is not None
-    hits = 0
-    for part in torch.arange(len(test)).split(500):
+    hits, count = 0, min(len(test), most)
+    for part in torch.arange(count).split(500):
         x, targets = test.batch(part)
         hits += int((model(x).argmax(1) == targets).sum())
-    return 100 * hits / len(test)
+    return 100 * hits / count
 
 
 @torch.no_grad()
@@ -87,20 +88,25 @@ def test_digits_are_recognized() -> None:
     assert _accuracy(model, test) >= 98.0
 
 
-@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize(
-    ("make", "name", "least"),
+    ("make", "name", "least", "of_first"),
     [
-        (ai85net5, "mnist-ai85net5-qat8-q", 99.4),
-        (ai85net5, "mnist-ai85net5-mixed-q", 99.0),
-        (_searched, "mnist-nas-qat8-q", 99.4),
+        (ai85net5, "mnist-ai85net5-qat8-q", 99.4, 99.2),
+        (ai85net5, "mnist-ai85net5-mixed-q", 99.0, 98.8),
+        (_searched, "mnist-nas-qat8-q", 99.4, 99.1),
     ],
 )
-def test_mnist_is_recognized(shared: Path, make: Any, name: str, least: float) -> None:
+def test_mnist_is_recognized(
+    shared: Path, make: Any, name: str, least: float, of_first: float
+) -> None:
+    """All images by `make properties`, else the first quarter, which is harder than the rest."""
     model = _network(make, name, simulate=True)
     _, test = mnist_get_datasets((str(shared / "data"), INTEGERS), load_train=False)
-    assert _accuracy(model, test) >= least
+    if "AI8X_PROPERTIES" in os.environ:
+        assert _accuracy(model, test) >= least
+    else:
+        assert _accuracy(model, test, 2500) >= of_first
 
 
 def _kernel_bytes(description: str, name: str) -> int:

@@ -129,7 +129,7 @@ def test_nearly_all_drawn_networks_are_accepted(tmp_path: Path) -> None:
     } <= seen  # fmt: skip
 
 
-@trying(150)
+@trying(90)
 @known_counterexamples
 @given(drawn=random_networks())
 def test_weights_biases_and_sample_are_what_the_words_hold(
@@ -179,7 +179,7 @@ def wanted_kernel(drawn: RandomNetwork, layer: MappedLayer, which: int) -> NDArr
     return kernel
 
 
-@trying(200)
+@trying(120)
 @known_counterexamples
 @given(drawn=random_networks())
 def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: RandomNetwork) -> None:
@@ -222,7 +222,7 @@ def test_a_pattern_in_place_of_the_sample_leads_to_what_is_simulated_for_it(
     assert emulated(replace(pattern, expected=wanted)).wrong == []
 
 
-@trying(150)
+@trying(90)
 @known_counterexamples
 @given(drawn=random_networks())
 def test_the_simulation_computes_what_torch_does(tmp_path: Path, drawn: RandomNetwork) -> None:
@@ -232,7 +232,7 @@ def test_the_simulation_computes_what_torch_does(tmp_path: Path, drawn: RandomNe
         np.testing.assert_array_equal(found[index], wanted, f"layer {index}")
 
 
-@trying(150)
+@trying(90)
 @known_counterexamples
 @given(drawn=random_networks())
 def test_the_simulation_computes_what_ai8x_does(tmp_path: Path, drawn: RandomNetwork) -> None:
@@ -247,7 +247,7 @@ def test_the_simulation_computes_what_ai8x_does(tmp_path: Path, drawn: RandomNet
         before.append(found[index])
 
 
-@trying(100)
+@trying(60)
 @known_counterexamples
 @given(drawn=random_networks())
 def test_what_is_computed_does_not_depend_on_the_layout(
