@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.synthesis.arrange.arranging import attempted
 from ai8xtools.synthesis.arrange.blocks import groups_of
 from ai8xtools.synthesis.arrange.bounds import witness_of
 from ai8xtools.synthesis.arrange.construct import Constructor
@@ -24,7 +25,7 @@ from ai8xtools.synthesis.arrange.dropping import unkept
 from ai8xtools.synthesis.arrange.keeping import UnreachableError
 from ai8xtools.synthesis.arrange.links import Distances
 from ai8xtools.synthesis.arrange.nominal import errors_anywhere
-from ai8xtools.synthesis.arrange.polish import cycles
+from ai8xtools.synthesis.arrange.polish import cycles, polished, simplified
 from ai8xtools.synthesis.arrange.problem import _units, problem_of
 from ai8xtools.synthesis.arrange.reasons import reasons_of
 from ai8xtools.synthesis.arrange.result import layout_of
@@ -46,7 +47,7 @@ from ai8xtools.synthesis.network import (
     Operator,
 )
 from ai8xtools.synthesis.options import PlaceOptions, StreamOptions
-from ai8xtools.synthesis.place import place_what_fits
+from ai8xtools.synthesis.place import check_streams, place_what_fits
 from ai8xtools.synthesis.summarize.latency import latency_terms
 from device import MAX78000, MAX78002, Chip
 from device.masks import bits
@@ -141,7 +142,7 @@ def choices(network: Network, chip: Chip) -> list[Choice]:
     return [x for x in every if obstacle(network, chip, x) is None]
 
 
-def problems(random: Random, count: int) -> Iterator[Problem]:
+def problems(random: Random, count: int, *, streams: bool = False) -> Iterator[Problem]:
     """Yield what has to be arranged, on chips with little memory."""
     while count:
         chip = small(random, random.choice([MAX78000, MAX78002]))
@@ -149,7 +150,10 @@ def problems(random: Random, count: int) -> Iterator[Problem]:
         try:
             network, fixed, _ = with_filled_passes(network, open_layout(network))
             network, _, _ = with_copies(network, fixed, chip)
-            choice = random.choice(choices(network, chip))
+            ways = [x for x in choices(network, chip) if x.streamed or not streams]
+            if not ways:
+                continue
+            choice = random.choice(ways)
             rings = rings_of(network, chip, choice, StreamOptions())
             problem = problem_of(network, open_layout(network), chip, choice, rings)
         except DiagnosticError:
@@ -695,3 +699,26 @@ def test_words_are_left_free_and_cut_off_as_keys_say() -> None:
                 plain.layers[index], in_dim=(4, columns), in_crop=(rows, 1), operands=operands
             )
             assert skipped_words(plain, layer) == rows * columns * passes * operands
+
+
+def test_streams_are_found_where_the_loader_has_nothing_against_them() -> None:
+    random, outcomes = Random(12), [0, 0]
+    options = PlaceOptions()
+    for given in problems(random, 70, streams=True):
+        network, chip, fixed = given.network, given.chip, open_layout(given.network)
+        if any(errors_anywhere(network, chip)):
+            continue
+        attempt = attempted(network, fixed, chip, options, given.choice, 40)
+        if attempt.problem is None or search(attempt.problem, 40)[0].cost:
+            assert attempt.found is None
+            continue
+        problem = attempt.problem
+        places = simplified(problem, polished(problem, search(problem, 40)[0]))
+        layout = layout_of(problem, places, fixed)
+        placed, found = place_what_fits(network, layout, chip, options)
+        told = (*check(network, layout, chip), *found)
+        told = (*told, *check_streams(network, placed, chip, options))
+        wrong = any(x.severity is Severity.ERROR for x in told)
+        assert (attempt.found is None) == wrong
+        outcomes[wrong] += 1
+    assert outcomes[0] > 15

@@ -20,6 +20,7 @@ from ai8xtools.synthesis.arrange.search import (
     _changed,
     _first_starts,
     _first_tries,
+    _improve,
     _moved,
     _spread,
     repaired,
@@ -262,6 +263,21 @@ def test_the_search_returns_the_best_try_and_ends_with_the_first_that_fits(
         solved += not found.cost
         later += not found.cost and count > simple
     assert solved > 5 and later > 0
+
+
+def test_changes_are_as_many_as_tries_or_a_share_of_them() -> None:
+    random, seen = Random(13), 0
+    for _ in range(3):
+        problem = small_problem(random, MAX78000)
+        problem = replace(problem, loads=tuple(replace(x, columns=2000) for x in problem.loads))
+        begin = decode(problem, next(_first_tries(problem)))
+        for tries, share in product((8, 40), (1, 3, 20)):
+            found, count = _improve(problem, begin, 5, tries, share)
+            if found.cost:
+                assert count == 5 + tries // share
+                assert found.cost <= begin.cost
+                seen += 1
+    assert seen > 10
 
 
 # Packing

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic, Severity
-from ai8xtools.synthesis.arrange.graph import channels_of, pixels_of, sources
+from ai8xtools.synthesis.arrange.graph import channels_of, sources
 from ai8xtools.synthesis.arrange.rewrites.edit import inserted, unique_name
 from ai8xtools.synthesis.arrange.rewrites.zero_outputs import with_zero_outputs
 from ai8xtools.synthesis.layout import Layout
-from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator
+from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator, Size
 from ai8xtools.synthesis.zeros import COPYING_SHIFT, copying_weights
 from ai8xtools.values import frozen
 from device.channels import channels_per_pass, passes
@@ -83,15 +83,20 @@ def copying(layer: Layer) -> Layer:
     channels = layer.in_channels
     bits = _bits(channels)
     copied = (0, channels)
-    series = layer.in_dim[1] == 1 and layer.in_dim[0] > 1
     return replace(
         layer,
-        operator=Operator.CONV1D if series else Operator.CONV2D,
+        operator=_operator(layer.in_dim),
         weight_bits=bits,
         shift=COPYING_SHIFT + 8 - bits,
         weights=copying_weights(channels, copied, 0, bits),
         copied=copied,
     )
+
+
+def _operator(dim: Size) -> Operator:
+    """Return what has 1x1 kernels: a series in time is convolved in one dimension."""
+    rows, columns = dim
+    return Operator.CONV1D if columns == 1 and rows > 1 else Operator.CONV2D
 
 
 def _bits(channels: int) -> int:
@@ -110,12 +115,11 @@ def copying_layer(network: Network, owner: int, reader: Layer, part: Part, numbe
     channels = channels_of(network, owner)
     bits = _bits(channels)
     copied = (part.first, part.count)
-    series = dim[1] == 1 and pixels_of(network, owner) > 1
     return Layer(
         index=reader.index,
         name=unique_name(network, wanted),
         place=reader.place,
-        operator=Operator.CONV1D if series else Operator.CONV2D,
+        operator=_operator(dim),
         in_channels=channels,
         out_channels=part.count,
         in_dim=dim,
