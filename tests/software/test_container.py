@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +19,15 @@ from ai8xtools.software.container import (
     unpack,
     verify_vectors,
 )
-from ai8xtools.software.container.from_graph import container_of
+from ai8xtools.software.container.from_graph import _bits, container_of
 from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
 from ai8xtools.software.container.records import Element, Flag, Op, Vectors
 from ai8xtools.software.lower import lower
-from ai8xtools.synthesis.network import Layer, Network, Operator
+from ai8xtools.synthesis.network import Activation, Layer, Network, Operator
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.container_answers import check_of, container_cases
 from tests.software.containers import KINDS, RECIPES, made
+from tools.kernel_layer import layer as layer_of
 
 SEAL = Seal(bytes(range(32)), bytes(range(12)))
 
@@ -239,6 +242,57 @@ def test_known_answers(shared: Path) -> None:
     assert not [
         case for case in cases if case[1] and "cryptography is not installed" not in case[1][0]
     ]
+
+
+def _of_one_layer(**changed: Any) -> tuple[bytes, Network]:
+    """Return the container of a network of one convolution."""
+    random = np.random.default_rng(5)
+    filters = changed.get("out_channels", 3)
+    layer = Layer(**{
+        "index": 0, "operator": Operator.CONV2D, "in_channels": 2, "out_channels": filters,
+        "in_dim": (6, 5), "pooled_dim": (6, 5), "kernel": (1, 1), "out_dim": (6, 5),
+        "weight_bits": 8, "weights": random.integers(-128, 128, (filters, 2, 1, 1), np.int8),
+    } | changed)  # fmt: skip
+    sample = random.integers(-128, 128, (2, *layer.in_dim))
+    network = Network(layers=(layer,), order=(0,), simulated=(0,), sample=sample)
+    expected = simulate(network, average_rounding=False).outputs[0]
+    return container_of(lower(network), sample, expected, None), network
+
+
+@pytest.mark.parametrize("width", [8, 32])
+@pytest.mark.parametrize("activation", [None, *Activation])
+def test_results_of_both_widths_are_stored_with_their_activation(
+    activation: Activation | None, width: int
+) -> None:
+    weights = (np.array([[1, -1], [0, 1], [-1, 0]]) * (1 if width == 32 else 100)).astype(np.int8)
+    blob, network = _of_one_layer(
+        activation=activation, output_width=width, weights=weights.reshape(3, 2, 1, 1)
+    )
+    container = unpack(blob)
+    assert verify_vectors(container) == 1
+    made_ = container.tensors[container.layers[-1].output]
+    assert Element(made_.type).bits == width
+    found = run(container, network.sample.transpose(1, 2, 0))
+    expected = simulate(network, average_rounding=False).outputs[0]
+    assert np.array_equal(found.transpose(2, 0, 1), expected)
+    assert len(np.unique(expected)) > 5
+
+
+def test_maps_have_up_to_65535_channels() -> None:
+    one = {"in_dim": (1, 1), "pooled_dim": (1, 1), "out_dim": (1, 1)}
+    blob, _ = _of_one_layer(out_channels=65535, **one)
+    assert verify_vectors(unpack(blob)) == 1
+    with pytest.raises(InputError, match="65536") as refused:
+        _of_one_layer(out_channels=65536, **one)
+    assert refused.value.code == "E924"
+
+
+def test_few_bits_are_packed_where_that_takes_fewer_bytes() -> None:
+    for bits, inputs in product((1, 2, 4), range(1, 70)):
+        weights = np.full((2, inputs, 1, 1), -(1 << (bits - 1)), np.int8)
+        conv = replace(layer_of((1, 1), weights, np.zeros(2, np.int64)), weight_bits=bits)
+        words = -(-inputs * bits // 32)
+        assert _bits(conv) == (bits if 4 * words < inputs else 8)
 
 
 @pytest.mark.parametrize(

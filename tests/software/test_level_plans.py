@@ -15,7 +15,7 @@ import pytest
 from ai8xtools.software.build import WAYS, best_plan
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Combine, Convolution, Graph, Pool
+from ai8xtools.software.graph import Combine, Convolution, Graph, Join, Pool
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.chains import longest, passes
 from ai8xtools.software.plan.cost import (
@@ -32,6 +32,7 @@ from ai8xtools.software.plan.cost import (
 )
 from ai8xtools.software.plan.layers import packed_groups, packed_planes, part_of
 from ai8xtools.software.plan.plan import NoRoomError, Plan
+from ai8xtools.software.plan.planner import _call_bytes
 from ai8xtools.software.plan.prediction import START, predicted, work_of
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Way, Weights
 from ai8xtools.software.plan.select import Planner, Wish
@@ -207,6 +208,21 @@ def test_products_are_those_of_every_result(plans: list[Plan]) -> None:
                     assert products(step) == results * len(step.sources)
                 case _:
                     assert products(task.step) == 0
+
+
+def test_sums_of_maps_take_a_product_for_each_value_of_each_operand() -> None:
+    for size, channels, count in product([(3, 5), (5, 1)], (1, 4), (2, 3)):
+        step = Combine(sources=tuple(range(count)), target=9, layer=0, name="sum",
+                       channels=channels, size=size, join=Join.ADD)  # fmt: skip
+        assert products(step) == sum(1 for _ in product(*map(range, (*size, channels, count))))
+
+
+def test_the_stack_holds_a_pointer_for_each_row_of_a_window() -> None:
+    pool = next(one for seed in SEEDS for one in _graph(seed).steps if isinstance(one, Pool))
+    least = _call_bytes(replace(pool, window=(1, 1)))
+    for rows, columns in product(range(1, 5), repeat=2):
+        found = _call_bytes(replace(pool, window=(rows, columns)))
+        assert found == least + 4 * (rows - 1)
 
 
 def test_estimates_of_cores_that_were_not_measured_grow_with_the_work(

@@ -180,7 +180,7 @@ def _rings(
         inside = {t for t in touched if lives[t] == (number, number) and t not in delivered}
         by_rows = scheme is Scheme.ROWS and streams(steps[0], graph, recounted=len(steps) > 1)
         inside = inside - outside if by_rows else set()
-        rings |= {t: graph.tensors[t].rows for t in touched if t not in inside and t not in rings}
+        rings |= {t: graph.tensors[t].rows for t in touched if t not in inside}
         if inside:
             rings |= _demanded(graph, segment, steps, inside)
     needs_input = scheme is Scheme.ROWS and _is_ring(graph, rings)
