@@ -440,6 +440,11 @@ def test_a_rolling_buffer_is_one_map_that_is_always_alive() -> None:
         names = [made.name(i) for i in range(3)]
         assert "input" in names[0] and "buffer" in names[1] and str(layers[0]) in names[2]
         assert len(set(names)) == 3
+        tried = Try(tuple(u.starts[-1] for u in made.units), (0, 1, 2))
+        places = decode(made, tried)
+        buffered = layout_of(made, places, open_layout(network)).buffer_place
+        assert buffered is not None and buffered.processors == places.masks[1]
+        assert buffered.offset == 4 * places.offsets[made.cell_of[1]] > 0
         past = found[1]
         assert (past.born, past.dies, past.words) == (-1, 3, 15 * count)
         assert (past.pattern, past.passes) == ((1 << share) - 1, count)

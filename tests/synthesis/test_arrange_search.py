@@ -116,6 +116,21 @@ def test_parts_of_two_joins_come_in_order_from_most_of_all_places() -> None:
         assert wrong <= 8**3 // 8
 
 
+def test_parts_of_three_joins_come_in_order_from_most_places_whatever_join_is_first() -> None:
+    problem = joining([8, 8, 8, 8])
+    a, b, c, d = problem.joins[0]
+    for joins in (((c, d), (b, c), (a, b)), ((a, b), (b, c), (c, d))):
+        problem, wrong = replace(problem, joins=joins), 0
+        for places in product(range(0, 57, 16), repeat=4):
+            starts = [0] * len(problem.units)
+            for part, place in zip((a, b, c, d), places, strict=True):
+                starts[problem.unit_of[part]] = place
+            found = repaired(problem, starts)
+            spans = [rooms(problem, parts, found) for parts in joins]
+            wrong += any(end > begin for (_, end), (begin, _) in spans)
+        assert wrong <= 112  # of 256
+
+
 def test_what_is_in_the_same_words_stands_in_other_instances() -> None:
     problem = replace(joining([8, 8]), joins=(), twins=((1, 2),))
     for one, other in product(range(0, 57, 2), repeat=2):
