@@ -13,9 +13,11 @@ import pytest
 from ai8xtools.software.container import ContainerError, unpack, verify_vectors
 from ai8xtools.software.container.cipher import check_tag, tagged
 from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
-from ai8xtools.software.container.records import Element, Op, Vectors
+from ai8xtools.software.container.records import NOT_RESIDENT, Element, Op, Vectors
+from ai8xtools.software.container.soundness import intermediates
 from tests.software.compiled import compiler
 from tests.software.container_answers import variants
+from tests.software.container_fields import planned
 from tests.software.container_fuzz import damaged
 from tests.software.containers import KINDS, RECIPES, made
 from tests.software.nnb_in_c import build_driver, opened, statuses
@@ -161,6 +163,15 @@ def _grouped(op: Op, groups: int) -> bytes:
     return pack(builder.container())
 
 
+def _unplaced() -> bytes:
+    """Return a planned container of which one tensor has no place after all."""
+    container = unpack(planned(made("pooling")))
+    tensors = [*container.tensors]
+    number = intermediates(container)[0]
+    tensors[number] = replace(tensors[number], arena=NOT_RESIDENT)
+    return pack(replace(container, tensors=tuple(tensors)))
+
+
 def _wide() -> bytes:
     """Return three maps of 3.6 GB from one value."""
     builder = Builder()
@@ -196,6 +207,7 @@ HOSTILE = {
     **{f"{op.name}, {groups} groups of 4 channels": (_grouped(op, groups), told)
        for op, groups, told in ((Op.CONV, 2, "ok"), (Op.CONV, 3, "unsupported"),
                                 (Op.FC, 1, "ok"))},
+    "a plan without a place for a tensor": (_unplaced(), "ok ok"),
     "only the first output is wrong": (_connected((1, 1), Vectors((bytes(3),) * 2,
                                                                   (b"1234", bytes(4)))),
                                        "ok vectors"),
