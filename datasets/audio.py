@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ai8xtools.reading import open_file
 from datasets.errors import REPLACE, DatasetError, library
+from datasets.own.sounds import read
 
 RATE = 16000  # samples per second
-MAX_BYTES = 256 << 20
 LENGTH = 16384  # samples of an item: 128 frames of 128
 _FRAME = 128
 _FRAMES_BEFORE = 30  # of a cut, before the frame in which somebody speaks
@@ -28,22 +27,22 @@ _FULL_SCALE = 1 << 15
 Samples = npt.NDArray[np.float32]
 
 
-def read_wav(path: Path) -> Samples:
-    """Return the samples of a WAV file as float32 [n] in -1..1.
+def read_recording(path: Path) -> Samples:
+    """Return the samples of a WAV or FLAC file as float32 [n] in -1..1.
 
     Raises DatasetError: E613 when it is damaged, E625 unless it is 16 kHz, mono, 16 bits.
     """
-    try:
-        with open_file(path, MAX_BYTES) as stream, wave.open(stream) as file:
-            kind = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
-            count = file.getnframes()
-            content = file.readframes(count)
-    except (wave.Error, EOFError, RuntimeError) as exc:  # RuntimeError: a chunk without an end
-        raise _damaged(path, f"it is no WAV file of samples ({exc or 'it ends early'})") from exc
-    _check_kind(path, *kind)
-    if not content or len(content) != 2 * count:
-        raise _damaged(path, f"it holds {len(content) // 2} samples, its header says {count}")
-    return np.frombuffer(content, "<i2").astype(np.float32) / np.float32(_FULL_SCALE)
+    sound = read(path)
+    kind = sound.rate, sound.samples.shape[1], sound.bits
+    if kind != (RATE, 1, 16):
+        raise DatasetError(
+            "E625", f"it has {kind[0]} Hz, {kind[1]} channels, {kind[2]} bits; it must have {RATE} "
+            "Hz, 1 channel, 16 bits", str(path), REPLACE,
+        )  # fmt: skip
+    if not len(sound.samples):
+        raise DatasetError("E613", "the sound has no samples", str(path), REPLACE)
+    samples: Samples = sound.samples[:, 0]
+    return samples
 
 
 def write_wav(path: Path, samples: Samples) -> None:
@@ -51,34 +50,6 @@ def write_wav(path: Path, samples: Samples) -> None:
     with path.open("wb") as stream, wave.open(stream) as file:
         file.setparams((1, 2, RATE, 0, "NONE", "not compressed"))
         file.writeframes(to_words(samples).astype("<i2").tobytes())
-
-
-def read_flac(path: Path) -> Samples:
-    """Return the samples of a FLAC file as float32 [n] in -1..1; raises what `read_wav` does."""
-    soundfile = library("soundfile", "reads the FLAC files of LibriSpeech", str(path))
-    try:
-        with open_file(path, MAX_BYTES) as stream:
-            samples, rate = soundfile.read(stream, dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as exc:
-        raise _damaged(path, f"it is no FLAC file ({exc})") from exc
-    _check_kind(path, rate, samples.shape[1], 16)
-    result: Samples = samples[:, 0]
-    return result
-
-
-def _check_kind(path: Path, rate: int, channels: int, bits: int) -> None:
-    if (rate, channels, bits) != (RATE, 1, 16):
-        raise DatasetError(
-            "E625",
-            f"it has {rate} Hz, {channels} channels, {bits} bits; it must have {RATE} Hz, "
-            "1 channel, 16 bits",
-            str(path),
-            REPLACE,
-        )
-
-
-def _damaged(path: Path, what: str) -> DatasetError:
-    return DatasetError("E613", what, str(path), REPLACE)
 
 
 def change_speed(samples: Samples, speed: float) -> Samples:

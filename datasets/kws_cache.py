@@ -27,7 +27,7 @@ from datasets.audio import (
     change_speed,
     fit,
     random_shift,
-    read_wav,
+    read_recording,
     to_bytes,
     to_words,
 )
@@ -99,7 +99,7 @@ def _items(found: Iterable[Recording], advance: Callable[[int], None]) -> Iterat
     """Yield what each recording becomes: itself and, unless it serves a test, its copies."""
     for number, recording in enumerate(found):
         rng = np.random.default_rng(number)
-        samples = read_wav(recording.path)
+        samples = read_recording(recording.path)
         variants = [fit(samples)]
         if recording.part in (TRAIN, VALIDATION):
             variants += [fit(change_speed(samples, speed)) for speed in speeds(_COPIES)]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ai8xtools.reading.system import in_order
-from datasets.audio import LENGTH, read_wav
+from datasets.audio import LENGTH, read_recording
 from datasets.errors import DatasetError
 from datasets.kws import TWENTY, KeywordDataset, Selection, kws_get_datasets, record
 
@@ -78,7 +78,7 @@ def read_noises(folder: Path) -> tuple[Tensor, ...]:
         raise DatasetError("E621", "the folder has no WAV files", str(folder), LAYOUT)
     noises = []
     for path in files:
-        levels = (read_wav(path) * 32768).astype(np.int16)
+        levels = (read_recording(path) * 32768).astype(np.int16)
         repeats = -(-LENGTH // len(levels))
         noises.append(torch.from_numpy(np.tile(levels, repeats)))
     return tuple(noises)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ai8xtools.reading import MIB, read_text
 from ai8xtools.reading.system import in_order
-from datasets.audio import LENGTH, read_flac, read_wav, speech_cuts, write_wav
+from datasets.audio import LENGTH, read_recording, speech_cuts, write_wav
 from datasets.downloads import Download, fetch, unpack
 from datasets.errors import DatasetError
 from datasets.progress import progress
@@ -136,7 +136,7 @@ def _cut_silence(raw: Path) -> None:
     rng = np.random.default_rng(0)
     with _new_folder(raw / "_silence_") as folder:
         for path in _files(raw / "_background_noise_"):
-            samples = read_wav(path)
+            samples = read_recording(path)
             if len(samples) < LENGTH:
                 raise DatasetError(
                     "E625",
@@ -165,6 +165,6 @@ def _cut_speech(source: Path, target: Path) -> None:
         progress("Cutting LibriSpeech", len(files)) as advance,
     ):
         for path in files:
-            for number, cut in enumerate(speech_cuts(read_flac(path))):
+            for number, cut in enumerate(speech_cuts(read_recording(path))):
                 write_wav(folder / f"{path.stem}_{number:02}.wav", cut)
             advance(1)

@@ -352,6 +352,8 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
     log.say(f"Configuring device: {chip.name}, simulate={chip.simulate}.")
     sizes = {"training": data.train, "validation": data.validation, "test": data.test}
     listed = ", ".join(f"{name}={part.samples}" for name, part in sizes.items() if part)
+    for line in prepared.dataset.own.told if prepared.dataset.own is not None else ():
+        log.say(line)
     log.say(f"Dataset sizes: {listed}")
     log.text("Command line", options.command_line)
     network = prepared.models[options.arch]

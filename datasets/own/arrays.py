@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ai8xtools.reading.archives import ArchiveError, read_members
 from ai8xtools.reading.npy import NpyError, arrays_of
 from datasets.errors import DatasetError
+from datasets.own.tables import LARGEST
 
 MAX_BYTES = 4 << 30
 _PAIRS = (("x_train", "y_train"), ("x_test", "y_test"))
@@ -22,6 +23,7 @@ _LAYOUT = (
     "It must hold x and y, or x_train, y_train, x_test and y_test, labels as whole numbers; see "
     "docs/own-data.md."
 )
+_SAMPLES = "samples are bytes [N, H, W] or [N, H, W, C], or numbers [N, features]"
 Array = NDArray[Any]
 
 
@@ -40,6 +42,8 @@ def read_archive(path: Path) -> dict[str, Array]:
         raise _refused(path, str(exc)) from exc
     found = {name.removesuffix(".npy"): _array(path, name, data) for name, data in members.items()}
     pairs = [pair for pair in (("x", "y"), *_PAIRS) if any(name in found for name in pair)]
+    if ("x", "y") in pairs and len(pairs) > 1:
+        raise _refused(path, f"it holds {', '.join(found)}, of which a part would not be read")
     wanted = list(_PAIRS) if pairs and pairs[0] != ("x", "y") else [("x", "y")]
     for x, y in wanted:
         missing = [name for name in (x, y) if name not in found]
@@ -67,35 +71,54 @@ def _array(path: Path, name: str, data: bytes) -> Array:
 
 
 def as_bytes(path: Path, x: Array) -> NDArray[np.uint8] | None:
-    """Return pictures as uint8 [N, C, H, W]; None for other arrays than those of bytes."""
-    if x.dtype != np.uint8 or x.ndim not in (3, 4):
+    """Return pictures as uint8 [N, C, H, W]; None for rows of features, [N, F].
+
+    Raises DatasetError E685 for what may be something else: more axes of other numbers than bytes,
+    pictures whose channels may be the second or the last axis.
+    """
+    if x.ndim == 2:
         return None
+    if x.dtype != np.uint8 and x.ndim > 2:
+        raise _refused(
+            path, f"x is {_axes(x)} of {x.dtype}: pictures, series, or features?",
+            "Give pictures as bytes, np.round(x / 257).astype(np.uint8) for 16 bits; features as "
+            "x.reshape(len(x), -1).",
+        )  # fmt: skip
     if x.ndim == 3:
         return x[:, None]
-    last = x.shape[3] in (1, 3) and x.shape[1] not in (1, 3)
-    y = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if last else x
+    if x.ndim != 4:
+        raise _refused(path, f"x is {_axes(x)}; {_SAMPLES}")
+    first, last = (x.shape[axis] in (1, 3) for axis in (1, 3))
+    if first == last and (first or x.shape[3] in (2, 4)) and x.shape[1:] != (1, 1, 1):
+        raise _refused(
+            path, f"x is {_axes(x)}: which axis has the channels is not known",
+            "Give pictures as [N, H, W, C] or [N, C, H, W] with 1 or 3 channels.",
+        )  # fmt: skip
+    y = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if last and not first else x
     if not 1 <= y.shape[1] <= 1024:
         raise _refused(path, f"pictures of {y.shape[1]} channels")
     return y
 
 
-def as_features(path: Path, name: str, x: Array) -> NDArray[np.float32]:
-    """Return numbers as float32 [N, ...]; DatasetError E685 for what is not finite."""
-    if x.dtype.kind not in "iufb" or x.ndim not in (2, 3, 4):
-        raise _refused(
-            path, f"{name} is {_times(x)} of {x.dtype}; samples are bytes [N, H, W] or "
-            "[N, H, W, C], or numbers [N, features]"
-        )  # fmt: skip
-    values = x.astype(np.float32)
-    if not np.isfinite(values).all():
-        where = np.argwhere(~np.isfinite(values))[0]
-        raise _refused(path, f"{name}[{', '.join(map(str, where))}] is not finite")
+def as_features(path: Path, name: str, x: Array) -> NDArray[np.float64]:
+    """Return numbers as float64 [N, F]; DatasetError E685 for what single precision cannot hold."""
+    if x.dtype.kind not in "iufb":
+        raise _refused(path, f"{name} is {_axes(x)} of {x.dtype}; {_SAMPLES}")
+    values = x.astype(np.float64)
+    wrong = np.argwhere(~(np.abs(values) <= LARGEST))  # not a number, too
+    if len(wrong):
+        place, value = ", ".join(map(str, wrong[0])), values[tuple(wrong[0])]
+        raise _refused(path, f"{name}[{place}] is not finite in single precision ({value:g})")
     return values
+
+
+def _axes(x: Array) -> str:
+    return "x".join(("N", *map(str, x.shape[1:])))
 
 
 def _times(x: Array) -> str:
     return "x".join(map(str, x.shape)) or "a single number"
 
 
-def _refused(path: Path, message: str) -> DatasetError:
-    return DatasetError("E685", message, str(path), _LAYOUT)
+def _refused(path: Path, message: str, remedy: str = _LAYOUT) -> DatasetError:
+    return DatasetError("E685", message, str(path), remedy)

@@ -5,6 +5,7 @@ Source: docs/own-data.md, "Pictures" and "Sounds".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,13 @@ def _files(folder: Path, endings: Collection[str]) -> list[Path]:
             f"Their names end in {', '.join(sorted(endings))}. Add some, or remove the folder.",
         )  # fmt: skip
     return found
+
+
+def endings_of_others(folder: Path, endings: Collection[str]) -> str:
+    """Return how often files with other endings are below a folder, as text."""
+    files = (p for p in folder.rglob("*") if not p.name.startswith(".") and p.is_file())
+    counts = Counter(path.suffix.lower() or path.name for path in files)
+    return ", ".join(f"{n} {end}" for end, n in sorted(counts.items()) if end not in endings)
 
 
 def _divided(

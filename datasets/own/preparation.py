@@ -5,8 +5,6 @@ Source: docs/own-data.md, "What the checkpoint holds".
 
 from __future__ import annotations
 
-import io
-import wave
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -16,14 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.reading import MIB, open_file, read_bytes
 from datasets.errors import REPLACE, DatasetError, library
+from datasets.own import pictures, sounds
+from datasets.own.pictures import Tell, ignore
 
-PICTURES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff",
-                      ".webp"})  # fmt: skip
-SOUNDS = frozenset({".flac", ".wav"})
-MAX_BYTES = 256 * MIB
-"""Of a picture or sound."""
+PICTURES, SOUNDS = pictures.ENDINGS, sounds.ENDINGS
 _LEAST_RATE, _MOST_RATE = 1000, 1_000_000
 """Sounds are sampled between these; others would become thousands of times as long."""
 DESCRIPTION = "dataset.json"
@@ -33,7 +28,6 @@ FRAME = 128
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int8]
 _MODES = {1: "L", 3: "RGB"}
-_WIDTHS = {1: "u1", 2: "<i2", 4: "<i4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +62,13 @@ class Preparation:
             tuple(map(float, found.get("high", ()))),
         )  # fmt: skip
 
-    def inputs_of(self, path: Path) -> list[Integers]:
+    def inputs_of(self, path: Path, tell: Tell = ignore) -> list[Integers]:
         """Return the inputs in a picture or a sound, int8 of `shape`; DatasetError for others."""
         ending = path.suffix.lower()
         if self.kind == "picture" and ending in PICTURES:
-            return [integers(read_picture(path, self))]
+            return [integers(read_picture(path, self, tell))]
         if self.kind == "sound" and ending in SOUNDS:
-            return [integers(part) for part in read_sound(path, self)]
+            return [integers(part) for part in read_sound(path, self, tell)]
         wanted = sorted(PICTURES if self.kind == "picture" else SOUNDS)
         raise DatasetError(
             "E682", f"the network was trained on {self.kind}s", str(path),
@@ -89,42 +83,13 @@ def integers(values: Bytes) -> Integers:
     return np.clip(np.round(scaled), -128, 127).astype(np.int8)
 
 
-def read_picture(path: Path, preparation: Preparation) -> Bytes:
+def read_picture(path: Path, preparation: Preparation, tell: Tell = ignore) -> Bytes:
     """Return a picture as uint8 [C, H, W]; DatasetError E613 for what is none."""
-    from PIL import Image, ImageOps
-
     channels, rows, columns = preparation.shape
-    try:
-        with open_file(path, MAX_BYTES) as stream, Image.open(stream) as opened:
-            image = ImageOps.exif_transpose(opened).convert(_MODES[channels])
-            if image.size != (columns, rows):
-                image = _fitted(image, rows, columns, preparation.stretch)
-            return np.asarray(image, np.uint8).reshape(rows, columns, channels).transpose(2, 0, 1)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as exc:
-        raise unreadable(path, exc) from exc
-
-
-def size_of_picture(path: Path) -> tuple[int, int]:
-    """Return rows and columns of a picture; DatasetError E613 for what is none."""
-    from PIL import Image, ImageOps
-
-    try:
-        with open_file(path, MAX_BYTES) as stream, Image.open(stream) as image:
-            width, height = ImageOps.exif_transpose(image).size
-            return height, width
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as exc:
-        raise unreadable(path, exc) from exc
-
-
-def unreadable(path: Path, exc: Exception) -> DatasetError:
-    """Return the error for a file that is no picture."""
-    from PIL import UnidentifiedImageError
-
-    if path.exists() and not path.stat().st_size:
-        return DatasetError("E613", "the file is empty", str(path), REPLACE)
-    if isinstance(exc, UnidentifiedImageError):  # its text may name a stream, not the file
-        return DatasetError("E613", "the file is no picture", str(path), REPLACE)
-    return DatasetError("E613", f"the picture cannot be read ({exc})", str(path), REPLACE)
+    image = pictures.read(path, _MODES[channels], tell)
+    if image.size != (columns, rows):
+        image = _fitted(image, rows, columns, preparation.stretch)
+    return np.asarray(image, np.uint8).reshape(rows, columns, channels).transpose(2, 0, 1)
 
 
 def _fitted(image: Any, rows: int, columns: int, stretch: bool) -> Any:
@@ -138,16 +103,23 @@ def _fitted(image: Any, rows: int, columns: int, stretch: bool) -> Any:
     return image.resize(size).crop((left, top, left + columns, top + rows))
 
 
-def read_sound(path: Path, preparation: Preparation) -> list[Bytes]:
+def read_sound(path: Path, preparation: Preparation, tell: Tell = ignore) -> list[Bytes]:
     """Return the windows of a sound as uint8 [C, L, 1], one after the other.
 
     Zeros follow a sound that is shorter than a window; a rest of less than half a window is left
     out. Raises DatasetError E613 for what is no sound.
     """
-    samples, rate = _flac(path) if path.suffix.lower() == ".flac" else _wav(path)
-    if not len(samples):
+    sound = sounds.read(path)
+    if not len(sound.samples):
         raise DatasetError("E613", "the sound has no samples", str(path), REPLACE)
-    samples = _resampled(samples, rate, preparation.rate, path)
+    if sound.samples.shape[1] > 1:
+        tell("several tracks, whose mean is used", path)
+    samples = sound.samples.mean(1, dtype=np.float32)
+    if np.abs(samples).max() > 1:
+        tell("samples beyond -1..1, which are cut off", path)
+    if sound.rate != preparation.rate:
+        tell(f"{sound.rate} Hz, resampled", path)
+        samples = _resampled(samples, sound.rate, preparation.rate, path)
     length = preparation.shape[0] * preparation.shape[1]
     count = max(1, (len(samples) + length // 2) // length)
     padded = np.pad(samples, (0, max(0, count * length - len(samples))))[: count * length]
@@ -156,45 +128,10 @@ def read_sound(path: Path, preparation: Preparation) -> list[Bytes]:
     return [window.T.reshape(preparation.shape) for window in windows]
 
 
-def _wav(path: Path) -> tuple[NDArray[np.float32], int]:
-    """Return the samples of a WAV file, the mean of its tracks, as float32 of -1..1."""
-    content = read_bytes(path, MAX_BYTES)
-    if not content:
-        raise DatasetError("E613", "the file is empty", str(path), REPLACE)
-    try:
-        with wave.open(io.BytesIO(content)) as file:
-            width, tracks, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
-            data = file.readframes(file.getnframes())
-    except (wave.Error, EOFError, RuntimeError) as exc:
-        said = f"it is no WAV file of samples ({str(exc) or 'it ends early'})"
-        raise DatasetError("E613", said, str(path), REPLACE) from exc
-    data = data[: len(data) // (width * tracks) * width * tracks]
-    if width == 3:  # as 32 bits, whose lowest byte is 0
-        triples = np.frombuffer(data, np.uint8).reshape(-1, 3)
-        levels = np.pad(triples, ((0, 0), (1, 0))).view("<i4").astype(np.float32) / (1 << 31)
-    else:
-        levels = np.frombuffer(data, _WIDTHS[width]).astype(np.float32) / (1 << 8 * width - 1)
-    if width == 1:
-        levels -= 1
-    return levels.reshape(-1, tracks).mean(1, dtype=np.float32), rate
-
-
-def _flac(path: Path) -> tuple[NDArray[np.float32], int]:
-    """Return the samples of a FLAC file as those of a WAV file."""
-    soundfile = library("soundfile", "reads FLAC files", str(path))
-    try:
-        samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as exc:
-        raise DatasetError("E613", f"it is no FLAC file ({exc})", str(path), REPLACE) from exc
-    return samples.mean(1, dtype=np.float32), int(rate)
-
-
 def _resampled(
     samples: NDArray[np.float32], rate: int, wanted: int, path: Path
 ) -> NDArray[np.float32]:
     """Return samples of another rate."""
-    if rate == wanted:
-        return samples
     if not _LEAST_RATE <= rate <= _MOST_RATE:
         raise DatasetError("E613", f"its rate is {rate} Hz", str(path), REPLACE)
     resample: Any = library("scipy.signal", f"resamples sounds of {rate} Hz", str(path))

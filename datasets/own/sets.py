@@ -5,7 +5,7 @@ Source: docs/own-data.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ import ai8x
 from datasets.errors import DatasetError
 from datasets.own.arrays import as_bytes, as_features, read_archive
 from datasets.own.augmentation import Augmentation
-from datasets.own.folders import Sample, class_files
+from datasets.own.folders import Sample, class_files, endings_of_others
+from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
 from datasets.own.preparation import (
     FRAME,
     PICTURES,
@@ -28,7 +29,6 @@ from datasets.own.preparation import (
     Preparation,
     read_picture,
     read_sound,
-    size_of_picture,
 )
 from datasets.own.settings import DataSettings
 from datasets.own.tables import read_table
@@ -37,16 +37,21 @@ _MOST_CLASSES = 1024
 """No layer has more outputs."""
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
+_PARTS = ("tests", "training")
 Read = Callable[[bool], tuple[Any, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """Classes, how files become inputs, and `read(training)` that returns samples and labels."""
+    """Classes, how files become inputs, and `read(training)` that returns samples and labels.
+
+    `told` says how the files were understood; what only their contents tell, when they are read.
+    """
 
     classes: tuple[str, ...]
     preparation: Preparation
     read: Read
+    told: list[str]
     weight: tuple[float, ...] | None = None
 
 
@@ -62,33 +67,67 @@ def open_data(kind: str, path: str, settings: DataSettings) -> OwnData:
     return opened(place, settings)
 
 
+class _Notes:
+    """What is to be said of files, gathered for one line."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, list[str]] = {}
+
+    def __call__(self, note: str, path: Path) -> None:
+        """Note something about a file."""
+        self._files.setdefault(note, []).append(path.name)
+
+    def __str__(self) -> str:
+        parts = (f"{len(names)} with {note} ({names[0]}{', ...' if len(names) > 1 else ''})"
+                 for note, names in sorted(self._files.items()))  # fmt: skip
+        return "".join(f"; {part}" for part in parts)
+
+
 def _pictures(folder: Path, settings: DataSettings) -> OwnData:
     assert settings.test_share is not None and settings.split_seed is not None
     files = class_files(folder, PICTURES, settings.test_share, settings.split_seed)
-    size = settings.resize or size_of_picture(files.train[0][0])
+    with opened(files.train[0][0]) as first:
+        size = settings.resize or size_of(first)
     channels = 1 if settings.grayscale else 3
     how = Preparation("picture", (channels, *size), bool(settings.stretch))
+    told = _others(folder, PICTURES)
 
     def read(training: bool) -> tuple[Any, Tensor]:
-        samples = files.train if training else files.test
-        if settings.resize is None:
-            _check_sizes(samples, size, files.train[0][0])
+        samples, notes = files.train if training else files.test, _Notes()
+        large = len(samples) * int(np.prod(how.shape)) > _IN_MEMORY
+        if settings.resize is None or large:
+            _look_through(samples, None if settings.resize else size, files.train[0][0],
+                          notes if large else ignore)  # fmt: skip
         labels = torch.tensor([label for _, label in samples])
         lazy = LazyPictures(tuple(path for path, _ in samples), how)
-        large = len(samples) * int(np.prod(how.shape)) > _IN_MEMORY
-        return lazy if large else lazy[torch.arange(len(samples))], labels
+        found = lazy if large else lazy.of(range(len(samples)), notes)
+        kind = f"{len(samples)} pictures, {_text(files.classes)}, {'x'.join(map(str, how.shape))}"
+        told.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
+        return found, labels
 
-    return OwnData(files.classes, how, read)
+    return OwnData(files.classes, how, read, told)
 
 
-def _check_sizes(samples: Sequence[Sample], size: tuple[int, int], first: Path) -> None:
+def _look_through(
+    samples: Sequence[Sample], size: tuple[int, int] | None, first: Path, tell: Tell
+) -> None:
+    """Tell of pictures before they are read; raise DatasetError E686 for one of another size."""
     for path, _ in samples:
-        found = size_of_picture(path)
-        if found != size:
+        with opened(path) as image:
+            for note in notes_of(image, path):
+                tell(note, path)
+            found = size_of(image) if size else None
+        if size and found and found != size:
             raise DatasetError(
                 "E686", f"the picture has {found[1]}x{found[0]} pixels, but {first} has "
                 f"{size[1]}x{size[0]}", str(path), "Add --resize 64x64 (or another size).",
             )  # fmt: skip
+
+
+def _others(folder: Path, endings: Collection[str]) -> list[str]:
+    """Return a line about files that are not read, if there are any."""
+    others = endings_of_others(folder, endings)
+    return [f"{folder}: files that are not read: {others}"] if others else []
 
 
 def _sounds(folder: Path, settings: DataSettings) -> OwnData:
@@ -96,33 +135,44 @@ def _sounds(folder: Path, settings: DataSettings) -> OwnData:
     assert settings.sample_rate is not None and settings.window is not None
     files = class_files(folder, SOUNDS, settings.test_share, settings.split_seed)
     how = Preparation("sound", (FRAME, settings.window // FRAME, 1), rate=settings.sample_rate)
+    told = _others(folder, SOUNDS)
 
     def read(training: bool) -> tuple[Any, Tensor]:
+        samples, notes = files.train if training else files.test, _Notes()
         windows, labels = [], []
-        for path, label in files.train if training else files.test:
-            parts = read_sound(path, how)
+        for path, label in samples:
+            parts = read_sound(path, how, notes)
             windows += parts
             labels += [label] * len(parts)
+        kind = f"{len(samples)} sounds, {_text(files.classes)}"
+        form = f"{len(windows)} windows of {settings.window} samples at {how.rate} Hz"
+        told.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
         return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels)
 
-    return OwnData(files.classes, how, read)
+    return OwnData(files.classes, how, read, told)
+
+
+def _text(classes: Sequence[str]) -> str:
+    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    return f"{len(classes)} classes ({shown})"
 
 
 def _table(path: Path, settings: DataSettings) -> OwnData:
     if path.is_dir():
-        train, test = (
-            read_table(path / f"{part}.csv", settings.label) for part in ("train", "test")
-        )
+        train = read_table(path / "train.csv", settings.label)
+        test = read_table(path / "test.csv", settings.label, train)
         x, y = (train.features, test.features), (np.array(train.labels), np.array(test.labels))
         if x[0].shape[1] != x[1].shape[1]:
             raise DatasetError(
                 "E684", f"it has {x[1].shape[1]} features, train.csv has {x[0].shape[1]}",
                 str(path / "test.csv"), "Give both files the same columns.",
             )  # fmt: skip
+        form = train.form + (f"; test.csv: {test.form}" if test.form != train.form else "")
     else:
-        table = read_table(path, settings.label)
-        x, y = _split(table.features, np.array(table.labels), settings, path)
-    return _of_features(x, y, path)
+        train = read_table(path, settings.label)
+        x, y = _split(train.features, np.array(train.labels), settings, path)
+        form = train.form
+    return _of_features(x, y, path, form)
 
 
 def _arrays(path: Path, settings: DataSettings) -> OwnData:
@@ -149,12 +199,17 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
         )  # fmt: skip
     pictures = [as_bytes(path, part) for part in x]
     if pictures[0] is None or pictures[1] is None:
-        rows = [as_features(path, "x", part).reshape(len(part), -1) for part in x]
-        return _of_features((rows[0], rows[1]), y, path)
+        names = ("x", "x") if "x" in found else ("x_train", "x_test")
+        rows = [as_features(path, name, part) for name, part in zip(names, x, strict=True)]
+        return _of_features((rows[0], rows[1]), y, path, str(x[0].dtype))
     classes, numbers = _classes(y, path)
     how = Preparation("picture", _shape(pictures[0].shape[1:]))
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
-    return OwnData(classes, how, lambda training: (tensors[not training], numbers[not training]))
+    told = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, {_text(classes)}, "
+            f"{'x'.join(map(str, how.shape))}"]  # fmt: skip
+    return OwnData(
+        classes, how, lambda training: (tensors[not training], numbers[not training]), told
+    )
 
 
 def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
@@ -201,7 +256,7 @@ def _classes(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:
     return tuple(map(str, known)), labels
 
 
-def _of_features(x: Pair, y: Pair, path: Path) -> OwnData:
+def _of_features(x: Pair, y: Pair, path: Path, form: str) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
         raise DatasetError("E621", "no class has two samples, one to test with", str(path),
@@ -217,12 +272,16 @@ def _of_features(x: Pair, y: Pair, path: Path) -> OwnData:
         "features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()), high=tuple(high.tolist())
     )
     levels = [torch.from_numpy(scaled(part, how)).unsqueeze(2) for part in x]
-    return OwnData(classes, how, lambda training: (levels[not training], numbers[not training]))
+    told = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
+            f"{x[0].shape[1]} features; {form}"]  # fmt: skip
+    return OwnData(
+        classes, how, lambda training: (levels[not training], numbers[not training]), told
+    )
 
 
 def scaled(x: NDArray[Any], how: Preparation) -> NDArray[np.int8]:
     """Return rows of features as integers -128..127; a column without extremes becomes 0."""
-    low, high = np.array(how.low, np.float32), np.array(how.high, np.float32)
+    low, high = np.array(how.low), np.array(how.high)
     span = np.where(high > low, high - low, 1)
     values = np.where(high > low, (x - low) / span * 2 - 1, 0)
     return np.clip(np.round(values * 128), -128, 127).astype(np.int8)
@@ -238,7 +297,11 @@ class LazyPictures:
         return len(self._paths)
 
     def __getitem__(self, indices: Tensor) -> Tensor:
-        pictures = [read_picture(self._paths[n], self._how) for n in indices.tolist()]
+        return self.of(indices.tolist())
+
+    def of(self, numbers: Sequence[int], tell: Tell = ignore) -> Tensor:
+        """Return some of them; `tell` takes what is to be said of their files."""
+        pictures = [read_picture(self._paths[n], self._how, tell) for n in numbers]
         return torch.from_numpy(np.stack(pictures))
 
 

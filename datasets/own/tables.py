@@ -5,123 +5,259 @@ Source: docs/own-data.md, "Tables".
 
 from __future__ import annotations
 
+import codecs
 import csv
-import math
+import io
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.reading import MIB, read_text
-from ai8xtools.reading.text import has_foreign_digits
+from ai8xtools.reading import MIB, read_bytes
 from datasets.errors import DatasetError
 
 MAX_BYTES = 256 * MIB
+LARGEST = float(np.finfo(np.float32).max)
+"""Firmware computes with single precision."""
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+_LOOKED_AT = 200
+"""Lines that tell the separator."""
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*|,\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_MISSING = frozenset({"", "-", "?", "na", "n/a", "nan", "null", "none", "nil", "inf", "infinity"})
+"""Cells that are no titles: what stands where a number is missing."""
+_CLASS = "Name its column with --label, by name or by number from 0."
+Row = tuple[int, list[str]]
+"""The number of a line and its cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The features of a table, float32 [rows, columns], with the class of each row as text."""
+    """The features of a table, float64 [rows, columns], with the class of each row as text.
 
-    features: NDArray[np.float32]
+    `titles` are those of line 1, if it has them; `form` says how the file was understood.
+    """
+
+    features: NDArray[np.float64]
     labels: tuple[str, ...]
+    titles: tuple[str, ...]
+    form: str
 
 
-def read_table(path: Path, label: str | None) -> Table:
+def read_table(path: Path, label: str | None, training: Table | None = None) -> Table:
     """Return the rows of a CSV file; its first line may name the columns.
 
-    `label` is the column of the class, by name or by number from 0; None is the last one. Raises
-    DatasetError E684 naming line and column of what is missing or no number.
+    `label` is the column of the class, by name or by number from 0; None is the last one. A table
+    of tests has the columns of that of `training`. Raises DatasetError E684 naming line and column
+    of what is missing or no number.
     """
+    text = _text(path)
+    separator = _separator(path, text)
+    rows = list(_rows(path, text, separator))
+    line, first = rows[0]
+    for number, row in rows:
+        if len(row) != len(first):
+            raise _refused(
+                path, number, f"the row has {len(row)} cells, the first one {len(first)}",
+                "Complete the row, or remove it.",
+            )  # fmt: skip
+    place = _label_column(first, label, path)
+    known = frozenset(training.labels) if training else frozenset()
+    named = label is not None and not _is_index(label, len(first))
+    titled = _has_titles(path, rows, place, known, named=named)
+    titles = tuple(first) if titled else ()
+    if label in first and (first[place] != label if titled else named):
+        raise DatasetError(
+            "E684", f"{label!r} may be a column of {path}, or a value in it", "--label",
+            "Name the column by its number from 0, or give titles that are no values.",
+        )  # fmt: skip
+    if training and titles and training.titles and titles != training.titles:
+        raise _refused(
+            path, line, f"its columns are {', '.join(titles)}; those of the training are "
+            f"{', '.join(training.titles)}", "Give both files the same columns.",
+        )  # fmt: skip
+    rows = rows[titled:]
+    if not rows:
+        raise _refused(path, None, "there are no rows below the names of the columns")
+    names = titles or tuple(map(str, range(len(first))))
+    if label is None and training is None:
+        _check_classes(path, [row[place] for _, row in rows])
+    comma = _decimal_commas(path, rows, names, place, separator)
+    features = np.array([_features(path, *row, names, place, comma) for row in rows], np.float64)
+    labels = tuple(_class(path, number, row[place], names[place]) for number, row in rows)
+    form = f"separated by {_SEPARATORS[separator]}, " + "decimal commas, " * comma
+    return Table(features, labels, titles, form + ("no titles", f"titles in line {line}")[titled])
+
+
+def _text(path: Path) -> str:
     try:
-        text = read_text(path, MAX_BYTES, encoding="utf-8-sig")
+        data = read_bytes(path, MAX_BYTES)
+        wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        text = data.decode("utf-16" if wide else "utf-8-sig")
     except FileNotFoundError as exc:
         raise DatasetError("E620", "the file is missing", str(path), "Check the path.") from exc
     except UnicodeDecodeError as exc:
         raise _refused(path, None, "the file is not text in UTF-8", "Save it as UTF-8.") from exc
-    try:
-        lines = [(n, row) for n, row in enumerate(csv.reader(_lines(text)), 1) if any(row)]
-    except csv.Error as exc:
-        raise _refused(path, None, f"this is no CSV file: {exc}") from exc
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _separator(path: Path, text: str) -> str:
+    """Return what separates the cells: with it most of them are numbers, lines equally long."""
+    lines = [line for line in islice(io.StringIO(text), _LOOKED_AT) if line.strip()]
     if not lines:
         raise _refused(path, None, "the file is empty")
-    width = len(lines[0][1])
-    if width < 2:
+    best, found = (0.0, 0), ""
+    for separator in _SEPARATORS:
+        try:
+            rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        except csv.Error:
+            continue
+        cells = [cell for row in rows for cell in row]
+        numbers = sum(_NUMBER.fullmatch(cell.strip()) is not None for cell in cells)
+        score = numbers / len(cells), sum(len(row) == len(rows[0]) for row in rows)
+        if len(rows[0]) > 1 and (not found or score > best):
+            best, found = score, separator
+    if not found:
         raise _refused(
-            path, lines[0][0], "there is one column, but features and a class are needed",
-            "Separate columns by commas.",
+            path, 1, "there is one column, but features and a class are needed",
+            "Separate columns by commas, semicolons or tabs.",
         )  # fmt: skip
-    names = _names(lines, label)
-    place = _label_column(names, width, label, path)
-    rows = lines[1:] if names else lines
-    if not rows:
-        raise _refused(path, None, "there are no rows below the names of the columns")
-    titles = names or tuple(map(str, range(width)))
-    features = np.array(
-        [_features(path, number, row, titles, place) for number, row in rows], np.float32
-    )
-    return Table(features, tuple(_class(path, number, row, titles, place) for number, row in rows))
+    return found
 
 
-def _lines(text: str) -> list[str]:
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").splitlines()
-
-
-def _names(lines: list[tuple[int, list[str]]], label: str | None) -> tuple[str, ...]:
-    """Return the names in the first line; none if all but one of its cells are numbers."""
-    first = [cell.strip() for cell in lines[0][1]]
-    by_name = label is not None and label in first
-    return tuple(first) if by_name or sum(not _is_number(c) for c in first) > 1 else ()
-
-
-def _is_number(cell: str) -> bool:
+def _rows(path: Path, text: str, separator: str) -> Iterator[Row]:
+    """Yield the lines that are not empty."""
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
     try:
-        return not has_foreign_digits(cell) and math.isfinite(float(cell))
-    except ValueError:
-        return False
+        for row in reader:
+            if any(row):
+                yield reader.line_num, [cell.strip() for cell in row]
+    except csv.Error as exc:
+        raise _refused(path, reader.line_num, f"this is no CSV file: {exc}") from exc
 
 
-def _label_column(names: tuple[str, ...], width: int, label: str | None, path: Path) -> int:
+def _label_column(first: Sequence[str], label: str | None, path: Path) -> int:
     """Return the number of the column of the class."""
     if label is None:
-        return width - 1
-    if label in names:
-        return names.index(label)
-    if label.isdecimal() and label.isascii() and int(label) < width:
+        return len(first) - 1
+    if _is_index(label, len(first)):
         return int(label)
-    known = f"Its columns: {', '.join(names)}." if names else f"Its columns: 0 to {width - 1}."
-    raise DatasetError("E684", f"{path} has no column {label!r}", "--label", known)
+    if first.count(label) != 1:
+        known = f"Its columns: 0 to {len(first) - 1}, or by the names in its first line."
+        found = f"{first.count(label) or 'no'} columns {label!r}"
+        raise DatasetError("E684", f"{path} has {found}", "--label", known)
+    return first.index(label)
+
+
+def _is_index(label: str, width: int) -> bool:
+    return label.isdecimal() and label.isascii() and int(label) < width
+
+
+def _has_titles(
+    path: Path, rows: Sequence[Row], place: int, known: Collection[str], *, named: bool
+) -> bool:
+    """Return whether the first line names the columns; `named` is the class's by --label.
+
+    It does if all cells beside the class are words, or some are and no row has its class. Numbers
+    with a class that no row has may be years, or a row: that is asked for.
+    """
+    first, name = rows[0][1], rows[0][1][place]
+    cells = [cell for number, cell in enumerate(first) if number != place]
+    words = [cell for cell in cells if not _NUMBER.fullmatch(cell) and not _python_number(cell)]
+    words = [cell for cell in words if cell.lower() not in _MISSING]
+    classes = {row[place] for _, row in rows[1:]} | set(known)
+    if name in classes:
+        return len(words) == len(cells) > 1
+    if named or words or _NUMBER.fullmatch(name) or not classes:
+        return named or bool(words)
+    if all(map(_NUMBER.fullmatch, classes)):
+        return True
+    if all(map(_NUMBER.fullmatch, cells)):
+        raise _refused(
+            path, rows[0][0], f"no other line has the class {name!r}: titles, or a row?",
+            "Put a letter in front of titles that are numbers, or another row first.",
+        )  # fmt: skip
+    return False
+
+
+def _python_number(cell: str) -> bool:
+    """Return whether Python takes for a number what is spelled unusually, such as 1_000."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_classes(path: Path, cells: Sequence[str]) -> None:
+    """Raise DatasetError for a last column that has measurements, no classes."""
+    if not all(map(_NUMBER.fullmatch, cells)):
+        return
+    values = [float(cell.replace(",", ".")) for cell in cells]
+    fraction = next((c for c, v in zip(cells, values, strict=True) if v % 1), None)
+    if fraction is not None:
+        raise _refused(path, None, f"the last column has fractions ({fraction})", _CLASS)
+    if len({*values}) == len(cells) > 2:
+        raise _refused(path, None, "the last column has another number in each row", _CLASS)
+    if len({*values}) != len({*cells}):
+        raise _refused(
+            path, None, "classes are the same number, spelled differently", "Spell them alike."
+        )
+
+
+def _decimal_commas(
+    path: Path, rows: Sequence[Row], names: Sequence[str], place: int, separator: str
+) -> bool:
+    """Return whether numbers have commas where others have points."""
+    if separator == ",":
+        return False
+    cells = [
+        (number, column, cell)
+        for number, row in rows
+        for column, cell in enumerate(row)
+        if column != place and _NUMBER.fullmatch(cell)
+    ]
+    comma = next((found for found in cells if "," in found[2]), None)
+    points = next((found for found in cells if "." in found[2]), None)
+    if comma and points:
+        raise _refused(
+            path, comma[0], f"the cell of column {names[comma[1]]} is {comma[2]}, but in line "
+            f"{points[0]} a number is {points[2]}", "Use decimal points or decimal commas in all.",
+        )  # fmt: skip
+    return bool(comma)
 
 
 def _features(
-    path: Path, number: int, row: list[str], titles: tuple[str, ...], place: int
+    path: Path, number: int, row: Sequence[str], names: Sequence[str], place: int, comma: bool
 ) -> list[float]:
     """Return the numbers of a row."""
-    if len(row) != len(titles):
-        raise _refused(
-            path, number, f"the row has {len(row)} cells, the first one {len(titles)}",
-            "Complete the row, or remove it.",
-        )  # fmt: skip
     values = []
-    for title, cell in zip(titles, row, strict=True):
-        if title is titles[place]:
+    for column, cell in enumerate(row):
+        if column == place:
             continue
-        if not _is_number(cell):
-            what = f"is {cell.strip()[:30]!r}, no number" if cell.strip() else "is missing"
+        usual = cell.replace(",", ".") if comma else cell
+        if "," in usual or not _NUMBER.fullmatch(usual):
+            what = f"is {cell[:30]!r}, no number" if cell else "is missing"
             raise _refused(
-                path, number, f"the cell of column {title} {what}",
+                path, number, f"the cell of column {names[column]} {what}",
                 "Fill it in, or remove the row; columns of text must become numbers.",
             )  # fmt: skip
-        values.append(float(cell))
+        values.append(float(usual))
+        if abs(values[-1]) > LARGEST:
+            raise _refused(
+                path, number, f"the cell of column {names[column]} is {cell[:30]}, beyond "
+                f"{LARGEST:.3g}", "Scale the column.",
+            )  # fmt: skip
     return values
 
 
-def _class(path: Path, number: int, row: list[str], titles: tuple[str, ...], place: int) -> str:
-    name = row[place].strip()
+def _class(path: Path, number: int, name: str, column: str) -> str:
     if not name or not name.isprintable():
         what = "is missing" if not name else "cannot be printed"
-        raise _refused(path, number, f"the class in column {titles[place]} {what}", "Fill it in.")
+        raise _refused(path, number, f"the class in column {column} {what}", "Fill it in.")
     return name
 
 

@@ -131,7 +131,7 @@ def test_records(name: str, classes: int, weight: float, data: Path, args: Names
 def test_an_item_is_the_recording_in_frames(data: Path, integers: Namespace) -> None:
     _, test = _loaded("KWS_20", data, integers)
     assert len(test) == 1  # truncated
-    samples = audio.fit(audio.read_wav(data / "KWS" / "raw" / "backward" / "2.wav"))
+    samples = audio.fit(audio.read_recording(data / "KWS" / "raw" / "backward" / "2.wav"))
     expected = np.clip(np.round((samples + 1) * 128), 0, 255) - 128
     item, target = test[0]
     assert np.array_equal(item.numpy(), expected.reshape(128, 128).T)
@@ -239,7 +239,7 @@ def test_recordings_of_another_kind_are_named(
     path = tmp_path / "a.wav"
     _wav(path, **changes)
     with pytest.raises(DatasetError, match=message) as info:
-        audio.read_wav(path)
+        audio.read_recording(path)
     assert (info.value.code, info.value.place) == ("E625", str(path))
 
 
@@ -250,7 +250,7 @@ def test_every_cut_of_a_recording_is_refused(tmp_path: Path) -> None:
     for end in range(len(content)):
         path.write_bytes(content[:end])
         with pytest.raises(DatasetError) as info:
-            audio.read_wav(path)
+            audio.read_recording(path)
         assert (info.value.code, info.value.place) == ("E613", str(path))
 
 
@@ -261,7 +261,7 @@ def test_a_chunk_that_never_ends_is_refused(tmp_path: Path) -> None:
     content[16:20] = b"\xff" * 4  # the length of the chunk that tells the kind
     path.write_bytes(content)
     with pytest.raises(DatasetError) as info:
-        audio.read_wav(path)
+        audio.read_recording(path)
     assert (info.value.code, info.value.place) == ("E613", str(path))
 
 
@@ -270,7 +270,7 @@ def test_a_damaged_flac_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
     path.write_bytes(b"fLaC but not really")
     with pytest.raises(DatasetError) as info:
-        audio.read_flac(path)
+        audio.read_recording(path)
     assert (info.value.code, info.value.place) == ("E613", str(path))
 
 

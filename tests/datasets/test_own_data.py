@@ -312,9 +312,9 @@ def test_names_of_files_become_names_of_projects() -> None:
 
 def test_pictures_of_too_many_pixels_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "large.png"
-    Image.new("1", (8000, 5001)).save(path)
+    Image.new("1", (10000, 7001)).save(path)
     with (
-        pytest.raises(DatasetError, match="8000x5001 pixels, the limit is 40,000,000"),
+        pytest.raises(DatasetError, match="10000x7001 pixels, the limit is 70,000,000"),
         opened_file(path),
     ):
         pass

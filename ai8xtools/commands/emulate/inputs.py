@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import wave
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.emulator import EmulatorError
-from ai8xtools.reading import open_file
 from ai8xtools.reading.npy import NpyError, read_array
+from datasets.errors import DatasetError
+from datasets.own import pictures, sounds
 from datasets.own.preparation import Preparation
 
 Image = NDArray[np.int8]
-MAX_BYTES = 256 << 20
-_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp", ".tif", ".tiff")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """How Pillow calls pictures, by the number of their channels."""
 _LOWEST, _HIGHEST = -128, 127
@@ -37,10 +35,10 @@ def read_inputs(
     if ending == ".npy":
         return _arrays(path, shape)
     if known is not None and known.shape == shape:
-        return known.inputs_of(path)
-    if ending in _PICTURES:
+        return known.inputs_of(path, _tell)
+    if ending in pictures.ENDINGS:
         return [_picture(path, shape)]
-    if ending == ".wav":
+    if ending in sounds.ENDINGS:
         return [_sound(path, shape)]
     raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
 
@@ -100,13 +98,6 @@ def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
 
 
 def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
-    try:
-        from PIL import Image as Pictures
-        from PIL import UnidentifiedImageError
-    except ImportError:
-        raise _refused(
-            path, "pictures need Pillow", "`pip install pillow`, or use a .npy file."
-        ) from None
     channels, rows, columns = shape
     mode = _MODES.get(channels)
     if mode is None:
@@ -116,43 +107,43 @@ def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
             f"Arrange it yourself and use a .npy file of {_text(shape)}.",
         )
     try:
-        with open_file(path, MAX_BYTES) as stream, Pictures.open(stream) as picture:
-            if picture.size != (columns, rows):
-                raise _refused(
-                    path,
-                    f"the picture must have {columns}x{rows} pixels (width x height), not "
-                    f"{picture.size[0]}x{picture.size[1]}",
-                )
-            values = np.asarray(picture.convert(mode), np.int16)
-    except UnidentifiedImageError:
-        raise _refused(path, "not a picture that Pillow can read") from None
-    except (SyntaxError, ValueError, EOFError, Pictures.DecompressionBombError) as exc:
-        raise _refused(path, f"the picture is damaged: {exc}") from None
-    except OSError as exc:  # of Pillow, without a number; that of the system is told as such
-        if exc.errno is not None:
-            raise
-        raise _refused(path, f"the picture is damaged: {exc}") from None
+        picture = pictures.read(path, mode, _tell)
+    except ImportError:
+        raise _refused(
+            path, "pictures need Pillow", "`pip install pillow`, or use a .npy file."
+        ) from None
+    except DatasetError as exc:
+        raise _refused(path, exc.message, exc.remedy) from None
+    if picture.size != (columns, rows):
+        raise _refused(
+            path,
+            f"the picture must have {columns}x{rows} pixels (width x height), not "
+            f"{picture.size[0]}x{picture.size[1]}",
+        )
+    values = np.asarray(picture, np.int16)
     return (values.reshape(rows, columns, channels).transpose(2, 0, 1) + _LOWEST).astype(np.int8)
 
 
 def _sound(path: Path, shape: tuple[int, int, int]) -> Image:
     """Read a sound; sample n goes to channel n % channels, position n // channels."""
     try:
-        with open_file(path, MAX_BYTES) as stream, wave.open(stream) as file:
-            width, tracks = file.getsampwidth(), file.getnchannels()
-            data = file.readframes(file.getnframes())
-    except (wave.Error, EOFError, RuntimeError) as exc:
-        raise _refused(path, f"not a sound: {exc}") from None
-    if tracks != 1 or width not in (1, 2):
-        raise _refused(path, f"the sound must be mono with 8 or 16 bits, not {tracks} tracks")
-    samples = np.frombuffer(data, "<i2" if width == 2 else np.uint8).astype(np.int32)
-    samples = samples // 256 if width == 2 else samples + _LOWEST
+        samples = sounds.read(path).samples
+    except DatasetError as exc:
+        raise _refused(path, f"not a sound: {exc.message}", exc.remedy) from None
+    if samples.shape[1] != 1:
+        raise _refused(path, f"the sound must be mono, not of {samples.shape[1]} tracks")
     needed = int(np.prod(shape))
     if len(samples) > needed:
         raise _refused(path, f"the sound has {len(samples)} samples, the network takes {needed}")
-    samples = np.pad(samples, (0, needed - len(samples)))
-    channels = shape[0]
-    return samples.reshape(-1, channels).T.reshape(shape).astype(np.int8)
+    if np.abs(samples).max(initial=0) > 1:
+        raise _refused(path, "samples are beyond -1..1", "Scale the sound.")
+    levels = np.clip(np.floor(samples[:, 0] * -_LOWEST), _LOWEST, _HIGHEST)
+    levels = np.pad(levels, (0, needed - len(samples)))
+    return levels.reshape(-1, shape[0]).T.reshape(shape).astype(np.int8)
+
+
+def _tell(note: str, path: Path) -> None:
+    print(f"note: {path}: {note}")
 
 
 def _text(shape: tuple[int, ...]) -> str:

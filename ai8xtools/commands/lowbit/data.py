@@ -32,6 +32,8 @@ def pictures_of(
     entry = dataset_named(dataset, "--dataset", settings, training=training)
     given = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
     train, test = entry.loader((folder, given), training, True)
+    for line in entry.own.told if entry.own is not None else ():
+        print(line)
     tested = _pictures(test, entry.name)
     trained = tested if train is None else _pictures(train, entry.name)
     return trained, tested, tuple(map(str, entry.output))

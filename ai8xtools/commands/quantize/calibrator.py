@@ -128,6 +128,8 @@ def load_samples(
     training, test = dataset.loader((options.data, options), True, False)
     if training is None:
         training, test = dataset.loader((options.data, options), False, True)
+    for line in dataset.own.told if dataset.own is not None else ():
+        print(line)
     source: Any = test if training is None else training
     if source is None or not len(source):
         raise InputError("E710", f"the data set {dataset.name} holds no samples", options.data)

@@ -7,6 +7,7 @@ Source: docs/own-data.md, "What the checkpoint holds".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +24,15 @@ from datasets.own.settings import USUAL, DataSettings, kind_and_path, plain_name
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a data set of files comes from, for the record of it."""
+    """Where a data set of files comes from, for the record of it.
+
+    `told` are lines about how the files were understood, complete when they are loaded.
+    """
 
     name: str
     settings: DataSettings
     preparation: Preparation
+    told: Sequence[str]
 
     def record(self, classes: tuple[str, ...], item: tuple[Any, Any], scale: int) -> dict[str, Any]:
         """Return what a checkpoint holds; `item` is a test sample whose values times `scale` are
@@ -73,7 +78,7 @@ def dataset_named(
         return load(data, used, given[1], (load_train, load_test))
 
     entry = _entry(name, data.classes, data.preparation, loader)
-    return replace(entry, own=Source(name, chosen, data.preparation))
+    return replace(entry, own=Source(name, chosen, data.preparation, data.told))
 
 
 def dataset_of(options: TrainingOptions) -> DatasetEntry:
