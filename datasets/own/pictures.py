@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.reading import MIB, open_file
+from ai8xtools.reading.origin import accident
 from datasets.errors import REPLACE, DatasetError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ GROUND = 128
 """The level behind transparent parts: drawings in black and in white stay visible."""
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 """Others start programs, or have no size of their own."""
+_HEAD = 1 << 16
+"""Bytes that tell what a file is that is no picture."""
 _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, LookupError, OverflowError, TypeError,
             struct.error)  # fmt: skip
 """What Pillow raises for files that contradict themselves."""
@@ -60,9 +63,10 @@ def opened(path: Path) -> Iterator[Image]:
         except DatasetError:
             raise
         except UnidentifiedImageError as exc:  # its text names the stream, not the file
-            empty = not path.stat().st_size
-            said = "the file is empty" if empty else "the file is no picture that is read"
-            raise _refused(path, said) from exc
+            stream.seek(0)
+            head = stream.read(_HEAD)
+            said = "the file is no picture of a known kind" if head else "the file is empty"
+            raise _refused(path, *(accident(head) or (said, REPLACE))) from exc
         except (*_DAMAGED, Image.DecompressionBombError) as exc:
             raise _refused(path, f"the picture cannot be read ({exc})") from exc
 

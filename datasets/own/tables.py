@@ -161,21 +161,25 @@ def _has_titles(
 ) -> bool:
     """Return whether the first line names the columns; `named` is the class's by --label.
 
-    It does if all cells beside the class are words, or some are and no row has its class. Numbers
-    with a class that no row has may be years, or a row: that is asked for.
+    It does if the cells beside the class are words, empty ones among them, or only the class is,
+    where others are numbers. Any other line of a class that no row has is asked for.
     """
     first, name = rows[0][1], rows[0][1][place]
     cells = [cell for number, cell in enumerate(first) if number != place]
-    words = [cell for cell in cells if not _NUMBER.fullmatch(cell) and not _python_number(cell)]
-    words = [cell for cell in words if cell.lower() not in _MISSING]
+    words = [
+        cell for cell in cells
+        if not (_NUMBER.fullmatch(cell) or _python_number(cell) or cell.lower() in _MISSING)
+    ]  # fmt: skip
     classes = {row[place] for _, row in rows[1:]} | set(known)
     if name in classes:
         return len(words) == len(cells) > 1
-    if named or words or _NUMBER.fullmatch(name) or not classes:
-        return named or bool(words)
+    if named or (words and all(cell in words or not cell for cell in cells)):
+        return True
+    if not classes or _NUMBER.fullmatch(name):
+        return False
     if all(map(_NUMBER.fullmatch, classes)):
         return True
-    if all(map(_NUMBER.fullmatch, cells)):
+    if all(_NUMBER.fullmatch(cell) or cell in words for cell in cells):
         raise _refused(
             path, rows[0][0], f"no other line has the class {name!r}: titles, or a row?",
             "Put a letter in front of titles that are numbers, or another row first.",

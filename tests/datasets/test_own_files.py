@@ -133,10 +133,10 @@ def test_every_level_of_deep_samples_is_scaled_by_their_type(tmp_path: Path, nam
         tiff(LEVELS / 255 - 0.5, 32, form=3), tiff(np.where(LINE, np.nan, 0.5), 32, form=3),
         png(LEVELS, extra=chunk(b"gAMA", bytes(4))), saved(Image.new("LAB", (4, 4)), "TIFF"),
         png(np.dstack([EVERY] * 3), 16, 2, chunk(b"tRNS", bytes(6))), b"GIF89a and more",
-        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
+        saved(LEVELS, "PCX"), b"version https://git-lfs.github.com/spec/v1",
     ],
     ids=["32 bits", "signed", "0..255", "-0.5..0.5", "nan", "gamma 0", "CIELAB", "key of 16 bits",
-         "gif", "a program"],
+         "gif", "another kind", "pointer"],
 )  # fmt: skip
 def test_pictures_of_unknown_meaning_are_refused(tmp_path: Path, content: bytes) -> None:
     error = refusal(lambda: seen(tmp_path / "x.png", content))
@@ -341,7 +341,7 @@ def test_a_table_means_the_same_however_it_is_written(tmp_path: Path) -> None:
         ("utf-8", "utf-8-sig", "utf-16"), (None, "animal"),
     )  # fmt: skip
     for sep, comma, head, quote, end, code, label in choices:
-        if (sep == "," and comma) or (label and not head):
+        if (sep == "," and comma) or (head != HEAD and bool(head) != bool(label)):
             continue
         lines: list[tuple[str, ...]]
         lines = [] if head is None else [("animal", *head) if label else (*head, "animal")]
@@ -376,13 +376,14 @@ def test_cells_that_are_no_numbers_are_named(tmp_path: Path, cell: str, line: in
     ("text", "label", "message"),
     [
         ("2019,2020,animal\n" + BODY, None, "titles, or a row?"),
+        ("1,2x,mouse\n" + BODY, None, "titles, or a row?"),
         ("1,cat\n2,dog\n3,\n4,cat\n", None, "the class in column 1 is missing"),
         ("cat,1,-3\ndog,2,6\ncat,3,0.25\n", None, "the last column has fractions (0.25)"),
         ("a,b,c\n1,2,30\n3,4,20\n5,6,10\n", None, "another number in each row"),
         ("1,2,1\n3,4,1.0\n5,6,0\n", None, "spelled differently"),
         ("1,5;2,5;cat\n1;3;cat\n1.5;3;dog\n", None, "line 3 a number is 1.5"),
         ("a,b,b\n" + BODY, "b", "2 columns 'b'"), ("a,b,c\n" + BODY, "d", "no columns 'd'"),
-        (BODY, "cat", "may be a column"), ("9,0,animal\n" + BODY, "0", "may be a column"),
+        (BODY, "cat", "may be a column"), ("c,0,9\n0,2,3\n1,4,5\n", "0", "may be a column"),
         ('1,"2,cat\n3,4,dog\n', None, "no CSV file"), ("1\n2\n", None, "one column"),
         (b"1,2,k\xe4se\n3,4,dog\n", None, "UTF-8"), ("x,y,z\n", None, "no rows"),
     ],
@@ -395,9 +396,17 @@ def test_tables_that_may_mean_several_things_are_refused(
 
 
 def test_titles_that_are_alike_or_missing_lose_no_column(tmp_path: Path) -> None:
-    for head in ("a,a,a", ",b,c", "2019,b,c", "cat,cat,cat"):
+    for head in ("a,a,a", ",b,c", "cat,cat,cat"):
         found = table(tmp_path / "x.csv", f"{head}\n{BODY}", "2")
         assert found.features.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+def test_a_word_above_numbered_classes_is_a_title(tmp_path: Path) -> None:
+    numbered = BODY.replace("cat", "0").replace("dog", "1")
+    found = table(tmp_path / "x.csv", "2019,2020,kind\n" + numbered)
+    assert found.titles == ("2019", "2020", "kind") and found.labels == ("0", "1", "0", "1")
+    found = table(tmp_path / "x.csv", "9,9,7\n" + numbered)
+    assert not found.titles and found.labels[0] == "7"
 
 
 def test_a_class_by_number_is_no_title(tmp_path: Path) -> None:
