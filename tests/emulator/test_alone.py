@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import wave
@@ -14,6 +15,7 @@ import pytest
 from ai8xtools.commands.emulate.arguments import parse
 from ai8xtools.commands.emulate.inputs import random_input, read_inputs
 from ai8xtools.emulator import EmulatorError, NetworkAlone
+from datasets.own.preparation import Preparation
 from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate
@@ -217,15 +219,36 @@ def test_files_that_are_no_input_are_refused(
 
 
 def test_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
-    for name in ("x.npy", "x.wav"):
+    for name, known in itertools.product(
+        ("x.npy", "x.wav", "x.png", "x.pn"), (None, Preparation("picture", SHAPE))
+    ):
         with pytest.raises(FileNotFoundError):
-            read_inputs(tmp_path / name, SHAPE)
+            read_inputs(tmp_path / name, SHAPE, known)
+
+
+def test_a_folder_is_no_input(tmp_path: Path) -> None:
+    for known in (None, Preparation("picture", SHAPE)):
+        with pytest.raises(EmulatorError, match="this is a folder"):
+            read_inputs(tmp_path, SHAPE, known)
+
+
+def test_channels_that_fill_the_last_pass_are_zeros(tmp_path: Path) -> None:
+    """150 features take three passes of 52 processors."""
+    rows = np.random.default_rng(0).integers(-128, 128, (2, 150, 1))
+    np.save(tmp_path / "x.npy", rows)
+    known = Preparation("features", (150, 1, 1))
+    found = np.stack(read_inputs(tmp_path / "x.npy", (156, 1, 1), known))
+    assert np.array_equal(found[:, :150, :, 0], rows) and not found[:, 150:].any()
+    for other in (None, Preparation("features", (149, 1, 1))):
+        with pytest.raises(EmulatorError, match="150x1"):
+            read_inputs(tmp_path / "x.npy", (156, 1, 1), other)
 
 
 def test_pictures_without_pillow_are_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
+    (tmp_path / "x.png").touch()
     with pytest.raises(EmulatorError, match="pictures need Pillow"):
         read_inputs(tmp_path / "x.png", SHAPE)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.emulator import EmulatorError
+from ai8xtools.reading.files import shipped
 from ai8xtools.reading.npy import NpyError, read_array
 from datasets.errors import DatasetError
 from datasets.own import pictures, sounds
@@ -28,9 +29,19 @@ def read_inputs(
     A NumPy file holds one input or several, integers from -128 to 127. Pictures and sounds are
     prepared as `known`, like those that the network was trained on. Where that is not known, values
     0 to 255 of a picture become -128 to 127, a sound (.wav) has frames of as many samples as there
-    are channels, and nothing is resized. Raises EmulatorError (E816) for another kind, shape or
+    are channels, and nothing is resized. Channels that the last of several passes has more than
+    `known` are zeros. Raises EmulatorError (E816) for another kind, shape or
     range, DatasetError for what cannot be prepared, and OSError.
     """
+    place = Path(shipped(path))
+    place.stat()  # a missing file is one, whatever its name
+    if place.is_dir():
+        raise _refused(path, "this is a folder", "Name a file in it.")
+    absent = 0 if known is None else shape[0] - known.shape[0]
+    if known is not None and absent > 0 and known.shape[1:] == shape[1:]:
+        # of several passes the last one may have fewer channels than the others
+        images = read_inputs(path, known.shape, known)
+        return [np.pad(image, ((0, absent), (0, 0), (0, 0))) for image in images]
     ending = path.suffix.lower()
     if ending == ".npy":
         return _arrays(path, shape)
