@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.reading.archives import ArchiveError, read_members
+from ai8xtools.reading.files import where_else
 from ai8xtools.reading.npy import NpyError, arrays_of
 from datasets.errors import DatasetError
 from datasets.own.tables import LARGEST
@@ -37,7 +38,7 @@ def read_archive(path: Path) -> dict[str, Array]:
             path, lambda name: name.removesuffix(".npy") in _NAMES, most_bytes=MAX_BYTES
         )
     except FileNotFoundError as exc:
-        raise DatasetError("E620", "the file is missing", str(path), "Check the path.") from exc
+        raise DatasetError("E620", "the file is missing", str(path), where_else(path)) from exc
     except ArchiveError as exc:
         raise _refused(path, str(exc)) from exc
     found = {name.removesuffix(".npy"): _array(path, name, data) for name, data in members.items()}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ai8xtools.reading.files import where_else
 from ai8xtools.reading.system import in_order
 from datasets.errors import DatasetError
 
@@ -41,8 +42,10 @@ def class_files(folder: Path, endings: Collection[str], share: float, seed: int)
     that cannot be printed.
     """
     if not folder.is_dir():
-        what = "the folder is missing" if not folder.exists() else "this is no folder"
-        raise DatasetError("E620", what, str(folder), _LAYOUT)
+        if folder.exists():
+            raise DatasetError("E620", "this is no folder", str(folder), _LAYOUT)
+        remedy = f"{where_else(folder)} {_LAYOUT}"
+        raise DatasetError("E620", "the folder is missing", str(folder), remedy)
     parts = [part.name for part in _folders(folder)]
     if TRAIN not in parts:
         classes = _classes(folder)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.reading import MIB, read_bytes
+from ai8xtools.reading.files import where_else
 from datasets.errors import DatasetError
 
 MAX_BYTES = 256 * MIB
@@ -98,7 +99,7 @@ def _text(path: Path) -> str:
         wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         text = data.decode("utf-16" if wide else "utf-8-sig")
     except FileNotFoundError as exc:
-        raise DatasetError("E620", "the file is missing", str(path), "Check the path.") from exc
+        raise DatasetError("E620", "the file is missing", str(path), where_else(path)) from exc
     except UnicodeDecodeError as exc:
         raise _refused(path, None, "the file is not text in UTF-8", "Save it as UTF-8.") from exc
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")

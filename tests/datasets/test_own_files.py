@@ -488,6 +488,13 @@ def test_an_archive_of_two_sets_is_refused(tmp_path: Path) -> None:
     assert error.code == "E685" and "x_test" in error.message
 
 
+@pytest.mark.parametrize("kind", ["folder", "sounds", "csv", "npz"])
+def test_a_path_that_leads_nowhere_is_corrected(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "shapes").mkdir()
+    error = refusal(lambda: loaded(f"{kind}:{tmp_path / 'shaps'}"))
+    assert error.code == "E620" and f"did you mean {tmp_path / 'shapes'}?" in str(error.remedy)
+
+
 # ------------------------------------------------------------------------------------- emulator
 
 
