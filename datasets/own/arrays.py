@@ -28,15 +28,21 @@ _SAMPLES = "samples are bytes [N, H, W] or [N, H, W, C], or numbers [N, features
 Array = NDArray[Any]
 
 
-def read_archive(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file by name: x and y, or those of training and test.
+def read_archive(path: Path) -> tuple[dict[str, Array], list[str]]:
+    """Return the arrays of a file by name: x and y, or those of training and test; other members.
 
     Raises DatasetError E685 for objects in place of numbers, missing arrays and other lengths.
     """
+    others: list[str] = []
+
+    def is_wanted(name: str) -> bool:
+        known = name.removesuffix(".npy") in _NAMES
+        if not known:
+            others.append(name)
+        return known
+
     try:
-        members = read_members(
-            path, lambda name: name.removesuffix(".npy") in _NAMES, most_bytes=MAX_BYTES
-        )
+        members = read_members(path, is_wanted, most_bytes=MAX_BYTES)
     except FileNotFoundError as exc:
         raise DatasetError("E620", "the file is missing", str(path), where_else(path)) from exc
     except ArchiveError as exc:
@@ -53,7 +59,7 @@ def read_archive(path: Path) -> dict[str, Array]:
         if found[y].ndim != 1 or len(found[x]) != len(found[y]) or not len(found[y]):
             shapes = f"{x} is {_times(found[x])}, {y} is {_times(found[y])}"
             raise _refused(path, f"{shapes}; there must be one label for each sample")
-    return {name: found[name] for pair in wanted for name in pair}
+    return {name: found[name] for pair in wanted for name in pair}, others
 
 
 def _array(path: Path, name: str, data: bytes) -> Array:

@@ -109,7 +109,7 @@ def read_sound(path: Path, preparation: Preparation, tell: Tell = ignore) -> lis
     Zeros follow a sound that is shorter than a window; a rest of less than half a window is left
     out. Raises DatasetError E613 for what is no sound.
     """
-    sound = sounds.read(path)
+    sound = sounds.read(path, tell)
     if not len(sound.samples):
         raise DatasetError("E613", "the sound has no samples", str(path), REPLACE)
     if sound.samples.shape[1] > 1:

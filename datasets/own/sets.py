@@ -176,7 +176,8 @@ def _table(path: Path, settings: DataSettings) -> OwnData:
 
 
 def _arrays(path: Path, settings: DataSettings) -> OwnData:
-    found = read_archive(path)
+    found, others = read_archive(path)
+    left = f"; not read: {', '.join(others[:5])}" if others else ""
     for name in ("resize", "grayscale", "stretch"):
         if getattr(settings, name):
             raise DatasetError(
@@ -201,12 +202,12 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
     if pictures[0] is None or pictures[1] is None:
         names = ("x", "x") if "x" in found else ("x_train", "x_test")
         rows = [as_features(path, name, part) for name, part in zip(names, x, strict=True)]
-        return _of_features((rows[0], rows[1]), y, path, str(x[0].dtype))
+        return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}")
     classes, numbers = _classes(y, path)
     how = Preparation("picture", _shape(pictures[0].shape[1:]))
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
     told = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, {_text(classes)}, "
-            f"{'x'.join(map(str, how.shape))}"]  # fmt: skip
+            f"{'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
     return OwnData(
         classes, how, lambda training: (tensors[not training], numbers[not training]), told
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ai8xtools.reading import MIB, read_bytes
 from ai8xtools.reading.origin import accident
 from datasets.errors import REPLACE, DatasetError, library
+from datasets.own.pictures import Tell, ignore
 
 ENDINGS = frozenset({".flac", ".wav", ".wave"})
 MAX_BYTES = 256 * MIB
@@ -40,8 +41,10 @@ class Sound:
     bits: int
 
 
-def read(path: Path) -> Sound:
+def read(path: Path, tell: Tell = ignore) -> Sound:
     """Return the sound of a file, WAVE or FLAC whatever its name.
+
+    `tell` takes that bytes behind the samples are left out.
 
     Raises OSError, and DatasetError E613 for what is no sound, ends before its header says, or has
     samples that are not finite.
@@ -54,10 +57,10 @@ def read(path: Path) -> Sound:
     if not data.startswith(b"RIFF") or data[8:12] not in (b"WAVE", b""):
         said, remedy = accident(data) or ("it is no WAV file of samples, and no FLAC", _CONVERT)
         raise _refused(path, said, remedy)
-    return _wave(path, data)
+    return _wave(path, data, tell)
 
 
-def _wave(path: Path, data: bytes) -> Sound:
+def _wave(path: Path, data: bytes, tell: Tell) -> Sound:
     form, place = b"", 12
     while data[place : place + 4] != b"data":
         begin, size = place + 8, int.from_bytes(data[place + 4 : place + 8], "little")
@@ -84,7 +87,18 @@ def _wave(path: Path, data: bytes) -> Sound:
         said = f"its header says {size} bytes of samples, {max(0, found)} are there"
         raise _refused(path, f"{said}, a sample has {block}: it is cut, or was never finished")
     _check_length(path, size // width)
+    if _is_more(data[begin + size + size % 2 :]):
+        tell("bytes behind its samples, of which its header does not tell", path)
     return Sound(_samples(path, data[begin : begin + size], tag, width, tracks), rate, bits)
+
+
+def _is_more(rest: bytes) -> bool:
+    """Return whether something else than chunks and zeros follows."""
+    place = 0
+    while rest[place : place + 4].isalnum() and place + 8 <= len(rest):
+        size = int.from_bytes(rest[place + 4 : place + 8], "little")
+        place += 8 + size + size % 2
+    return place > len(rest) + 1 or bool(rest[place:].strip(b"\0"))
 
 
 def _samples(path: Path, data: bytes, tag: int, width: int, tracks: int) -> NDArray[np.float32]:

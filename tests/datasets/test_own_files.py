@@ -319,8 +319,14 @@ def test_what_is_done_to_a_sound_is_told(tmp_path: Path) -> None:
     assert "tracks" in told and "cut off" in told
     wanted = (np.clip(loud.mean(1)[:128], -1, 1) + 1) * 128
     assert np.abs(parts[0][:, 0, 0] - wanted).max() <= 1
-    path.write_bytes(wave(TONE.tobytes(), 3, 32))
-    assert notes_of(lambda tell: read_sound(path, how, tell))[1] == ""
+    plain = wave(TONE.tobytes(), 3, 32)
+    list_chunk = b"LIST" + struct.pack("<I", 5) + b"INFOx\0"
+    for rest, more in ((b"", False), (list_chunk * 2, False), (list_chunk[:-1], False),
+                       (bytes(99), False), (TONE.tobytes(), True), (list_chunk[:-3], True),
+                       (list_chunk + b"x", True)):  # fmt: skip
+        path.write_bytes(plain + rest)
+        told = notes_of(lambda tell: read_sound(path, how, tell))[1]
+        assert ("header" in told) == more and bool(told) == more
 
 
 # --------------------------------------------------------------------------------------- tables
@@ -438,7 +444,7 @@ Y = np.array([0, 1, 0, 1])
 
 def archive(path: Path, x: Any, **more: Any) -> Any:
     np.savez(path, x=x, y=Y, **more)
-    return read_archive(path)["x"]
+    return read_archive(path)[0]["x"]
 
 
 @pytest.mark.parametrize("kind", ["u1", "?", "<u2", ">u2", "<i8", "<f2", ">f4", "<f8"])
@@ -486,6 +492,12 @@ def test_numbers_beyond_single_precision_are_named(tmp_path: Path) -> None:
 def test_an_archive_of_two_sets_is_refused(tmp_path: Path) -> None:
     error = refusal(lambda: archive(tmp_path / "x.npz", np.ones((4, 2)), x_test=Y, y_test=Y))
     assert error.code == "E685" and "x_test" in error.message
+
+
+@pytest.mark.parametrize("x", [np.ones((4, 2)), np.zeros((4, 8, 8), np.uint8)])
+def test_arrays_that_are_not_read_are_told(tmp_path: Path, x: Any) -> None:
+    archive(tmp_path / "x.npz", x, groups=Y)
+    assert "not read: groups" in loaded(f"npz:{tmp_path / 'x.npz'}")[0].told[0]
 
 
 @pytest.mark.parametrize("kind", ["folder", "sounds", "csv", "npz"])

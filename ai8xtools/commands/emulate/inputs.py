@@ -138,7 +138,7 @@ def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
 def _sound(path: Path, shape: tuple[int, int, int]) -> Image:
     """Read a sound; sample n goes to channel n % channels, position n // channels."""
     try:
-        samples = sounds.read(path).samples
+        samples = sounds.read(path, _tell).samples
     except DatasetError as exc:
         raise _refused(path, f"not a sound: {exc.message}", exc.remedy) from None
     if samples.shape[1] != 1:
