@@ -215,6 +215,11 @@ def test_integers_of_a_checkpoint_are_found_by_name_or_values(tmp_path: Path) ->
     assert (names[0], names[1], names[-1]) == ("renamed", "block.0", "last")
     assert len(names) == 4 and f"{names[2]}.op.weight" in tensors.state_dict  # the activation's own
     np.testing.assert_array_equal(tensors.state_dict["last.op.weight"], state["last.op.weight"])
+    # A layer that the graph has as a part of another one, or not at all, would be left out.
+    state["norm.op.weight"] = np.diag([3.0, 4, 5, 6]).reshape(4, 4, 1, 1)
+    with pytest.raises(InputError, match="layers that the graph does not have.*: norm$") as caught:
+        describe_onnx(path, None, None, Checkpoint(entries))
+    assert caught.value.code == "E676"
 
 
 def exported_plain(network: Any, x: torch.Tensor, path: Path, opset: int = 17) -> str:

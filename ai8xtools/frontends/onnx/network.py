@@ -51,6 +51,7 @@ def describe_onnx(
         name = checkpoint.arch or name
         for index, theirs in names_of(layers, follower.tensors, checkpoint.state_dict).items():
             layers[index].weights = theirs
+        _refuse_unused(checkpoint, follower, path)
     title = f"{name}: input {times(shape)}. Made from the graph; processors and offsets are open."
     text = description_text(layers, arch=name, dataset=dataset or Path(path).stem, title=title)
     state: dict[str, Any] = {}
@@ -64,6 +65,33 @@ def describe_onnx(
     nodes = tuple(layer.node for layer in layers)
     left = tuple(follower.left)
     return ModelDescription(text, path, nodes, shape, left, notes), made
+
+
+def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> None:
+    """Raise InputError E676 for a checkpoint with a layer that the graph does not have.
+
+    Layers of ones, which an import adds for steps without weights, stand in the graph's names for
+    as many of those that it has itself.
+    """
+    state = checkpoint.state_dict
+    used = {str(layer.weights) for layer in follower.layers}
+    held = (n.rpartition(".op.")[0] for n in state if n.endswith(".op.weight"))
+    unused = [name for name in held if name not in used]
+    added = sum(tensors.made for tensors in follower.tensors.values())
+    ones = [name for name in unused if _is_of_ones(state, name)][:added]
+    strange = [name for name in unused if name not in ones]
+    if strange:
+        raise InputError(
+            "E676", f"the checkpoint has layers that the graph does not have, or has as parts of "
+            f"others: {', '.join(strange[:5])}", path,
+            "Take the model that the checkpoint was made of: --model FILE:CLASS.",
+        )  # fmt: skip
+
+
+def _is_of_ones(state: Mapping[str, NDArray[Any]], name: str) -> bool:
+    """Return whether the kernels of a layer have one value beside zeros, and no bias."""
+    weights, bias = state[f"{name}.op.weight"], state.get(f"{name}.op.bias")
+    return len(np.unique(weights[weights != 0])) == 1 and (bias is None or not bias.any())
 
 
 def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:
