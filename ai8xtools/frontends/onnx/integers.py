@@ -35,7 +35,11 @@ def names_of(
     for index, own in tensors.items():
         layer = layers[index]
         named = (str(layer.weights), module_path(layer.node))
-        alike = {n: v for n, v in theirs.items() if v.size == own.weights.size}
+        alike = {
+            n: v
+            for n, v in theirs.items()
+            if v.size == own.weights.size and (not own.made or is_of_ones(state, n))
+        }
         name = next((name for name in named if name in alike), None)
         found |= {} if name is None else {index: name}
         if name is None and alike:
@@ -43,6 +47,12 @@ def names_of(
             best = max(scores, key=lambda name: scores[name])
             found |= {index: best} if scores[best] >= _ALIKE else {}
     return found
+
+
+def is_of_ones(state: Mapping[str, Array], name: str) -> bool:
+    """Return whether the kernels of a layer have one value beside zeros, and no bias."""
+    weights, bias = state[f"{name}.op.weight"], state.get(f"{name}.op.bias")
+    return len(np.unique(weights[weights != 0])) == 1 and (bias is None or not bias.any())
 
 
 def module_path(node: str) -> str:

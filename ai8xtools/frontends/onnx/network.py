@@ -14,7 +14,7 @@ from ai8xtools.checkpoint.onnx_graph import OnnxGraph, read_graph
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.geometry import channels_last
-from ai8xtools.frontends.onnx.integers import names_of
+from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
 from ai8xtools.frontends.onnx.layers import Follower
 from ai8xtools.frontends.onnx.values import Tensors
 from ai8xtools.frontends.text import ModelDescription, description_text
@@ -78,7 +78,7 @@ def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> Non
     held = (n.rpartition(".op.")[0] for n in state if n.endswith(".op.weight"))
     unused = [name for name in held if name not in used]
     added = sum(tensors.made for tensors in follower.tensors.values())
-    ones = [name for name in unused if _is_of_ones(state, name)][:added]
+    ones = [name for name in unused if is_of_ones(state, name)][:added]
     strange = [name for name in unused if name not in ones]
     if strange:
         raise InputError(
@@ -86,12 +86,6 @@ def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> Non
             f"others: {', '.join(strange[:5])}", path,
             "Take the model that the checkpoint was made of: --model FILE:CLASS.",
         )  # fmt: skip
-
-
-def _is_of_ones(state: Mapping[str, NDArray[Any]], name: str) -> bool:
-    """Return whether the kernels of a layer have one value beside zeros, and no bias."""
-    weights, bias = state[f"{name}.op.weight"], state.get(f"{name}.op.bias")
-    return len(np.unique(weights[weights != 0])) == 1 and (bias is None or not bias.any())
 
 
 def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:
