@@ -28,12 +28,35 @@ def torch_class(module: nn.Module) -> type[nn.Module]:
     if hasattr(module, "parametrizations"):
         return own
     theirs = (kind for kind in own.__mro__ if kind.__module__.startswith("torch.nn.modules."))
-    kind = next(theirs, nn.Module)
+    kind: Any = next(theirs, nn.Module)
     return kind if kind is not nn.Module and kind.forward is own.forward else own
+
+
+class _Data(fx.Proxy):
+    """Data in a graph; its changes in place are nodes of their own."""
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._changed(operator.iadd, other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._changed(operator.isub, other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._changed(operator.imul, other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._changed(operator.itruediv, other)
+
+    def _changed(self, how: Any, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", how, (self, other), {})
 
 
 class _Tracer(fx.Tracer):
     """Does not look inside the layers of ai8x."""
+
+    def proxy(self, node: Node) -> fx.Proxy:
+        """Return what stands for the result of a node."""
+        return _Data(node, self)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Return whether a module is a single node of the graph."""

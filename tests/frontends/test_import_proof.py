@@ -70,12 +70,25 @@ class InPlace(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.a, self.b = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1)
+        self.a, self.b, self.relu = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.ReLU(inplace=True)
 
     def forward(self, x: Any) -> Any:
         x = kept = self.a(x)
         x += self.b(x)
-        return x + kept
+        x = kept + self.b(self.relu(kept))
+        first = self.b(x)
+        functional.relu(x, inplace=True)
+        return torch.softmax((first - x).flatten(1), 1)
+
+
+class Aliased(InPlace):
+    """What changes has two names that do not look alike."""
+
+    def forward(self, x: Any) -> Any:
+        x = self.a(x)
+        rows = x.flatten(1)
+        x.relu_()
+        return rows
 
 
 def hooked(where: str, does: Callable[[Any], Any]) -> nn.Module:
@@ -90,9 +103,9 @@ def hooked(where: str, does: Callable[[Any], Any]) -> nn.Module:
         (lambda: hooked("second", torch.neg), "second"),
         (lambda: hooked("", torch.neg), "does not appear"),
         (lambda: Small(Standardized), "first"),
-        (InPlace, "does not appear in its data flow"),
+        (Aliased, " a"),
     ],
-    ids=["hook", "hook of the network", "other weights", "in place"],
+    ids=["hook", "hook of the network", "other weights", "two names"],
 )
 def test_what_the_data_flow_does_not_show_is_refused(make: Any, place: str) -> None:
     with pytest.raises(InputError, match="computes something else") as caught:
@@ -103,8 +116,14 @@ def test_what_the_data_flow_does_not_show_is_refused(make: Any, place: str) -> N
 
 @pytest.mark.parametrize(
     "make",
-    [Small, lambda: Small(Own), lambda: hooked("second", lambda made: None), lambda: _tiny(1e-6)],
-    ids=["plain", "subclass", "watched", "small numbers"],
+    [
+        Small,
+        lambda: Small(Own),
+        lambda: hooked("second", lambda made: None),
+        lambda: _tiny(1e-6),
+        InPlace,
+    ],
+    ids=["plain", "subclass", "watched", "small numbers", "in place"],
 )
 def test_what_computes_the_same_is_taken(make: Any) -> None:
     found = import_network(make(), EXAMPLE, "net", {})

@@ -150,17 +150,27 @@ def test_low_bit_networks_take_grey_pictures(channels: int, wanted: str | None) 
     assert code(lambda: _pictures(found, "x")) == wanted
 
 
-@pytest.mark.parametrize(("factor", "wanted"), [(1, None), (1.5, "E742")])
+@pytest.mark.parametrize(
+    ("computes", "left", "wanted"),
+    [
+        (lambda x: x, (), None),
+        (lambda x: x * 1.5, (), "E668"),
+        (lambda x: x.softmax(1), ("end",), None),
+        (lambda x: x.log_softmax(1), ("end",), None),
+        (lambda x: (x * 1.5).softmax(1), ("end",), "E668"),
+        (lambda x: x, ("end",), "E668"),
+    ],
+)
 def test_what_was_understood_computes_what_the_network_does(
-    factor: float, wanted: str | None
+    computes: Any, left: tuple[str, ...], wanted: str | None
 ) -> None:
-    class Scaled(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * factor
+    class Network(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return computes(x)
 
-    graph = GraphBuilder((1, 2, 2)).finished(0)
-    samples = torch.arange(8.0).reshape(2, 1, 2, 2)
-    assert code(lambda: q15_network._compare(Scaled(), graph, samples, "a")) == wanted
+    graph = GraphBuilder((2, 2, 2)).finished(0)
+    samples = torch.arange(16.0).reshape(2, 2, 2, 2) / 8
+    assert code(lambda: q15_network._compare(Network(), graph, samples, left, "a")) == wanted
 
 
 def test_weights_of_an_ordinary_network_need_the_network(

@@ -75,7 +75,36 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
             "E647", f"the data flow of the network cannot be traced{where}: {reason}", "--model",
             remedy,
         ) from exc  # fmt: skip
+    _settle_changes(model, graph)
     return graph
+
+
+def _settle_changes(model: nn.Module, graph: Any) -> None:
+    """Let what reads data behind a change in place read the changed data."""
+    order = {node: place for place, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        if node.meta.get("shape") and _changes(model, node):
+            changed, place = node.args[0], order[node]
+            changed.replace_all_uses_with(node, lambda user, n=place: order[user] > n)
+
+
+def _changes(model: nn.Module, node: Node) -> bool:
+    """Return whether a node changes its first argument."""
+    name = getattr(node.target, "__name__", str(node.target))
+    match node.op:
+        case "call_module":
+            return bool(getattr(model.get_submodule(node.target), "inplace", False))
+        case "call_method":
+            return name.endswith("_") and not name.endswith("__")
+        case "call_function":
+            inplace = node.kwargs.get("inplace", False) or name in (
+                "iadd",
+                "isub",
+                "imul",
+                "itruediv",
+            )
+            return bool(inplace) or (name.endswith("_") and not name.endswith("__"))
+    return False
 
 
 def _record(model: nn.Module, graph: Any, example: Tensor) -> None:
