@@ -39,7 +39,7 @@ from ai8xtools.training.data.batches import Data, load_data
 from ai8xtools.training.data.inputs import check_input, check_shape
 from ai8xtools.training.data.sample_file import save_sample
 from ai8xtools.training.loop.averaging import Average
-from ai8xtools.training.loop.epochs import FAST_LAYOUT, Pass, measure
+from ai8xtools.training.loop.epochs import Pass, layout_of, measure
 from ai8xtools.training.loop.observers import Context, Observer
 from ai8xtools.training.loop.trainer import Trainer
 from ai8xtools.training.network.building import build_model, teach
@@ -140,8 +140,7 @@ def _compute(
     check_input(data.item[0], prepared.dataset, options)
     task = _task(prepared, data, device, options)
     distillation = _distillation(prepared, task, data, options)
-    if distillation is not None:
-        distillation.teacher.to(device, **FAST_LAYOUT)
+    networks = [prepared.model] if distillation is None else [prepared.model, distillation.teacher]
 
     log = Log(options.out_dir, options.name, options.tensorboard, silent=not share.leads)
     watching: list[Observer] = []
@@ -154,7 +153,9 @@ def _compute(
         if share.divided:
             log.detail(f"Each batch is divided among {share.processes} processes")
             normalize_together(prepared.model)
-        prepared.model.to(device, **FAST_LAYOUT)
+        layout = layout_of((network.to(device) for network in networks), data.item[0])
+        for network in networks:
+            network.to(memory_format=layout)
         forward = forward_of(prepared.model, device, options, share)
         if options.compiler_mode != "none" and not compiles(options, device):
             log.warn("--compiler-mode has no effect without a CUDA device")
@@ -169,6 +170,7 @@ def _compute(
             share, options.mixed_precision and not qat.begun(prepared.model),
             average=None if options.evaluate or options.ema is None
             else Average(prepared.model, options.ema),
+            layout=layout,
         )  # fmt: skip
         if options.evaluate:
             _evaluate_only(passes, data, options)

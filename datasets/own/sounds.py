@@ -28,7 +28,8 @@ _EXTENSIBLE = 0xFFFE
 _GUID = bytes.fromhex("000000001000800000aa00389b71")
 _FORMS = {(1, 1): "u1", (1, 2): "<i2", (1, 3): "<i4", (1, 4): "<i4", (3, 4): "<f4", (3, 8): "<f8"}
 """By tag (1: whole numbers, 3: fractions) and bytes of a sample."""
-_CODES = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "ADPCM", 49: "GSM", 85: "MP3", 353: "WMA"}
+_TAGS = {"ADPCM": (2, 17), "A-law": (6,), "mu-law": (7,), "GSM": (49,), "MP3": (85,),
+         "WMA": (353,)}  # fmt: skip
 _CONVERT = "Convert it: `ffmpeg -i FILE -c:a pcm_s16le NEW.wav`."
 
 
@@ -75,7 +76,7 @@ def _wave(path: Path, data: bytes, tell: Tell) -> Sound:
     if tag == _EXTENSIBLE and form[26:40] == _GUID:
         tag = int.from_bytes(form[24:26], "little")
     if tag not in (1, 3):
-        code = _CODES.get(tag, f"form {tag}")
+        code = next((name for name, tags in _TAGS.items() if tag in tags), f"form {tag}")
         raise _refused(path, f"its samples are encoded ({code})", _CONVERT)
     width, rest = divmod(block, tracks) if tracks else (0, 1)
     if rest or (tag, width) not in _FORMS or not 8 * (width - 1) < bits <= 8 * width:

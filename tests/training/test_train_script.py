@@ -19,6 +19,7 @@ import train
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.diagnostics import run
 from ai8xtools.training.loop import trainer
+from ai8xtools.training.loop.epochs import layout_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ["--model", "ai85digitsnet", "--dataset", "digits"]
@@ -271,3 +272,23 @@ def test_threads_do_not_matter_for_simulation() -> None:
             results.append(model(x))
         torch.set_num_threads(threads)
     assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("views", [False, True])
+def test_networks_may_rely_on_the_usual_order_in_memory(views: bool) -> None:
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.norm(self.conv(x))
+            return x.view(x.size(0), -1) if views else x.flatten(1)
+
+    networks = [torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3)), Network()]
+    layout = layout_of(networks, torch.rand(3, 8, 8))
+    assert layout is (torch.contiguous_format if views else torch.channels_last)
+    assert all(network.training for network in networks)
+    assert not networks[1].norm.num_batches_tracked  # type: ignore[truthy-function]
+    for network in networks:
+        network.to(memory_format=layout)(torch.rand(2, 3, 8, 8).contiguous(memory_format=layout))

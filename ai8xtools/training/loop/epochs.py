@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -30,8 +30,27 @@ from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.saving.logs import Log, batch_line, training_values
 from ai8xtools.training.tasks.task import Task
 
-# Channels of a pixel side by side: pooling and convolution are faster with images and kernels so.
-FAST_LAYOUT = {"memory_format": torch.channels_last}
+
+def layout_of(models: Iterable[nn.Module], sample: Tensor) -> torch.memory_format:
+    """Return how images and kernels lie in memory, for networks that take such a sample [C, ...].
+
+    Channels of a pixel side by side make pooling and convolution faster. A network may rely on the
+    usual order, as `x.view(len(x), -1)` does.
+    """
+    layout = torch.channels_last
+    for model in models:
+        training = model.training
+        model.to(memory_format=layout).eval()
+        x = sample[None].to(next(model.parameters()).device)
+        try:
+            with torch.no_grad():
+                model(x.contiguous(memory_format=layout) if x.ndim == 4 else x)
+        except Exception as exc:  # others are told where the network is really run
+            if "view size is not compatible" in str(exc):
+                return torch.contiguous_format
+        finally:
+            model.train(training)
+    return layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +58,8 @@ class Pass:
     """What every pass needs beside the data.
 
     `forward` runs `model`, perhaps compiled or on several devices. With `mixed_precision`, training
-    steps multiply bfloat16 numbers; weights stay float32. `average` follows the weights.
+    steps multiply bfloat16 numbers; weights stay float32. `average` follows the weights. Images lie
+    in memory as `layout` says.
     """
 
     model: nn.Module
@@ -53,6 +73,7 @@ class Pass:
     share: Share = UNDIVIDED
     mixed_precision: bool = False
     average: Average | None = None
+    layout: torch.memory_format = torch.contiguous_format
 
     @property
     def judged(self) -> Pass:
@@ -70,7 +91,7 @@ class Pass:
             targets = targets.placed(lambda part: self.task.place(part, self.device))
         else:
             targets = self.task.place(targets, self.device)
-        return (x.contiguous(**FAST_LAYOUT) if x.ndim == 4 else x), targets
+        return (x.contiguous(memory_format=self.layout) if x.ndim == 4 else x), targets
 
     def train_forward(self, x: Tensor) -> Any:
         """Return the outputs of a training batch, in float32."""
