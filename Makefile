@@ -99,7 +99,7 @@ qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answ
 
 properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
 	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
-		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/rtl/test_networks.py \
+		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/frontends/test_onnx_nodes.py tests/rtl/test_networks.py \
 		tests/training/test_train_script.py tests/models/test_trained_results.py \
 		tests/writing/test_faults.py $(ARGS)
 
