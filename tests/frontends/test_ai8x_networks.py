@@ -15,10 +15,14 @@ import ai8xize
 from ai8xtools.commands.loader.models import describe_model
 from ai8xtools.commands.loader.options import ModelSource
 from ai8xtools.diagnostics import run
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.foreign import foreign_modules
+from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.parse import Described
 from ai8xtools.synthesis.pipeline import synthesize
 from ai8xtools.training.saving import checkpoints
+from device import MAX78000
 from tests.conftest import ROOT
 from tests.networks.deployed import BY_FILE, with_random_weights
 from tests.synthesis.emulated import emulated
@@ -186,3 +190,42 @@ def test_bad_models_are_one_message(
     assert said in error
     assert error.count("error:") == 1, error
     assert sorted(p for p in tmp_path.rglob("*.*") if "__pycache__" not in str(p)) == before
+
+
+class Beside(torch.nn.Module):
+    """Layers of ai8x and what users write beside them."""
+
+    def __init__(self, pool: torch.nn.Module, flatten: Any, *unused: torch.nn.Module) -> None:
+        super().__init__()
+        self.unused = torch.nn.ModuleList(unused)
+        self.first, self.pool = ai8x.FusedConv2dReLU(3, 8, 3, padding=1), pool
+        self.second = ai8x.FusedConv2dReLU(8, 8, 3, padding=1)
+        self.flatten, self.last = flatten, ai8x.Linear(8 * 4 * 4, 5, wide=True)
+
+    def forward(self, x: Any) -> Any:
+        x = self.second(self.pool(self.first(x)))
+        return self.last(self.flatten(self.pool(x)))
+
+
+def test_exact_modules_of_torch_stand_for_those_of_ai8x() -> None:
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+    def described(*parts: Any) -> str:
+        model = Beside(*parts)
+        assert list(foreign_modules(model)) == []
+        said = {"name": "net", "arch": "net", "dataset": "data"}
+        return describe(model, torch.zeros(1, 3, 16, 16), MAX78000, **said).text
+
+    functional = described(ai8x.MaxPool2d(2, 2), lambda x: x.flatten(1))
+    assert described(torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.ReLU()) == functional
+    for pool in (torch.nn.MaxPool2d(3, 2, padding=1), torch.nn.MaxPool2d(2, ceil_mode=True)):
+        with pytest.raises(InputError, match="pool.*MaxPool2d"):
+            described(pool, torch.nn.Flatten())
+
+
+def test_modules_that_compute_something_are_named() -> None:
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    used = Beside(torch.nn.Sequential(torch.nn.ReLU(), ai8x.MaxPool2d(2, 2)), torch.nn.Flatten())
+    assert list(foreign_modules(used)) == [("pool.0", "ReLU")]
+    with_weights = Beside(ai8x.MaxPool2d(2, 2), torch.nn.Flatten(), torch.nn.Linear(2, 2))
+    assert list(foreign_modules(with_weights)) == [("unused.0", "Linear")]

@@ -15,16 +15,21 @@ from ai8xtools.diagnostics.errors import InputError
 _SHOWN = 8  # modules named in a message
 _HARMLESS = (
     nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity, nn.Flatten,
-    nn.Unflatten, nn.Softmax, nn.LogSoftmax, nn.ModuleList, nn.ModuleDict, nn.Sequential,
-    nn.modules.loss._Loss,
+    nn.Unflatten, nn.Softmax, nn.LogSoftmax, nn.MaxPool1d, nn.MaxPool2d, nn.ModuleList,
+    nn.ModuleDict, nn.Sequential, nn.modules.loss._Loss,
 )  # fmt: skip
-"""These compute nothing in the deployed network, or stand behind its last layer."""
+"""These compute nothing in the deployed network, or stand behind its last layer, or give values as
+exact as those that they take."""
 _OURS = (ai8x.QuantizationAwareModule, ai8x.Eltwise, ai8x.FusedSoftwareLinearReLU)
 REMEDY = "Import it: --model FILE:CLASS --import, or build it from the layers of ai8x."
 
 
 def foreign_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
-    """Yield name and type of each module that computes and stands in no layer of ai8x."""
+    """Yield name and type of each module that computes and stands in no layer of ai8x.
+
+    One without weights that the network does not call is left out.
+    """
+    called = _called(model)
     inside: list[str] = []
     for name, module in model.named_modules():
         if any(name.startswith(f"{outer}.") for outer in inside):
@@ -34,7 +39,17 @@ def foreign_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
             inside.append(name)
         elif kind is not nn.Module and not isinstance(module, _HARMLESS) and _computes(module):
             inside.append(name)
-            yield name, kind.__name__
+            if called is None or name in called or any(True for _ in module.parameters()):
+                yield name, kind.__name__
+
+
+def _called(model: nn.Module) -> set[str] | None:
+    """Return the modules that are nodes of the data flow; None where that cannot be followed."""
+    try:
+        graph = ai8x.graph_of(model)
+    except ai8x.NotTraceableError:
+        return None
+    return {str(node.target) for node in graph.nodes if node.op == "call_module"}
 
 
 def _computes(module: nn.Module) -> bool:

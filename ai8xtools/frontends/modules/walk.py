@@ -32,7 +32,7 @@ _LEFT = frozenset({
     "softmax", "log_softmax", "permute", "transpose", "flatten", "view", "reshape", "squeeze",
     "unsqueeze", "contiguous", "cat", "concat", "unflatten", "getitem", "normalize",
 })  # fmt: skip
-_LEFT_MODULES = (nn.Softmax, nn.LogSoftmax, nn.Flatten)
+_LEFT_MODULES = (nn.Softmax, nn.LogSoftmax)
 """What may follow the last layer: the application does it with the result."""
 
 
@@ -49,6 +49,21 @@ class _Value:
     reshaped: bool = False
     notes: tuple[Refusal, ...] = ()
     by_frame: tuple[Refusal, ...] = ()  # what is wrong as long as frames come before features
+
+
+def _pool_of(module: nn.Module) -> Any:
+    """Return the layer of ai8x that pools as a module of PyTorch's, if there is one."""
+    kinds = {nn.MaxPool1d: ai8x.MaxPool1d, nn.MaxPool2d: ai8x.MaxPool2d}
+    make: Any = kinds.get(ai8x.torch_class(module))
+    settings: Any = module
+    if make is None or settings.padding not in (0, (0, 0), (0,)) or settings.ceil_mode:
+        return None
+    if settings.return_indices or settings.dilation not in (1, (1, 1), (1,)):
+        return None
+    try:
+        return make(settings.kernel_size, settings.stride)
+    except AssertionError:
+        return None
 
 
 class Walk:
@@ -122,17 +137,28 @@ class Walk:
         module = self._model.get_submodule(node.target)
         value = taken[0]
         if isinstance(module, ai8x.QuantizationAwareModule):
-            if module.op is None and value.join is None and self._following(node, pooled=False):
-                return replace(value, pool=module.pool)
-            return self._layer(node.target, module, value, shape)
+            return self._module_of(node, module, value, shape)
         operation = _elementwise(module)
         if operation is not None:
             return self._elements(node, operation, taken, shape)
         if isinstance(module, _PASSING):
             return value
+        if isinstance(module, nn.Flatten | nn.Unflatten):
+            if value.by_frame:
+                return self._by_frame(node, "flatten", value, shape)
+            return self._reshaped(node, value, shape)
+        pool = _pool_of(module)
+        if pool is not None:
+            return self._module_of(node, pool, value, shape)
         kind = type(module).__name__
         why = f"{kind} is not a layer of the accelerator"
         return _noted(value, node, why, shape, left=isinstance(module, _LEFT_MODULES))
+
+    def _module_of(self, node: Node, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
+        """Follow a layer of ai8x; pooling may be part of the layer behind it."""
+        if module.op is None and value.join is None and self._following(node, pooled=False):
+            return replace(value, pool=module.pool)
+        return self._layer(node.target, module, value, shape)
 
     def _function(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
         """Follow a function or method."""
@@ -154,6 +180,10 @@ class Walk:
             return value
         if name not in _RESHAPING:
             return _noted(value, node, f"the model computes {name} here", shape, left=left)
+        return self._reshaped(node, value, shape)
+
+    def _reshaped(self, node: Node, value: _Value, shape: tuple[int, ...]) -> _Value:
+        """Follow a change of the shape."""
         if shape == value.shape or (value.flat and len(shape) == 1):
             return value
         if shape[0] == value.shape[0] == math.prod(shape) == math.prod(value.shape):
