@@ -79,7 +79,7 @@ def _from_dictionary(value: dict[Value, Value], depth: int) -> Any:
     texts = all(isinstance(key, str) for key in value)
     if texts and not ordered and not any(key.startswith("$") for key in value):
         return {key: to_plain(item, depth + 1) for key, item in value.items()}
-    pairs = [[to_plain(k, depth + 1), to_plain(v, depth + 1)] for k, v in value.items()]
+    pairs = [[to_plain(k, depth), to_plain(v, depth + 1)] for k, v in value.items()]
     return {"$ordered" if ordered else "$pairs": pairs}
 
 

@@ -166,12 +166,9 @@ def _initialize_pool(
 def _pool_type(
     name: str, base: type[QuantizationAwareModule], initialize: Any, kind: str
 ) -> type[QuantizationAwareModule]:
-    signature = inspect.signature(initialize)
-    kept = [p for p in signature.parameters.values() if p.name != "self"]
     members = {
         "__init__": initialize,
         "__module__": __name__,
-        "__signature__": signature.replace(parameters=kept),
         "__doc__": f"{kind} pooling on its own; `stride` None is `kernel_size`.",
     }
     return type(name, (base,), members)

@@ -292,6 +292,33 @@ def test_notes_have_their_limits() -> None:
         assert (again.shape, again.tolist()) == (array.shape, array.tolist())
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda value: [value],
+        lambda value: (value,),
+        lambda value: {"a": value},
+        lambda value: {1: value},
+        lambda value: collections.OrderedDict(a=value),
+    ],
+)
+def test_depth_of_notes_is_limited_whatever_they_are_made_of(wrapped: Any) -> None:
+    value: Any = 0
+    for _ in range(tensors.MAX_DEPTH):
+        value = wrapped(value)
+    assert plain.from_plain(plain.to_plain(value)) == value
+    assert refused("E508", lambda: plain.to_plain(wrapped(value)))
+
+
+@pytest.mark.parametrize("key", ["a", "$tuple", "$pairs", "$ordered"])
+def test_depth_of_files_is_limited_whatever_holds_the_values(key: str) -> None:
+    level: Any = 0
+    for _ in range(2 * tensors.MAX_DEPTH + 3):
+        inner = [["k", level]] if key in ("$pairs", "$ordered") else level
+        level = {key: [inner] if key == "$tuple" else inner}
+    assert refused("E505", lambda: plain.from_plain(level))
+
+
 def test_what_is_written_has_its_limits(tmp_path: Path) -> None:
     def bytes_of(note: Any) -> bytes:
         entries = {"state_dict": {"a": np.ones(1, np.float32)}, "note": note}

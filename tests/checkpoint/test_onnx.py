@@ -150,6 +150,15 @@ def test_last_raw_data_counts(tmp_path: Path) -> None:
     assert only_tensor(tmp_path, tensor_of("w", [2], 2, content)).tolist() == [3, 4]
 
 
+def test_last_graph_counts(tmp_path: Path) -> None:
+    graphs = [
+        model([node("Conv", ["x", "w"])], [tensor("w", np.full((1, 1, 1, 1), v))])
+        for v in (1, 2, 3)
+    ]
+    (layer,) = read(tmp_path, b"".join(graphs)).layers
+    assert layer.weights.tolist() == [[[[3]]]]
+
+
 @pytest.mark.parametrize("elsewhere", [field(14, 1), field(13, field(1, "location"))])
 def test_each_sign_of_data_in_another_file_is_enough(tmp_path: Path, elsewhere: bytes) -> None:
     content = tensor_of("w", [2], 2, field(9, bytes(2)) + elsewhere)

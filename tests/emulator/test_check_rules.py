@@ -15,7 +15,13 @@ from ai8xtools.emulator.checks.finding import LayerReport, Severity
 from ai8xtools.emulator.checks.impossible import refuse_impossible
 from ai8xtools.emulator.checks.loaded_kernels import check_kernels
 from ai8xtools.emulator.checks.overwrites import check_own_input
-from ai8xtools.emulator.checks.registers import control_rules, groups, kernel_rules, shape_rules
+from ai8xtools.emulator.checks.registers import (
+    check_layer,
+    control_rules,
+    groups,
+    kernel_rules,
+    shape_rules,
+)
 from ai8xtools.emulator.checks.registers.facts import LayerFacts, Rule
 from ai8xtools.emulator.checks.registers.rings import shared_words
 from ai8xtools.emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
@@ -293,6 +299,42 @@ def test_groups_that_differ_from_the_others_are_named() -> None:
         expected = [(used[0], *copied, *own)] if deviates else []
         found = list(groups.deviations(facts))
         assert [(w.group, w.expected, w.found) for w in found] == expected
+
+
+def test_groups_that_say_otherwise_are_all_the_other_ones() -> None:
+    draw, told = random.Random(3), 0
+    for _ in range(60):
+        facts = drawn_groups(draw)
+        for finding in check_layer(facts):
+            _, _, others = finding.message.partition("(as in group")
+            if any(c.isdigit() for c in others):
+                assert finding.wrong is not None
+                used = [g for g in facts.config.used_groups if g != finding.wrong.group]
+                assert [int(c) for c in others if c.isdigit()] == used
+                told += 1
+    assert told > 10
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_group_with_the_last_bias_adds_it(several: bool) -> None:
+    """A bias in groups of which none begins at 0, or one does; all the others add none."""
+    for offsets in product((None, 0, 1, 4), repeat=4):
+        used = [offset for offset in offsets if offset is not None]
+        if not used or len({*used}) < len(used) or (len(used) > 1) != several:
+            continue
+        output = dataclasses.replace(OUTPUT, bias_offsets=offsets)
+        facts = facts_of(MAX78000, dataclasses.replace(LAYER, output=output))
+        owner = offsets.index(max(used))
+        for group, offset in enumerate(offsets):
+            found = allowed_in(group, facts)
+            wanted = {} if offset is not None else {("POST", "bias_offset"): [0]}
+            if offset is not None and group != owner:
+                wanted[("POST", "bias")] = [0]
+            assert found == wanted
+
+
+def allowed_in(group: int, facts: LayerFacts) -> Allowed:
+    return {(e.register, e.field): list(e.allowed) for e in control_rules.bias(facts, group)}
 
 
 def refused(config: LayerConfig, chip: Chip = MAX78000, *, fifo: bool = False) -> bool:

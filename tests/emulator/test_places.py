@@ -19,7 +19,7 @@ from ai8xtools.emulator.decode.config import LayerConfig, LayerKind
 from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
-from tests.emulator.packing import Made, taps_of
+from tests.emulator.packing import Made, set_field, taps_of
 from tests.emulator.test_compared import answer_of
 from tests.emulator.test_decoded import places, processors_of
 from tests.emulator.test_random_programs import bias_place, network
@@ -142,6 +142,30 @@ def test_a_wrong_bit_of_a_kernel_is_that_of_its_output_channel_and_tap(chip: Chi
             assert f"processor {processor} kernel column {column}" in text
             told[bool(wanted)] += 1
     assert min(told.values()) > 5
+
+
+def test_layer_with_kernels_beyond_the_memory_hides_no_other() -> None:
+    told = 0
+    for memory, layers, answer, _ in programs(MAX78000, 25):
+        with_kernels = [
+            one.config
+            for one in layers
+            if one.config.kind is not LayerKind.PASSTHROUGH and not one.config.kernels.bypass
+        ]
+        if len(with_kernels) < 2:
+            continue
+        broken, last = with_kernels[0], with_kernels[-1]
+        for group in range(4):
+            for field in ("first", "last"):
+                set_field(memory, broken.layer, group, ("MCNT", field), 0xFFFF)
+        processor, column, byte, bit = next(iter(kernel_bits(memory, last)))
+        change = ByteChange(processor, column, byte, 1 << bit)
+        word = WrongWord(Kind.KERNEL, "cnn_load_weights", 0x50180000, 1, 3, (change,))
+        text = describe_wrong(memory, answer, word)
+        assert f"kernel of layer {last.layer}, " in text
+        assert f"kernel of layer {broken.layer}, " not in text
+        told += 1
+    assert told > 2
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)

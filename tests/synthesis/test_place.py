@@ -489,6 +489,27 @@ def test_data_that_is_overwritten_before_its_last_reader_names_all_three(tmp_pat
     )
 
 
+def test_data_that_is_lost_already_hides_no_other_that_the_same_layer_overwrites(
+    tmp_path: Path,
+) -> None:
+    found = of_layers(
+        tmp_path,
+        {"out_offset": 0x2000},
+        {"out_offset": 0x4000},
+        {"out_offset": 0x2020},
+        {"out_offset": 0x6000},
+        {"out_offset": 0x2000},
+        {"out_offset": 0x4100, "in_sequences": 0, "in_offset": 0x2000},
+        {"out_offset": 0x6100, "in_sequences": 2, "in_offset": 0x2020},
+    )
+    assert [d.message.split(";")[0] for d in found if d.code == "W412"] == [
+        "layer 2: the output overwrites 0x2020 to 0x203f of the output of layer 0, which layer 5 "
+        "reads later",
+        "layer 4: the output overwrites 0x2020 to 0x203f of the output of layer 2, which layer 6 "
+        "reads later",
+    ]
+
+
 def test_data_that_may_overlap_is_not_warned_of(tmp_path: Path) -> None:
     assert of_layers(tmp_path, *READ_LATE, overlap_data=True) == []
 

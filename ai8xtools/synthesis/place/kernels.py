@@ -254,10 +254,7 @@ class _Placer:
         within_part = layer.depthwise and chip.kernel_parts > 1
         used = self.used[list(bits(mask))]
         search = ColumnSearch(chip, used, capacities, length, within_part)
-        extra = chip.kernel_columns_first - chip.kernel_columns
-        small = not layer.depthwise or length <= extra
-        from_end = min(capacities) > chip.kernel_columns and small
-        if from_end:
+        if min(capacities) > chip.kernel_columns:
             with contextlib.suppress(NoRoomError):
                 return search.downward()
         try:

@@ -33,8 +33,8 @@ def _tensors_of_file(
     problems: list[Diagnostic],
 ) -> dict[int, LayerTensors]:
     """Return the tensors from NumPy files, an ONNX file or a checkpoint."""
-    given = options.tensors is not None or options.checkpoint_file
-    if description.get("arch") == "test" or not ("arch" in description or given):
+    named = "arch" in description or options.checkpoint_file is not None
+    if description.get("arch") == "test" or not named:
         return tensors_from_numpy(description, wanted, options, problems)
     if options.tensors is not None:
         return tensors_from_checkpoint(description, wanted, chip, options, problems)

@@ -122,14 +122,14 @@ def sources(facts: LayerFacts, group: int) -> Iterator[Expectation]:
 def bias(facts: LayerFacts, group: int) -> Iterator[Expectation]:
     """Groups that add the bias."""
     config, offsets = facts.config, facts.config.output.bias_offsets
-    biased = [other for other, offset in enumerate(offsets) if offset is not None]
+    biased = {other: offset for other, offset in enumerate(offsets) if offset is not None}
     if group not in biased:
         yield from zero("POST", "the group adds no bias", "bias_offset")
     if not config.kind.has_kernels:
         yield from zero("POST", "pass-through changes no value", "bias")
     elif config.kind.sums_channels and not facts.is_quad:
         if len(biased) > 1 and group in biased:
-            owner = max(biased, key=lambda other: offsets[other] or 0)
+            owner = max(biased, key=biased.__getitem__)
             if group != owner:
                 yield from zero("POST", f"group {owner} holds the bias", "bias")
     elif biased and group in config.groups:
