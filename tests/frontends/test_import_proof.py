@@ -20,6 +20,7 @@ from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain import network as importing
 from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.training.catalog.imported import taking_vectors
 from tests.frontends.test_onnx_networks import graph, op
 
 EXAMPLE = torch.zeros(1, 3, 12, 12)
@@ -130,6 +131,28 @@ def test_what_computes_the_same_is_taken(make: Any) -> None:
     assert "softmax" in found.left[0]
     assert "softmax" not in str(found.network)
     assert found.network.training
+
+
+class Features(nn.Module):
+    def __init__(self, flatten: bool) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(6, 8), nn.BatchNorm1d(8)
+        self.before = nn.Flatten() if flatten else nn.Identity()
+
+    def forward(self, x: Any) -> Any:
+        return functional.relu(self.norm(self.first(self.before(x))))
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("sizes", [(), (1,), (1, 1)])
+def test_networks_of_features_take_what_data_sets_give(flatten: bool, sizes: Any) -> None:
+    model, x = Features(flatten), torch.rand(4, 6)
+    wanted = model.eval()(x)
+    made = taking_vectors(model.train(), torch.zeros(1, 6, *sizes))
+    assert made.training and not model.norm.num_batches_tracked
+    assert torch.equal(made.eval()(x.reshape(4, 6, *sizes)), wanted)
+    assert list(made.state_dict()) == list(Features(flatten).state_dict())
+    import_network(made, torch.zeros(1, 6, *sizes), "net", {})
 
 
 def _tiny(factor: float) -> nn.Module:

@@ -725,13 +725,14 @@ WRONG_SAMPLES: dict[str, tuple[Any, str]] = {
     "float": (sample(3, 4, 4) * 1.0, "the sample holds float64, expected integers such as int64"),
     "logical": (sample(3, 4, 4) > 0, "the sample holds bool, expected integers such as int64"),
     "shape": (
-        sample(3),
-        "the sample has the shape [3], expected [channels, rows, columns] or [channels, length]",
+        sample(1, 3, 4, 4),
+        "the sample has the shape [1, 3, 4, 4], expected [channels, rows, columns], [channels, "
+        "length] or [features]",
     ),
     "empty": (
         sample(0, 4, 4),
         "the sample has the shape [0, 4, 4], "
-        "expected [channels, rows, columns] or [channels, length]",
+        "expected [channels, rows, columns], [channels, length] or [features]",
     ),
     "range": (
         np.full((3, 4, 4), 128),
@@ -743,7 +744,7 @@ WRONG_SAMPLES: dict[str, tuple[Any, str]] = {
 def test_bytes_without_sign_are_told_how_to_shift(tmp_path: Path) -> None:
     data = np.arange(48).reshape(3, 4, 4) * 255 // 47
     found = refused(build, tmp_path, describe(CONV), data, [weights(2, 3, 3, 3)])
-    assert str(found).endswith("Subtract 128 from ai8xtools.values of 0 to 255.")
+    assert str(found).endswith("Subtract 128 from values of 0 to 255.")
 
 
 @pytest.mark.parametrize("case", WRONG_SAMPLES)

@@ -91,7 +91,7 @@ def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
             path,
             f"the input must have values from {_LOWEST} to {_HIGHEST}, not "
             f"from {array.min()} to {array.max()}",
-            "Subtract 128 from ai8xtools.values of 0 to 255.",
+            "Subtract 128 from values of 0 to 255.",
         )
     single = (
         [shape] + ([shape[1:]] if shape[0] == 1 else []) + ([shape[:2]] if shape[2] == 1 else [])

@@ -24,7 +24,7 @@ from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
 from ai8xtools.quantization.q15.network import check_finite
 from ai8xtools.training.catalog.discovery import find_models
-from ai8xtools.training.catalog.imported import load_plain, plain_state
+from ai8xtools.training.catalog.imported import load_plain, plain_state, taking_vectors
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
@@ -105,7 +105,7 @@ def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Modu
     model: Any = build_model(entry, dataset, settings)
     load_plain(model, state, options.input)
     samples, _ = load_samples(dataset, settings, wanted.samples, wanted.batch_size)
-    return model.eval(), samples
+    return taking_vectors(model.eval(), samples[0][:1]), samples
 
 
 def _compare(

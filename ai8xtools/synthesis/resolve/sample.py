@@ -62,16 +62,16 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     (sample,) = arrays
     if sample.dtype.kind not in "iu":
         raise refuse(f"the sample holds {sample.dtype}, expected integers such as int64")
-    if sample.ndim not in (2, 3) or not sample.size:
+    if sample.ndim not in (1, 2, 3) or not sample.size:
         raise refuse(
             f"the sample has the shape {list(sample.shape)}, "
-            "expected [channels, rows, columns] or [channels, length]"
+            "expected [channels, rows, columns], [channels, length] or [features]"
         )
     if sample.min() < -128 or sample.max() > 127:
         raise refuse(
             f"the sample's values reach from {sample.min()} to {sample.max()}, "
             "the limits are -128 and 127",
-            remedy="Subtract 128 from ai8xtools.values of 0 to 255."
+            remedy="Subtract 128 from values of 0 to 255."
             if sample.min() == 0 and sample.max() <= _MOST
             else remedy,
         )
@@ -81,7 +81,7 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
             "expected [channels, rows, columns], or in_dim in that layer",
             remedy="If it is an image of one channel, save sample[None].",
         )
-    return sample.reshape((*sample.shape, 1)[:3]).astype(np.int64)
+    return sample.reshape((*sample.shape, 1, 1)[:3]).astype(np.int64)
 
 
 def _reads_an_image(description: Description, options: ResolveOptions) -> bool:

@@ -53,6 +53,7 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
             load_plain(model, state, path)
         size = (keywords["num_channels"], *keywords["dimensions"])
         example = torch.zeros(1, *size[: entry.dim + 1])
+        model = taking_vectors(model, example)
         given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
         found = import_network(model, example, name, given)
         network: Any = found.network
@@ -68,6 +69,36 @@ def notes_of(network: nn.Module) -> list[str]:
     meta = getattr(network, "meta", {})
     left = [f"Left to the application: {node}" for node in meta.get(_LEFT, ())]
     return [*(f"Import: {note}" for note in meta.get(_NOTES, ())), *left]
+
+
+def taking_vectors(model: nn.Module, example: Tensor) -> nn.Module:
+    """Return a network that takes features as data sets give them: [1, C, 1, ...].
+
+    One that takes only vectors [1, C] flattens them first; others stay as they are.
+    """
+    if example.ndim < 3 or example.numel() != example.shape[1]:
+        return model
+    training = model.training
+    model.eval()
+    try:
+        takes = [_computes(model, x) for x in (example, example.flatten(1))]
+    finally:
+        model.train(training)
+    if takes == [False, True]:
+        kind = type(model)
+        forward = {"forward": lambda self, x: kind.forward(self, x.flatten(1))}
+        model.__class__ = type(kind.__name__, (kind,), forward)
+    return model
+
+
+@torch.no_grad()
+def _computes(model: nn.Module, x: Tensor) -> bool:
+    """Return whether a network can compute an input."""
+    try:
+        model(x)
+    except Exception:
+        return False
+    return True
 
 
 def load_plain(model: nn.Module, state: State, path: str | None) -> None:

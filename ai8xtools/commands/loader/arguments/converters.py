@@ -24,10 +24,12 @@ def layer_list(text: str) -> frozenset[int]:
 
 
 def input_shape(text: str) -> tuple[int, ...]:
-    """Convert CxHxW, CxL or, for a series of frames, TxCxHxW for argparse."""
+    """Convert CxHxW, CxL, C (features) or, for a series of frames, TxCxHxW for argparse."""
     parts = text.lower().split("x")
-    if len(parts) not in (2, 3, 4) or not all(part.isdecimal() and int(part) for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is not CxHxW or CxL such as 3x32x32")
+    if len(parts) == 1:
+        parts += ["1", "1"]
+    if len(parts) > 4 or not all(part.isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not CxHxW, CxL or C such as 3x32x32")
     return tuple(map(int, parts))
 
 
