@@ -59,7 +59,7 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
             )
         )
     if min(in_dim) < 1:
-        before, after = layer.get("in_crop", (0, 0))
+        before, after = layer.get("in_crop")
         raise _nothing_left(
             layer, f"cropping {before} and {after} rows leaves nothing", ("in_crop",), "Crop less."
         )

@@ -70,7 +70,7 @@ class LayerBuilder:
 
         Stops at a layer that has no size.
         """
-        configured = range(min(self.order), max(self.order) + 1)
+        configured = range(min(self.order), max(self.order))
         try:
             for index in self.order:
                 self.previous = self._build(index)
