@@ -89,18 +89,15 @@ def _reads_an_image(description: Description, options: ResolveOptions) -> bool:
 
     A kernel of one pixel does not care.
     """
-    layers = description.layers[options.start_layer :] or description.layers
-    if not layers:
-        return False
-    first = layers[0]
+    first = (description.layers[options.start_layer :] or description.layers)[0]
     operator, _ = operation(first)
     return operator.two_dimensional and max(kernel(first)) > 1 and "in_dim" not in first
 
 
 def folded(sample: Tensor, description: Description) -> Tensor:
     """Return the sample with the channels and sizes that a first layer states which flattens it."""
-    first = next(iter(description.layers), None)
-    if first is None or not (first.get("flatten") and "in_dim" in first and "in_channels" in first):
+    first = description.layers[0]
+    if not (first.get("flatten") and "in_dim" in first and "in_channels" in first):
         return sample
     rows, columns = first.get("in_dim")
     fits = first.get("in_channels") == sample.size and not sample.size % (rows * columns)
