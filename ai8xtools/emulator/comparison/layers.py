@@ -215,9 +215,9 @@ def _of_lines(layer: LayerAnswer, values: Integers) -> Pixel | None:
         return Pixel(channel, int(lines[0]) if same_grid else None)
     found = hashed_columns(values, layer.width)
     columns = np.flatnonzero(found[channel] != layer.columns[channel])
-    if len(lines) > 1 and len(columns) != 1:
+    if min(len(lines), len(columns)) != 1:
         return Pixel(channel, int(lines[0]) if same_grid else None)
-    line, column = int(lines[0]), int(columns[0]) if len(columns) else 0
+    line, column = int(lines[0]), int(columns[0])
     row, column = divmod(line * layer.width + column, layer.shape[2])
     value = int(as_grid(values, layer.width)[channel].reshape(-1)[row * layer.shape[2] + column])
     return Pixel(channel, row, column, found=value)
