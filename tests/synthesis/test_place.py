@@ -464,6 +464,24 @@ def test_biases_that_do_not_fit_name_group_and_rest(tmp_path: Path) -> None:
     )
 
 
+def test_bias_of_four_outputs_at_a_time_begins_at_the_next_multiple_of_four(
+    tmp_path: Path,
+) -> None:
+    for outputs in range(1, 6):
+        layers = (
+            {**CONV, "bias_group": 0, "output_processors": hex((1 << outputs) - 1)},
+            {**CONV, "processors": hex((1 << outputs) - 1), "bias_group": 0, "calcx4": True,
+             "output_processors": "0xf"},
+        )  # fmt: skip
+        kernels = [weights(outputs, 3, 3, 3), weights(4, outputs, 3, 3)]
+        biases = [np.arange(1, outputs + 1), np.arange(1, 5)]
+        network, _ = build(
+            tmp_path, describe(*layers), sample(3, 4, 4), kernels, biases, chip=MAX78002
+        )
+        offset = place(network, PlaceOptions()).biases[1].offsets[0]
+        assert offset == (outputs + 3) // 4 * 4
+
+
 def of_layers(folder: Path, *layers: dict[str, Any], **options: Any) -> list[Diagnostic]:
     """Return what is said about the places of layers that take and give 3x4x4 values."""
     kernels = [weights(3, 3, 3, 3, seed=i) for i in range(len(layers))]

@@ -265,3 +265,15 @@ def test_results_of_a_network_cut_short_stay_where_the_layer_behind_reads_them(
     _, layout, _ = resolve(parse(describe(*layers), "net.yaml"), MAX78000, options)
     found = [layout.layers[n].output_processors for n in range(stop + 1)]
     assert found == [None] * stop + [mask(3, 8 * (stop + 1)) if stop < 2 else None]
+
+
+@pytest.mark.parametrize("usual", [(4,), (3, 4), (3, 4, 4), (1, 3, 4, 4)])
+def test_sample_of_another_size_than_that_of_its_data_set_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual: tuple[int, ...]
+) -> None:
+    (tmp_path / "tests").mkdir()
+    np.save(tmp_path / "tests" / "sample_tiny.npy", np.zeros(usual, np.int64))
+    monkeypatch.chdir(tmp_path)
+    options = ResolveOptions(sample_input="x.npy")
+    found = [*other_than_of_data_set(np.zeros((3, 8, 8)), described(CONV), options)]
+    assert [d.code for d in found] == ["W235"] * (len(usual) in (2, 3))
