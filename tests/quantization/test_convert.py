@@ -61,6 +61,15 @@ def test_stored_quantile_narrows_the_range() -> None:
     assert state["a.shift_quantile"].tolist() == [0.5]
 
 
+@pytest.mark.parametrize("method", [None, *ClipMethod])
+def test_report_tells_of_a_quantile_only_if_it_made_the_range(method: ClipMethod | None) -> None:
+    plain = checkpoint(a__op__weight=WEIGHTS, a__op__bias=BIAS)
+    stored = checkpoint(a__shift_quantile=[0.5], a__op__weight=WEIGHTS, a__op__bias=BIAS)
+    for original, told in ((plain, False), (stored, method is None)):
+        done = result(original, clip_method=method, scale=0.5, stddev=2.0)
+        assert [one.stored_quantile for one in done.tensors] == [told, told]
+
+
 @pytest.mark.parametrize("exponent", [-3, 0, 2])
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_stored_range_is_that_of_weights_and_its_bias_has_eight_bits(
@@ -90,6 +99,7 @@ def test_calibrated_integers_are_stored_as_they_are(bits: int) -> None:
     state = done.checkpoint.state_dict
     assert np.array_equal(state["a.op.weight"], steps)
     assert np.array_equal(state["a.op.bias"], bias * 2.0**bits / 2)
+    assert [one.gain for one in done.tensors] == [1, 1]  # the shift undoes the whole factor
     names = ("weight_bits", "bias_bits", "output_shift")
     assert [state[f"a.{name}"].tolist() for name in names] == [[bits], [8], [3]]
     assert [one.bits for one in done.tensors] == [bits, 8]
