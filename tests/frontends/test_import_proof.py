@@ -16,11 +16,12 @@ from torch.nn import functional
 
 import ai8x
 import ai8xize
+from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain import network as importing
 from ai8xtools.frontends.modules.plain.network import import_network
-from ai8xtools.training.catalog.imported import taking_vectors
+from ai8xtools.training.catalog.imported import load_plain, taking_vectors
 from tests.frontends.test_onnx_networks import graph, op
 
 EXAMPLE = torch.zeros(1, 3, 12, 12)
@@ -46,6 +47,13 @@ class Standardized(nn.Conv2d):
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
         return super()._conv_forward(input, weight - weight.mean(), bias)
+
+
+class Forward(nn.Conv2d):
+    """A subclass that computes its operator by itself."""
+
+    def forward(self, input: Any) -> Any:
+        return functional.conv2d(input, self.weight.tanh(), self.bias, self.stride, self.padding)
 
 
 class Small(nn.Module):
@@ -133,6 +141,20 @@ def test_what_computes_the_same_is_taken(make: Any) -> None:
     assert found.network.training
 
 
+def test_a_network_that_fails_for_some_data_says_so() -> None:
+    def refuse(made: Any) -> None:
+        raise ValueError("only zeros")
+
+    with pytest.raises(InputError, match="cannot be run for random data: only zeros") as caught:
+        import_network(hooked("", refuse), EXAMPLE, "net", {})
+    assert caught.value.code == "E647"
+
+
+def test_an_operator_in_a_subclass_is_named_after_it() -> None:
+    with pytest.raises(InputError, match="first: Forward computes conv2d in a forward function"):
+        import_network(Small(Forward), EXAMPLE, "net", {})
+
+
 class Features(nn.Module):
     def __init__(self, flatten: bool) -> None:
         super().__init__()
@@ -153,6 +175,25 @@ def test_networks_of_features_take_what_data_sets_give(flatten: bool, sizes: Any
     assert torch.equal(made.eval()(x.reshape(4, 6, *sizes)), wanted)
     assert list(made.state_dict()) == list(Features(flatten).state_dict())
     import_network(made, torch.zeros(1, 6, *sizes), "net", {})
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "_orig_mod.module.", "model."])
+def test_names_of_wrappers_are_no_part_of_a_network(prefix: str) -> None:
+    """Of several devices, torch.compile, both, and Lightning; of averages with their count."""
+    model, saved = Small(), Small()
+    state = {f"{prefix}{name}": value for name, value in saved.state_dict().items()}
+    load_plain(model, state | {"n_averaged": torch.tensor(3)}, "net.pth")
+    assert all(map(torch.equal, model.state_dict().values(), saved.state_dict().values()))
+    state.popitem()
+    with pytest.raises(CheckpointError, match="1 missing, 0 of another shape, 0 surplus"):
+        load_plain(model, state, "net.pth")
+
+
+def test_a_network_may_use_the_names_of_wrappers_itself() -> None:
+    model = nn.ModuleDict({"model": Small()})
+    load_plain(model, model.state_dict(), None)
+    averaged = torch.optim.swa_utils.AveragedModel(Small())
+    load_plain(averaged, averaged.state_dict(), None)
 
 
 def _tiny(factor: float) -> nn.Module:

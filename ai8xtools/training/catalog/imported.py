@@ -20,6 +20,9 @@ from ai8xtools.training.catalog.discovery import ModelEntry
 from ai8xtools.training.catalog.own_file import LAYER_KEYWORDS
 
 _NOTES, _LEFT = "notes of the import", "left to the application"
+_WRAPPERS = ("module.", "_orig_mod.", "model.")
+"""What several devices and averaging, torch.compile and Lightning put before each name."""
+_COUNTS = ("n_averaged",)
 State = Mapping[str, Tensor]
 
 
@@ -33,7 +36,7 @@ def plain_state(path: str) -> dict[str, Tensor] | None:
     state = checkpoint.state_dict
     if any(name.endswith((".op.weight", ".output_shift")) for name in state):
         return None
-    return {n.removeprefix("module."): torch.from_numpy(t.copy()) for n, t in state.items()}
+    return {name: torch.from_numpy(tensor.copy()) for name, tensor in state.items()}
 
 
 def imported(entry: ModelEntry, name: str, state: State | None, path: str | None) -> ModelEntry:
@@ -71,6 +74,17 @@ def notes_of(network: nn.Module) -> list[str]:
     return [*(f"Import: {note}" for note in meta.get(_NOTES, ())), *left]
 
 
+def _unwrapped(state: State, own: State) -> State:
+    """Return tensors by the names that a network has, without what wrapped it in training."""
+    found = {name: tensor for name, tensor in state.items() if name not in _COUNTS or name in own}
+    while not found.keys() <= own.keys():
+        prefix = next((p for p in _WRAPPERS if all(name.startswith(p) for name in found)), None)
+        if prefix is None:
+            break
+        found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found
+
+
 def taking_vectors(model: nn.Module, example: Tensor) -> nn.Module:
     """Return a network that takes features as data sets give them: [1, C, 1, ...].
 
@@ -104,6 +118,7 @@ def _computes(model: nn.Module, x: Tensor) -> bool:
 def load_plain(model: nn.Module, state: State, path: str | None) -> None:
     """Fill an ordinary network; CheckpointError E676 for tensors of another one."""
     own = model.state_dict()
+    state = _unwrapped(state, own)
     missing = [name for name in own if name not in state and not name.endswith("tracked")]
     surplus = [name for name in state if name not in own]
     reshaped = [name for name in own if name in state and own[name].shape != state[name].shape]

@@ -41,12 +41,21 @@ def prove_module(
     """
     inputs = [*_inputs(example)]
     with once(), _evaluating(network):
-        if _agree(model, network, inputs):
+        try:
+            wanted = [model(x.clone()) for x in inputs]
+        except Exception as exc:
+            reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+            raise InputError(
+                "E647", f"the network cannot be run for random data: {reason}", "--model",
+                "The forward function must take all values of -1 to 1.",
+            ) from exc  # fmt: skip
+        if _agree(network, inputs, wanted):
             return
         with contextlib.suppress(RuntimeError):  # of modules that make numbers of 32 bits
-            if _agree(_double(model), _double(network), [x.double() for x in inputs]):
+            wide, double = [x.double() for x in inputs], _double(model)
+            if _agree(_double(network), wide, [double(x.clone()) for x in wide]):
                 return  # it was rounding
-        place = _departing(model, graph, network, inputs, made)
+        place = _departing(model, graph, network, inputs, wanted, made)
     raise InputError(
         "E668", f"the network that was made of {type(model).__name__} computes something else, "
         f"first at {place}", "--model",
@@ -77,33 +86,38 @@ def _double(model: Any) -> Any:
     return copy.deepcopy(model).double()
 
 
-def _agree(model: Any, network: Any, inputs: list[Tensor]) -> bool:
-    for x in inputs:
-        wanted = model(x.clone())
+def _agree(network: Any, inputs: list[Tensor], wanted: list[Any]) -> bool:
+    for x, result in zip(inputs, wanted, strict=True):
         try:
             made = Unlimited(network).run(x.clone())
         except RuntimeError:  # of shapes
             return False
-        if not _equal(wanted, made):
+        if not _equal(result, made):
             return False
     return True
 
 
 def _departing(
-    model: nn.Module, graph: Any, network: Any, inputs: list[Tensor], made: Mapping[Node, Node]
+    model: nn.Module,
+    graph: Any,
+    network: Any,
+    inputs: list[Tensor],
+    wanted: list[Any],
+    made: Mapping[Node, Node],
 ) -> str:
     """Return the first node of a traced graph whose result departs, or that the module does not
     compute as it was traced."""
-    for x in inputs:
+    for x, result in zip(inputs, wanted, strict=True):
         theirs, ours = Recorded(fx.GraphModule(model, graph)), RecordedUnlimited(network)
-        if not _equal(model(x.clone()), theirs.run(x.clone())):
+        if not _equal(result, theirs.run(x.clone())):
             return "what does not appear in its data flow: a hook, or a change in place"
         with contextlib.suppress(RuntimeError):
             ours.run(x.clone())
         for node, new in made.items():
-            wanted, found = theirs.values.get(node), ours.values.get(new)
-            alike = any(_equal(f(wanted), found) for f in (_same, torch.relu, torch.abs))
-            if isinstance(wanted, Tensor) and not alike:
+            their, found = theirs.values.get(node), ours.values.get(new)
+            if isinstance(their, Tensor) and not any(
+                _equal(f(their), found) for f in (_same, torch.relu, torch.abs)
+            ):
                 return path_of(node)
     return "its output"
 

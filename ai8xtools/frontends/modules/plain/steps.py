@@ -103,7 +103,7 @@ def read_step(node: Node, model: nn.Module) -> Step | Refusal:
         step = Step(node, _FUNCTIONS[name], taken, given)
         return _refusal_of_operands(step) or _refusal_of_shape(step) or step
     found = pooling_function(node, name, taken, given)
-    return found if found is not None else _unknown(node, name, name)
+    return found or _refusal_of_subclass(node, name) or _unknown(node, name, name)
 
 
 def _module_step(
@@ -148,6 +148,21 @@ def _doubling(
     return Refusal(
         path_of(node), how, "Use mode='nearest' with scale_factor=2, or ConvTranspose2d."
     )
+
+
+def _refusal_of_subclass(node: Node, name: str) -> Refusal | None:
+    """Refuse an operator within a module that is derived from it and has a forward of its own."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path, kind = stack[-1] if stack else ("", nn.Module)
+    base = next(
+        (one for one in _OPERATORS if isinstance(kind, type) and issubclass(kind, one)), None
+    )
+    if base is None:
+        return None
+    return Refusal(
+        path, f"{kind.__name__} computes {name} in a forward function of its own",
+        f"Let it inherit that of nn.{base.__name__}, or put the weights that it makes into one.",
+    )  # fmt: skip
 
 
 def _unknown(node: Node, key: str, shown: str) -> Refusal:

@@ -68,8 +68,8 @@ class Writer:
             self.refusals.append(Refusal(step.path, str(exc), "Put it behind a convolution."))
             return None
         self.notes.append(
-            f"{step.path}: an activation behind no layer costs a layer of {channels}x{channels} "
-            "kernels that are one"
+            f"{step.path}: an activation behind no layer costs a layer with {channels} channels, "
+            "whose 1x1 kernels are one"
         )
         return self._call(f"{step.node.name}_activation", layer, (source,))
 
@@ -139,8 +139,8 @@ class Writer:
         except AssertionError as exc:
             self.refusals.append(Refusal(step.path, str(exc), "Use the padding of a convolution."))
             return None
-        self.notes.append(f"{step.path}: zeros around data cost a layer of "
-                          f"{step.given[0]}x{step.taken[0]} kernels that are one")  # fmt: skip
+        self.notes.append(f"{step.path}: zeros around data cost a layer with {step.given[0]} "
+                          "channels, whose kernels are one in the middle")  # fmt: skip
         return self._call(f"{step.node.name}_border", layer, (source,))
 
     def _padded(self, step: Step, source: Any, positive: bool) -> Any:
@@ -161,8 +161,8 @@ class Writer:
             return None
         channels = step.taken[0]
         self.notes.append(
-            f"{step.path}: its padding costs a layer of {channels}x{channels} kernels that are one "
-            "in the middle"
+            f"{step.path}: its padding costs a layer with {channels} channels, whose kernels are "
+            "one in the middle"
         )
         return self._call(f"{step.node.name}_padding", layer, (source,))
 
