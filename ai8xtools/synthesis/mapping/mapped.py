@@ -140,11 +140,6 @@ class MappedNetwork(Schedule[MappedLayer]):
         return self.network.buffer
 
     @property
-    def reshapes_inputs(self) -> bool:
-        """Whether a layer may read some of its sources' channels."""
-        return self.network.reshapes_inputs
-
-    @property
     def place(self) -> Place:
         """Where the description begins."""
         return self.network.place
