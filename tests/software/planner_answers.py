@@ -40,7 +40,8 @@ def layer_of(told: dict[str, Any]) -> tuple[Geometry, Room]:
         weight_bytes=-(-told["O"] * bits // 8) + told["bias_bytes"],
     )  # fmt: skip
     room = Room(l1=told["l1"], l2=told["l2"], align=told["align"], dma=told["dma"],
-                in_place=told["weights"] == "in_place", scratch=told["scr"])  # fmt: skip
+                in_place=told["weights"] == "in_place", scratch=told["scr"],
+                reads=False, writes=False)  # fmt: skip
     return layer, room
 
 

@@ -33,7 +33,10 @@ from tests.software.random_geometry import small_layers
 
 LAYERS = [*small_layers(3, 60)]
 ROOMS = [
-    Room(l1=0, l2=l2, align=align, dma=dma, in_place=in_place, scratch=scratch)
+    Room(
+        l1=0, l2=l2, align=align, dma=dma, in_place=in_place, scratch=scratch,
+        reads=False, writes=False,
+    )
     for l2, align, dma, in_place, scratch in (
         (0, 4, True, True, 0), (0, 4, True, False, 12), (96, 8, False, False, 0),
         (0, 1, False, True, 5), (4096, 4, True, False, 3),

@@ -52,7 +52,7 @@ def _image(rows: int, columns: int, channels: int, filters: int) -> Geometry:
 
 
 def _room(l1: int) -> Room:
-    return Room(l1=l1, in_place=False)
+    return Room(l1=l1, in_place=False, reads=False, writes=False)
 
 
 def test_known_answers(shared: Path) -> None:

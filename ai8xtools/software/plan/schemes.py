@@ -61,8 +61,8 @@ class Room:
     dma: bool = True
     in_place: bool = True
     scratch: int = 0
-    reads: bool = False
-    writes: bool = False
+    reads: bool
+    writes: bool
 
     def pair(self, size: int) -> int:
         """Return the bytes of two buffers."""
