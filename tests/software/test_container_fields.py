@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ai8xtools.software.container import soundness, unpack
 from ai8xtools.software.container.pack import pack
-from ai8xtools.software.container.records import Element, Follow, Op
+from ai8xtools.software.container.records import NOT_RESIDENT, Element, Flag, Follow, Op, aligned
+from ai8xtools.software.container.soundness import arena_bytes, intermediates
 from tests.software.compiled import compiler
 from tests.software.container_fields import neighbours, planned
 from tests.software.containers import Growing, few_bits
@@ -36,6 +39,21 @@ def at_the_end_of_sums(factor: int) -> bytes:
     grow = Growing(1, Element.INT16, (1, 1, 2))
     grow.sums(Op.FC, 1, bits=16, factor=factor)
     return pack(grow.container() if factor <= 1 << 30 else grow.builder.container())
+
+
+def test_memory_is_that_of_a_plan_only_if_all_tensors_have_a_place_in_it() -> None:
+    whole = unpack(planned(small()))
+    header, places = whole.header, intermediates(whole)
+    assert soundness.planned(whole) and places
+    assert arena_bytes(whole) == header.arena_bytes
+    lacking = [replace(whole, header=replace(header, flags=header.flags & ~Flag.PLAN))]
+    for number in places:
+        tensors = [*whole.tensors]
+        tensors[number] = replace(tensors[number], arena=NOT_RESIDENT)
+        lacking.append(replace(whole, tensors=tuple(tensors)))
+    for one in lacking:
+        assert not soundness.planned(one)
+        assert arena_bytes(one) == sum(aligned(one.tensors[n].size_bytes) for n in places)
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
