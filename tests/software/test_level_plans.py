@@ -240,6 +240,7 @@ def test_estimates_of_cores_that_were_not_measured_grow_with_the_work(
             cycles = compute_cycles(task, core, plan.kernels)
             results, rows = task.pixels * task.layer.filters, task.layer.out_size[0]
             assert cycles == pytest.approx(8 * products(task.step) + 20 * results + 150 * rows)
+            assert task.layer.sources == len(getattr(task.step, "sources", (None,)))
 
 
 def test_copies_take_their_bytes_and_starts_and_go_on_beside_the_computation() -> None:
