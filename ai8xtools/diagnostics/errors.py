@@ -28,3 +28,8 @@ class ToolError(Exception):
 
 class InputError(ToolError):
     """A file, an option or a setting cannot be used."""
+
+
+def reason_of(exc: BaseException) -> str:
+    """Return the first line that an exception says, else what it is."""
+    return (str(exc).strip().splitlines() or [type(exc).__name__])[0]

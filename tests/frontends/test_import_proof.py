@@ -141,6 +141,14 @@ def test_what_computes_the_same_is_taken(make: Any) -> None:
     assert found.network.training
 
 
+def test_an_infinite_result_excuses_no_difference() -> None:
+    def endless(made: Any) -> Any:
+        return made + torch.tensor([torch.inf, 1, 0, 0, 0])
+
+    with pytest.raises(InputError, match="computes something else"):
+        import_network(hooked("", endless), EXAMPLE, "net", {})
+
+
 def test_a_network_that_fails_for_some_data_says_so() -> None:
     def refuse(made: Any) -> None:
         raise ValueError("only zeros")

@@ -20,7 +20,7 @@ from ai8xtools.checkpoint.onnx import file_bytes
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.diagnostics import Diagnostic, Severity
-from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError, reason_of
 from ai8xtools.frontends.onnx.geometry import channels_last
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import ResolveOptions
@@ -72,7 +72,7 @@ def prove_graph(
         try:
             wanted = [run(one) for one in fed]
         except Exception as exc:  # whatever a foreign runtime cannot compute
-            failed = f"{type(exc).__name__}: {str(exc).strip().splitlines()[0][:200]}"
+            failed = f"{type(exc).__name__}: {reason_of(exc)[:200]}"
             continue
         departs, rounding = _departs(wanted, made)
         if departs is None:

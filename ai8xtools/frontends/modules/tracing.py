@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 
 import ai8x
 from ai8x import Node as Node  # what a graph is made of
-from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError, reason_of
 from ai8xtools.frontends.layers import times
 from ai8xtools.frontends.modules.frames import NoFramesError, trace_frames
 
@@ -70,7 +70,7 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
             else:
                 _record(model, graph, example)
     except Exception as exc:
-        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        reason = reason_of(exc)
         raise InputError(
             "E647", f"the data flow of the network cannot be traced{where}: {reason}", "--model",
             remedy,

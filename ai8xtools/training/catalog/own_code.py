@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ai8xtools.diagnostics.errors import InputError, ToolError
+from ai8xtools.diagnostics.errors import InputError, ToolError, reason_of
 from ai8xtools.root import ROOT
 from datasets.torchvision_access import torchvision
 
@@ -86,4 +86,4 @@ def failure(exc: Exception, what: str, function: Callable[..., Any]) -> InputErr
 
 def first_line(exc: BaseException) -> str:
     """Return the first line of an exception's message, or its type."""
-    return (str(exc).splitlines() or [type(exc).__name__])[0]
+    return reason_of(exc)

@@ -12,6 +12,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from ai8xtools.diagnostics.errors import reason_of
 from ai8xtools.training.display.pictures import confusion_picture, visible
 from ai8xtools.training.display.scores import probabilities
 from ai8xtools.training.loop.metrics import Scores
@@ -38,7 +39,7 @@ def add_graph(context: Context) -> None:
             warnings.simplefilter("ignore")
             context.log.events.add_graph(model, example)
     except Exception as exc:
-        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        reason = reason_of(exc)
         context.log.warn(f"TensorBoard does not show the graph of the network: {reason}")
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8x import OperatorKind
-from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError, reason_of
 
 _OPERATORS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
 
@@ -99,7 +99,7 @@ def run(model: nn.Module, example: Tensor) -> Any:
         with torch.no_grad():
             return model(example)
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
-        reason = (str(exc).splitlines() or [type(exc).__name__])[0]
+        reason = reason_of(exc)
         raise InputError(
             "E646", f"the network cannot take inputs of {dimensions(example.shape[1:])}: {reason}",
             "--model", "Choose another network or data set.",

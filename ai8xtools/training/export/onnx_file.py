@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8xtools.checkpoint import atomic
-from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError, reason_of
 from ai8xtools.training.export.counting import run
 
 
@@ -33,7 +33,7 @@ def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> 
                 output_names=["output"],
             )  # fmt: skip
     except Exception as exc:
-        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        reason = reason_of(exc)
         raise InputError(
             "E648", f"the network cannot be written as ONNX: {reason}", "--summary",
             "Networks of Conv, Linear, pooling and element-wise layers can.",

@@ -41,8 +41,8 @@ def layout_of(models: Iterable[nn.Module], sample: Tensor) -> torch.memory_forma
     for model in models:
         training = model.training
         model.to(memory_format=layout).eval()
-        x = sample[None].to(next(model.parameters()).device)
         try:
+            x = sample[None].to(next(model.parameters()).device)
             with torch.no_grad():
                 model(x.contiguous(memory_format=layout) if x.ndim == 4 else x)
         except Exception as exc:  # others are told where the network is really run

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.errors import InputError, reason_of
 from ai8xtools.frontends.modules.plain.kinds import path_of
 from ai8xtools.frontends.modules.plain.unlimited import (
     Recorded,
@@ -44,14 +44,14 @@ def prove_module(
         try:
             wanted = [model(x.clone()) for x in inputs]
         except Exception as exc:
-            reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+            reason = reason_of(exc)
             raise InputError(
                 "E647", f"the network cannot be run for random data: {reason}", "--model",
                 "The forward function must take all values of -1 to 1.",
             ) from exc  # fmt: skip
         if _agree(network, inputs, wanted):
             return
-        with contextlib.suppress(RuntimeError):  # of modules that make numbers of 32 bits
+        with contextlib.suppress(Exception):  # not every module can be copied, or has 64 bits
             wide, double = [x.double() for x in inputs], _double(model)
             if _agree(_double(network), wide, [double(x.clone()) for x in wide]):
                 return  # it was rounding
@@ -132,8 +132,10 @@ def _equal(wanted: Any, made: Any) -> bool:
         if wanted.numel() != made.numel():
             return False
         wanted, made = wanted.flatten(), made.flatten()
+        if not wanted.isfinite().all():
+            return torch.equal(wanted, made)
         close = (wanted - made).abs() <= _TOLERANCE * wanted.abs().amax().clamp(min=1e-30)
-        return bool((close | (wanted == made)).all())
+        return bool(close.all())
     if isinstance(wanted, dict):
         wanted = tuple(wanted.values())
     if isinstance(made, dict):
