@@ -309,3 +309,17 @@ def test_an_import_that_is_not_compared_says_so(
     text = "".join(capsys.readouterr())
     assert f"it is unchecked whether the network computes what the graph does: {option}" in text
     assert "[N669]" in text
+
+
+def test_a_graph_that_nothing_can_execute_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_arguments: Any) -> Any:
+        yield lambda x: 1 / 0
+
+    monkeypatch.setattr("ai8xtools.commands.loader.graph_proof._runners", refuse)
+    status, project = generated(RIGHT, tmp_path, monkeypatch)
+    text = "".join(capsys.readouterr())
+    assert status == 1 and "[E667]" in text and "ZeroDivisionError" in text
+    assert not project.exists()
+    assert generated(RIGHT, tmp_path, monkeypatch, "--no-prove-import")[0] == 0

@@ -47,7 +47,7 @@ def prove_graph(
 
     The sample, random samples and the smallest and largest one are computed by both. Nothing is
     done where the network has other integers than those of an ONNX graph. Raises InputError E668,
-    with the first value that departs.
+    with the first value that departs, and E667 for a graph that nothing can execute.
     """
     resolving = options.resolve
     if resolving.checkpoint_file != source.model:
@@ -80,7 +80,11 @@ def prove_graph(
         if not rounding:  # more than sums that 32 bits of a fraction do not hold
             break
     if departs is None:
-        return (_unchecked(source.model, f"the graph cannot be executed: {failed}"),)
+        raise InputError(
+            "E667", f"the graph cannot be executed, so that what was made of it is not compared: "
+            f"{failed}", source.model,
+            "Mend the graph, or add --no-prove-import if you compare the results yourself.",
+        )  # fmt: skip
     raise InputError(
         "E668",
         f"the network that was made of the graph computes something else: {departs}",
