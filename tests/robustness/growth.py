@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.conftest import ROOT
 
-REPEATED = 6000
+REPEATED = 4000
 SECONDS = 0.02
 """Below this nobody minds; a linear search of such a text takes a twentieth of it."""
 RATIO = 3.0
@@ -106,7 +106,7 @@ def worst(pattern: re.Pattern[str], methods: set[str], most: int | None) -> tupl
 
 def grows(seconds: Callable[[int], float], count: int, *, bounded: bool = False) -> bool:
     """Whether a time grows more than linearly up to `count`, and matters."""
-    for smaller in (count // 250, count // 50, count // 10, count // 4):
+    for smaller in (count // 160, count // 40, count // 8):
         if seconds(smaller) > SECONDS and min(seconds(smaller) for _ in range(2)) > SECONDS:
             return True  # the whole of it would take too long
     if seconds(count) < SECONDS:
