@@ -18,7 +18,7 @@ On several cores the threads of numpy's BLAS library are part of it; ai8xize.py 
 With one thread on both sides the ratio is 2.2 to 2.4.
 """
 LEAST, MOST = 4, 40
-"""Rounds of both, one after the other: other programs disturb them, until a calm moment is found."""
+"""Rounds of both in turn: other programs disturb them, until a calm moment is found."""
 
 
 def processor_seconds(command: list[str], variables: dict[str, str]) -> float:
