@@ -18,6 +18,7 @@ from ai8xtools.layers import choices, elementary, onnx_twins, scales, training_s
 from ai8xtools.layers.bias_correction import layers_in_order, reach, summed
 from ai8xtools.layers.damage import is_quantized, output_damage, weight_damage
 from ai8xtools.layers.generations import BOOKKEEPING
+from ai8xtools.layers.rounding import Grid
 from ai8xtools.layers.steps import STEPS
 from ai8xtools.layers.tracing import NotTraceableError, graph_of, modules_of
 
@@ -318,6 +319,19 @@ def test_twins_have_the_arithmetic_of_their_steps() -> None:
         step_ = 2.0 ** (bits - 1)
         assert torch.equal(onnx_twins.QuantizeONNX(bits)(halves), (halves * step_).round() / step_)
     assert torch.equal(onnx_twins.QuantizeONNX()(halves / 16), (halves * 8).round() / 128)
+
+
+def test_a_rounding_twin_counts_in_steps_and_units_and_else_does_nothing() -> None:
+    rounded = {"down": math.floor, "toward zero": math.trunc, "half even": round,
+               "half up": lambda value: math.floor(value + 0.5)}  # fmt: skip
+    values = [n / 8 for n in range(-24, 25)]
+    x = torch.tensor(values)
+    for (rounding, to), steps, unit in itertools.product(
+        rounded.items(), (0.5, 1.0, 2.0), (0.25, 1.0, 4.0)
+    ):
+        twin = onnx_twins.RoundingONNX(Grid(rounding, steps=steps, unit=unit))
+        assert twin(x).tolist() == [to(value * steps) * unit for value in values]
+    assert onnx_twins.RoundingONNX(Grid("none"))(x) is x, "a step for nothing"
 
 
 # -- choices -----------------------------------------------------------------------------------

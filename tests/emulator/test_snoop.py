@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from itertools import product
 from pathlib import Path
 
@@ -9,7 +11,13 @@ import numpy as np
 import pytest
 
 from ai8xtools.emulator import Accelerator
-from ai8xtools.emulator.machine.snoop import is_configured, result_words
+from ai8xtools.emulator.machine.snoop import (
+    Decision,
+    WrittenWords,
+    is_configured,
+    result_words,
+    watch,
+)
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.recording import read_words
 from device import MAX78002
@@ -131,6 +139,90 @@ def test_units_of_all_groups_that_watch_are_in_use(units: tuple[int, ...]) -> No
         }
         assert set(result_words(memory)) == wanted
         assert is_configured(memory) == bool(wanted)
+
+
+def number_of(word: int, unit: int) -> int:
+    """Return what a unit compares of a word: its uppermost byte or all of it, signed."""
+    value, bits = (word >> 24, 8) if unit == BYTE else (word, 32)
+    return value - (1 << bits) if value >> bits - 1 else value
+
+
+def test_units_decide_and_note_as_their_registers_say() -> None:
+    """Against a loop over words; what the last unit decides counts."""
+    draw, seen = random.Random(8), Counter[object]()
+    edges = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFF000001, 0x7F000000, 0xFFFFFFFF]
+    for _ in range(250):
+        memory = Memory(MAX78002)
+
+        def put(group: int, name: str, value: int, memory: Memory = memory) -> None:
+            address = MAX78002.control_address(group, name)
+            memory.registers[DEFAULT_APB_BASE + address] = value
+
+        def get(group: int, unit: int, name: str, memory: Memory = memory) -> int:
+            address = MAX78002.control_address(group, f"SNP{unit}_{name}")
+            return memory.registers[DEFAULT_APB_BASE + address]
+
+        pointers = sorted(draw.sample(range(12), draw.randint(0, 8)))
+        words = [draw.choice(edges) for _ in pointers]
+        decision, complaints = Decision.AS_CONFIGURED, 0
+        wanted: dict[tuple[int, int], list[int]] = {}
+        for group, unit in ((0, 1), (0, 2), (2, 1)):
+            put(group, "CTL", MAX78002.control_registers["CTL"].pack(snoop=1))
+            names = ("stop", "jump", "accumulate", "count", "maximum")
+            bits = {name: draw.randrange(2) for name in names}
+            compared = draw.choice([ONE, SPAN, SPAN]), draw.choice([ONE, SPAN, SPAN])
+            kind, counts = draw.choice([BYTE, WORD]), int(draw.random() < 0.1)
+            first, last = draw.randrange(12), draw.randrange(12)
+            low, high = draw.choice(edges), draw.choice(edges)
+            old = [draw.choice(edges) for _ in range(4)]
+            wrong = draw.choice(["", "", "", "", "address", "data", "unit", "writes"])
+            fields = {
+                "enable": 1, **bits, "compare_count": counts,
+                "compare_address": draw.choice([1, 3, 4, 6]) if wrong == "address" else compared[0],
+                "compare_data": draw.choice([1, 3, 4, 6]) if wrong == "data" else compared[1],
+                "unit": draw.choice([5, 7, 9]) if wrong == "unit" else kind,
+            }  # fmt: skip
+            put(group, f"SNP{unit}_C1", SNOOP_CONDITION.pack(**fields))
+            put(group, f"SNP{unit}_A1", first | (wrong != "writes") << 21)
+            put(group, f"SNP{unit}_A2", last)
+            put(group, f"SNP{unit}_D1", low)
+            put(group, f"SNP{unit}_D2", high)
+            for name, value in zip(("ACC", "HIT", "MAX", "AM"), old, strict=True):
+                put(group, f"SNP{unit}_{name}", value)
+            # What follows is the description of the unit, word by word
+            wanted[group, unit] = now = [*old]
+            if wrong:
+                complaints += 1
+                continue
+            end = last if compared[0] == SPAN else first
+            watched = [(p, w) for p, w in zip(pointers, words, strict=True) if first <= p <= end]
+            bottom = number_of(low << 24 & 0xFF000000 if kind == BYTE else low, kind)
+            top = number_of(high << 24 & 0xFF000000 if kind == BYTE else high, kind)
+            top = top if compared[1] == SPAN else bottom
+            hits = [(p, w) for p, w in watched if bottom <= number_of(w, kind) <= top]
+            for pointer, word in hits:
+                value = word >> 24 if kind == BYTE else word
+                largest = now[2] << 24 & 0xFF000000 if kind == BYTE else now[2]
+                now[0] = (now[0] + value * bits["accumulate"]) % 2**32
+                now[1] = (now[1] + bits["count"]) % 2**32
+                if bits["maximum"] and number_of(word, kind) > number_of(largest, kind):
+                    now[2:] = value, pointer | 1 << 21
+            if not watched:
+                continue
+            if counts and (bits["stop"] or bits["jump"]):
+                complaints += 1
+            elif bits["stop"] and hits:
+                decision = Decision.STOP
+            elif bits["jump"] and not hits:
+                decision = Decision.NEXT_IN_ORDER
+        written = WrittenWords(np.array(pointers, np.int64), np.array(words, np.int64))
+        told: list[str] = []
+        assert watch(memory, lambda written=written: written, told.append) is decision
+        assert len(told) == complaints
+        for (group, unit), results in wanted.items():
+            assert [get(group, unit, name) for name in ("ACC", "HIT", "MAX", "AM")] == results
+        seen[decision] += 1
+    assert all(seen[decision] > 20 for decision in Decision), seen
 
 
 def test_what_is_not_emulated_is_said() -> None:
