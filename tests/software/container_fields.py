@@ -11,14 +11,19 @@ from typing import TypeVar
 from ai8xtools.software.container import unpack
 from ai8xtools.software.container.pack import pack, seal_checksums
 from ai8xtools.software.container.records import (
+    HEADER,
     HEADER_BYTES,
     LAYER,
     LAYER_BYTES,
+    NONE,
     TENSOR,
     TENSOR_BYTES,
+    VECTORS,
+    VECTORS_BYTES,
     Container,
     Element,
     Flag,
+    Header,
     Layer,
     Tensor,
     aligned,
@@ -59,9 +64,46 @@ def neighbours(blob: bytes) -> Iterator[bytes]:
             yield _with(blob, place, TENSOR.pack(*_values(other)))
     for number, layer in enumerate(container.layers):
         place = header.layer_table + number * LAYER_BYTES
-        for changed in (*_changed(layer), *_shifted(layer)):
+        for changed in (*_changed(layer), *_at_the_ends(layer, header.arena_bytes)):
             yield _with(blob, place, LAYER.pack(*_values(changed)))
     yield from _joined(blob, container)
+    yield from _headers(blob, header)
+    yield from _counted(blob, header)
+
+
+def _headers(blob: bytes, header: Header) -> Iterator[bytes]:
+    """Yield files with another header, as near as the alignment of sections, or far away."""
+    for field in fields(header):
+        value = getattr(header, field.name)
+        if not isinstance(value, int) or field.name in ("body_crc", "header_crc"):
+            continue
+        near = {value + step for step in (-16, -1, 1, 16)} | {0, value ^ Flag.VECTORS}
+        for other in sorted(near | {1 << 31, (1 << 32) - 16, (1 << 32) - 1} - {value}):
+            encrypted = field.name == "flags" and other & Flag.ENCRYPTED
+            changed = replace(header, **{field.name: other})
+            if not encrypted and _fits(changed):
+                used = max(changed.total, HEADER_BYTES)
+                yield seal_checksums(_with_header(blob, changed)[:used]) + blob[used:]
+
+
+def _counted(blob: bytes, header: Header) -> Iterator[bytes]:
+    """Yield files whose test vectors state other numbers or sizes, products beyond 64 bits too."""
+    place, most = header.data + header.data_bytes, (1 << 32) - 1
+    _, inputs, _, _ = stated = VECTORS.unpack_from(blob, place)
+    others = [(most, most, 2, 0), (most, 2, most, 0), (most, 0, 0, 0), (0, most, most, 0)]
+    for number, value in enumerate(stated):
+        for other in {0, 1, value - 1, value + 1, value + 16, most} - {value, -1}:
+            others.append((*stated[:number], other, *stated[number + 1 :]))
+    room = header.total - place - VECTORS_BYTES
+    for first in (0, 1, inputs):
+        others += [(1, first, room - aligned(first) + step, 0) for step in (0, 1)]
+        others += [(1, room - aligned(first) + step, first, 0) for step in (0, 1)]
+    for one in others:
+        yield _with(blob, place, VECTORS.pack(*one))
+
+
+def _with_header(blob: bytes, header: Header) -> bytes:
+    return HEADER.pack(*_values(header)) + blob[HEADER_BYTES:]
 
 
 def _joined(blob: bytes, container: Container) -> Iterator[bytes]:
@@ -78,7 +120,7 @@ def _joined(blob: bytes, container: Container) -> Iterator[bytes]:
                 yield _with(blob, place, TENSOR.pack(*_values(moved)))
 
 
-def _values(record: Tensor | Layer) -> list[object]:
+def _values(record: Header | Tensor | Layer) -> list[object]:
     return [getattr(record, field.name) for field in fields(record)]
 
 
@@ -112,16 +154,24 @@ def _moved(tensor: Tensor) -> Iterator[Tensor]:
             yield replace(tensor, first=tensor.first + step, last=tensor.last + step)
 
 
-def _shifted(layer: Layer) -> Iterator[Layer]:
-    """Yield layers with the longest shifts, and longer ones."""
+def _at_the_ends(layer: Layer, end: int) -> Iterator[Layer]:
+    """Yield layers at the ends of what fields may state; memory up to the end of the arena."""
+    if layer.second_input == NONE:
+        yield replace(layer, first_input=NONE, second_input=layer.first_input)
+    for factor in ((1 << 31) - 1, -1 << 31):
+        yield replace(layer, factor=factor)
+    for size in (1, 16, 17):
+        yield replace(layer, ring=max(end - 16, 0), ring_bytes=size)
+        yield replace(layer, staging=max(end - 16, 0), staging_bytes=size)
     for shift in (30, 31, -30, -31):
         yield replace(layer, out_shift=shift)
         yield replace(layer, bias_shift=shift)
 
 
-def _fits(record: Tensor | Layer) -> bool:
+def _fits(record: Header | Tensor | Layer) -> bool:
+    form = {Header: HEADER, Tensor: TENSOR, Layer: LAYER}[type(record)]
     try:
-        (TENSOR if isinstance(record, Tensor) else LAYER).pack(*_values(record))
+        form.pack(*_values(record))
     except struct.error:
         return False
     return True

@@ -61,7 +61,10 @@ static void run(const nnb_model *model)
     }
     hooks.key = key;
     hooks.arena_bytes = arena_bytes;
-    status = nnb_run(model, in, out, arena, &hooks);
+    status = nnb_run(model, in, out, arena, NULL); /* only encrypted files need hooks */
+    if (status == NNB_KEY) {
+        status = nnb_run(model, in, out, arena, &hooks);
+    }
     printf("ok ");
     for (i = 0; status == NNB_OK && i < made.bytes; i++) {
         printf("%02x", out[i]);

@@ -192,6 +192,17 @@ def _joined(count: int) -> bytes:
     return pack(builder.container())
 
 
+def _long() -> bytes:
+    """Return the sum of more than 2^31 from three pixels of as many channels as there may be."""
+    builder = Builder()
+    given = builder.activation(Element.INT8, (1, 3, 65535))
+    weights = builder.weights(np.full((1, 1, 3, 65535), -128), 8)
+    result = builder.activation(Element.INT32, (1, 1, 1))
+    builder.layer(Op.CONV, [given], result, weights=weights, kernel=(1, 3), out_shift=8)
+    made_ = (3 * 65535 * 64).to_bytes(4, "little")
+    return pack(builder.container(Vectors((b"\x80" * 3 * 65535,), (made_,))))
+
+
 HOSTILE = {
     "as many operands as there may be": (_joined(16), "ok"),
     "an operand more": (_joined(17), "unsupported"),
@@ -211,6 +222,7 @@ HOSTILE = {
     "only the first output is wrong": (_connected((1, 1), Vectors((bytes(3),) * 2,
                                                                   (b"1234", bytes(4)))),
                                        "ok vectors"),
+    "a sum that leaves 32 bits": (_long(), "ok ok"),
     "test vectors of another network": (_connected((1, 1), Vectors((b"12",), (b"1234",))),
                                         "ok vectors"),
 }  # fmt: skip

@@ -7,7 +7,7 @@
 
 #define MOST_ELEMENTS ((uint64_t)1 << 35) /* of one bit in a file of 2^32 bytes */
 
-static const uint32_t crc_of_nibble[16] = {
+static const uint32_t crc_of_nibble[] = {
     0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u,
     0x5005713Cu, 0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u,
     0xA00AE278u, 0xBDBDF21Cu
@@ -32,7 +32,7 @@ static uint64_t aligned(uint64_t size)
 
 static nnb_status check_header(const uint8_t *blob, uint32_t size)
 {
-    static const uint8_t magic[4] = {'N', 'N', 'B', '1'}, zeros[4] = {0, 0, 0, 0};
+    static const uint8_t magic[] = {'N', 'N', 'B', '1'}, zeros[4] = {0};
     uint32_t i, crc, total;
 
     if (size < NNB_HEADER_BYTES) {
@@ -63,18 +63,15 @@ static nnb_status check_header(const uint8_t *blob, uint32_t size)
 static int vectors_fit(const uint8_t *blob, const nnb_header *header, uint64_t end)
 {
     const uint8_t *at = blob + end;
-    uint64_t count, inputs, outputs;
+    uint64_t left, inputs, outputs;
 
     if (end + 16 > header->total) {
         return 0;
     }
-    count = nnb_u32(at);
-    inputs = count * nnb_u32(at + 4);
-    outputs = count * nnb_u32(at + 8);
-    if (inputs > header->total || outputs > header->total) {
-        return 0;
-    }
-    return end + 16 + aligned(inputs) + aligned(outputs) <= header->total;
+    left = header->total - end - 16; /* a multiple of 16 */
+    inputs = (uint64_t)nnb_u32(at) * nnb_u32(at + 4);
+    outputs = (uint64_t)nnb_u32(at) * nnb_u32(at + 8);
+    return inputs <= left && outputs <= left - aligned(inputs);
 }
 
 static int sections_fit(const uint8_t *blob, const nnb_header *h)

@@ -6,10 +6,10 @@
 
 #if NNB_HAS_KERNEL(NNB_FEW_BITS)
 
-static const int8_t nf4[16] = {
+static const int8_t nf4[] = {
     -127, -88, -67, -50, -36, -23, -12, 0, 10, 20, 31, 43, 56, 71, 92, 127
 };
-static const int8_t nf2[4] = {-127, -38, 38, 127};
+static const int8_t nf2[] = {-127, -38, 38, 127};
 
 /* The integer that a code stands for. */
 static int32_t value_of(uint32_t encoding, int32_t code)

@@ -21,7 +21,7 @@ static void limbs_of(uint32_t *limbs, const uint8_t *bytes, uint32_t above)
     limbs[4] = nnb_u32(bytes + 12) >> 8 | above << 24;
 }
 
-void nnb_poly_start(nnb_poly *poly, const uint8_t key[32])
+void nnb_poly_start(nnb_poly *poly, const uint8_t *key)
 {
     static const uint32_t clamp[LIMBS] = {0x3FFFFFFu, 0x3FFFF03u, 0x3FFC0FFu, 0x3F03FFFu, 0xFFFFFu};
     int i;
@@ -80,7 +80,7 @@ void nnb_poly_add(nnb_poly *poly, const uint8_t *data, uint32_t bytes)
     }
 }
 
-void nnb_poly_finish(nnb_poly *poly, uint8_t tag[16])
+void nnb_poly_finish(nnb_poly *poly, uint8_t *tag)
 {
     uint32_t less[LIMBS], carry, mask, i, k;
     uint32_t *sum = poly->sum;
@@ -135,7 +135,7 @@ static void compute_tag(const uint8_t *blob, const nnb_header *h, const uint8_t 
     nnb_poly_finish(&poly, tag);
 }
 
-int nnb_authenticate(const nnb_model *model, uint32_t size, const uint8_t key[32])
+int nnb_authenticate(const nnb_model *model, uint32_t size, const uint8_t *key)
 {
     static const uint8_t mark[BLOCK] = "NNB1-Poly1305\0\0";
     const uint8_t *blob = nnb_blob(model);

@@ -94,9 +94,9 @@ typedef struct {
     const uint8_t *key;
 } nnb_poly;
 
-void nnb_poly_start(nnb_poly *poly, const uint8_t key[32]);
+void nnb_poly_start(nnb_poly *poly, const uint8_t *key);
 /* All but the last call with a multiple of 16 bytes. */
 void nnb_poly_add(nnb_poly *poly, const uint8_t *data, uint32_t bytes);
-void nnb_poly_finish(nnb_poly *poly, uint8_t tag[16]);
+void nnb_poly_finish(nnb_poly *poly, uint8_t *tag);
 
 #endif

@@ -46,7 +46,7 @@ const char *nnb_name(int status)
         "argument", "tag"
     };
 
-    return status >= 0 && status <= NNB_TAG ? names[status] : "?";
+    return (unsigned)status <= NNB_TAG ? names[status] : "?";
 }
 
 uint32_t nnb_arena_bytes(const nnb_model *model)
