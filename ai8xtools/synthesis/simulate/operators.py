@@ -16,7 +16,6 @@ from ai8xtools.synthesis.network import Activation, Combination, Layer, Operator
 from device.chip import BIAS_UNIT
 
 _FLOAT32_EXACT = 1 << 24
-_FLOAT64_EXACT = 1 << 53
 _DATA_MAGNITUDE = 128
 
 
@@ -87,9 +86,9 @@ def _convolve(
     width = data.shape[2] - dilation * (kernel_columns - 1)
     rows, columns = -(-height // down), -(-width // across)
     # A sum of products stays below the largest |weight| sum times the largest |value|; every
-    # partial sum too, whatever the order. Within 2^24 (2^53) float32 (float64) holds it exactly.
+    # partial sum too, whatever the order. Within 2^24 (2^53) float32 (float64) holds it exactly;
+    # more would take more weights than any memory has.
     bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * _DATA_MAGNITUDE
-    assert bound <= _FLOAT64_EXACT
     kind: type[np.float32] | type[np.float64]
     kind = np.float32 if bound <= _FLOAT32_EXACT else np.float64
     image: NDArray[Any] = data.astype(kind)
@@ -114,8 +113,7 @@ def scale(sums: Tensor, layer: Layer) -> Tensor:
     if layer.output_width == 32:
         return sums
     right = 7 - layer.shift
-    half = 1 << right >> 1 if right > 0 else 0
-    return (sums + half) >> right if right > 0 else sums << -right
+    return (sums + (1 << right - 1)) >> right if right > 0 else sums << -right
 
 
 def clip(scaled: Tensor, layer: Layer) -> Tensor:
