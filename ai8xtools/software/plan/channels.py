@@ -65,12 +65,9 @@ class Stacks:
 
         `far`: what it reads or makes is in L3.
         """
-        if (first, count) not in self.known:
-            self.known[first, count] = self._made(first, count)
-        task = self.known[first, count]
-        need = sum(size for *_, size, level in buffers_of(task, self.kernels) if level is Level.L1)
-        if need > l1:
+        if self.memory(first, count) > l1:
             return None
+        task = self._task(first, count)
         traffic = Traffic()
         for link in task.links:
             traffic = traffic.plus(traffic_of(link, _weights(link)))
@@ -80,6 +77,16 @@ class Stacks:
         assert task.layer is not None
         cycles = cycles_of(compute, copies, task.layer.channels, dma=task.ahead)
         return replace(task, cycles=cycles)
+
+    def memory(self, first: int, count: int) -> int:
+        """Return the bytes of L1 that `count` steps from `first` on need."""
+        buffers = buffers_of(self._task(first, count), self.kernels)
+        return sum(size for *_, size, level in buffers if level is Level.L1)
+
+    def _task(self, first: int, count: int) -> Task:
+        if (first, count) not in self.known:
+            self.known[first, count] = self._made(first, count)
+        return self.known[first, count]
 
     def _made(self, first: int, count: int) -> Task:
         steps = self.graph.steps[first : first + count]

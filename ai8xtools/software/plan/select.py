@@ -77,6 +77,7 @@ class Planner:
         self.chains = Chains(graph, profile, self.kernels, in_place=wish.in_place)
         self.stacks = Stacks(graph, profile, self.kernels, in_place=wish.in_place)
         self.with_chains = not wish.first
+        self.wished_chains = wish.ways or {Way.ROW_CHAIN, Way.CHAIN}
 
     def _with_rolling(self, kept: int) -> set[int]:
         """A buffer that is kept between runs moves, which takes the core: it stays in L1."""
@@ -164,7 +165,7 @@ class Planner:
 
     def _chained(self, first: int, inside: set[int]) -> Iterator[Task]:
         """Yield the chains that begin with a step and fit."""
-        steps, wished = self.graph.steps, self.wish.ways or {Way.ROW_CHAIN, Way.CHAIN}
+        steps, wished = self.graph.steps, self.wished_chains
         rows = self.chains.most[first] if Way.ROW_CHAIN in wished else 0
         channels = self.stacks.most[first] if Way.CHAIN in wished else 0
         for count in range(1, max(rows, channels) + 1 if self.with_chains else 0):
@@ -387,7 +388,10 @@ class Planner:
                     dma=self.profile.dma > 0, scratch=scratch_of(step, self.kernels),
                     reads=all(s in inside for s in sources_of(step)),
                     writes=step.target in inside)  # fmt: skip
-        return live + smallest(layer, room, by_planes=takes_planes(step))
+        least = smallest(layer, room, by_planes=takes_planes(step))
+        if not self.wish.first and Way.CHAIN in self.wished_chains and self.stacks.most[index]:
+            least = min(least, self.stacks.memory(index, 1))
+        return live + least
 
 
 def _keep(kept: dict[bool, _Found], planar: bool, before: _Found, missed: int, task: Task) -> None:

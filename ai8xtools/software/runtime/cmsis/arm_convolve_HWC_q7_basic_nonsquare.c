@@ -20,8 +20,7 @@ static inline nn_q7_inside nn_q7_under(const q7_t *image, int32_t width, int32_t
     if (found.row < found.rows_end && found.column < found.columns_end) {
         found.data = image + ((top + found.row) * width + left + found.column) * channels;
     } else {
-        found.rows_end = found.row = 0;
-        found.columns_end = found.column = 0;
+        found.rows_end = found.row = found.columns_end = found.column = 0;
     }
     return found;
 }

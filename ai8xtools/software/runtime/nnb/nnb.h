@@ -73,9 +73,9 @@ typedef struct {
  * from `blob`, which must stay where it is while the model is used. */
 const nnb_model *nnb_open(const void *blob, uint32_t size);
 
-/* Check that a file is as the holder of the key wrote it; `size` as given to nnb_open, so that the
- * tag behind the file is found. NNB_TAG: it was changed, the key is another one, or there is no tag,
- * as without encryption. */
+/* Check that a file is as the holder of the key (32 bytes) wrote it; `size` as given to nnb_open, so
+ * that the tag behind the file is found. NNB_TAG: it was changed, the key is another one, or there is
+ * no tag, as without encryption. */
 int nnb_authenticate(const nnb_model *model, uint32_t size, const uint8_t *key);
 
 /* The status of the last nnb_open. */
