@@ -179,8 +179,8 @@ def _array(name: str, record: dict[str, Any], content: memoryview) -> Array:
         raise malformed(f"{printable(name)} holds bytes that are neither true nor false")
     if record["dtype"] == _BFLOAT16:
         array = from_bfloat16(array)
-    elif not dtype.isnative:
-        array = array.astype(dtype.newbyteorder("="))
+    else:
+        array = array.astype(dtype.newbyteorder("="), copy=False)
     array.flags.writeable = False
     return array
 

@@ -274,6 +274,11 @@ def test_bare_state_dict_is_explained(tmp_path: Path) -> None:
     exc = refusal(tmp_path, (tmp_path / "bare.pth").read_bytes())
     assert exc.code == "E506" and "it is one itself" in exc.message
     assert "with --model FILE:CLASS and --import" in str(exc.remedy)
+    taken = read_checkpoint(tmp_path / "bare.pth", bare=True)
+    assert taken.state_dict["conv1.weight"].tolist() == [1]
+    (tmp_path / "whole.pth").write_bytes(saved(tmp_path))
+    whole, same = (read_checkpoint(tmp_path / "whole.pth", bare=bare) for bare in (False, True))
+    assert whole.entries.keys() == same.entries.keys(), "a checkpoint is one with bare, too"
 
 
 def test_state_dict_under_another_name_is_named(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from ai8xtools.emulator import Accelerator, EmulatorError
 from ai8xtools.emulator.decode.own_input import set_input
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.words.recording import read_words
+from device.chip import DEFAULT_APB_BASE
 from tests.emulator.by_hand import one_by_one
 from tests.emulator.known_answers import chip_of
+from tests.emulator.test_snoop import network
 
 SELECTION = (
     "max78000-mnist",
@@ -97,8 +99,19 @@ def test_inputs_of_another_shape_are_refused() -> None:
         NetworkBatch(accelerator).run(np.zeros((2, 1, 3, 2), np.int8))
 
 
-def test_conditional_execution_is_refused(shared: Path) -> None:
-    accelerator = loaded(shared / "kat" / "cases" / "snoop-noskip-ai87")
-    with pytest.raises(EmulatorError, match="conditional execution") as refusal:
+@pytest.mark.parametrize(
+    ("mode", "told"), [("snoop", "conditional execution"), ("fifo_quad", "quad mode"), ("", "")]
+)
+def test_what_data_or_another_order_of_words_decides_is_refused(mode: str, told: str) -> None:
+    _, accelerator = network(0, enable=int(mode == "snoop")).run()
+    memory = accelerator.memory
+    fields = {"enable": 1, "clock_enable": 1, **({mode: 1} if mode else {})}
+    for group in range(4):
+        address = DEFAULT_APB_BASE + memory.chip.control_address(group, "CTL")
+        memory.registers[address] = memory.chip.control_registers["CTL"].pack(**fields)
+    if not mode:
+        assert len(NetworkBatch(accelerator).steps) == 2
+        return
+    with pytest.raises(EmulatorError, match=told) as refusal:
         NetworkBatch(accelerator)
     assert refusal.value.code == "E860"

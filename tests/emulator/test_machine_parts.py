@@ -21,6 +21,7 @@ from ai8xtools.emulator.state.data_memory import OUTSIDE, DataMemory
 from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA
+from tests.emulator.by_hand import one_by_one
 from tests.emulator.packing import set_field, start
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 
@@ -130,6 +131,22 @@ def test_groups_that_take_part_must_be_enabled() -> None:
             accelerator._enabled_groups(layers)
         assert caught.value.code == "E834"
         assert f"group {lacking[0]} " in caught.value.message
+
+
+def test_a_layer_that_cannot_be_executed_names_its_first_wrong_registers() -> None:
+    """Kernels behind the memory, with and without bits that no layer has."""
+    wrong = ("ONED", "RCNT", "CCNT", "LCTL2", "WPTR_TOFFS")
+    for count in range(len(wrong) + 1):
+        words = one_by_one(np.ones((1, 2, 2), int), np.array([[3]]))
+        words.layer(0, "MCNT", first=8 * 7002, last=8 * 7002)
+        for name in wrong[:count]:
+            address = words.chip.layer_address(0, 0, name)
+            at = [n for n, row in enumerate(words.rows) if row[1] == DEFAULT_APB_BASE + address]
+            words.rows[at[-1]] = (4, DEFAULT_APB_BASE + address, words.rows[at[-1]][2] | 1 << 31)
+        with pytest.raises(EmulatorError) as caught:
+            words.run()
+        assert caught.value.code == "E832"
+        assert (caught.value.remedy or "").count("layer 0: ") == min(count, 3)
 
 
 def test_marks_are_kept_in_order_and_reads_of_a_kind_counted() -> None:

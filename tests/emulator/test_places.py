@@ -15,11 +15,13 @@ import pytest
 from ai8xtools.answer import Answer, LayerAnswer, LayerForm
 from ai8xtools.emulator.comparison.places import describe_wrong
 from ai8xtools.emulator.comparison.wrong import ByteChange, Kind, WrongWord
-from ai8xtools.emulator.decode.config import LayerConfig, LayerKind
+from ai8xtools.emulator.decode.config import Kernels, LayerConfig, LayerKind
+from ai8xtools.emulator.decode.layer import decode_layer
 from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
-from tests.emulator.packing import Made, set_field, taps_of
+from tests.emulator.packing import Made, pack, set_field, start, taps_of
+from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 from tests.emulator.test_compared import answer_of
 from tests.emulator.test_decoded import places, processors_of
 from tests.emulator.test_random_programs import bias_place, network
@@ -164,8 +166,54 @@ def test_layer_with_kernels_beyond_the_memory_hides_no_other() -> None:
         text = describe_wrong(memory, answer, word)
         assert f"kernel of layer {last.layer}, " in text
         assert f"kernel of layer {broken.layer}, " not in text
+        place = bias_place(memory.chip, last, 0, first=False)
+        if place is not None:
+            word = WrongWord(Kind.BIAS, "cnn_load_bias", 0, 1, 2, (ByteChange(*place, 0, 3),))
+            assert f"bias of layer {last.layer}, " in describe_wrong(memory, answer, word)
         told += 1
     assert told > 2
+
+
+def test_kernels_of_a_layer_whose_groups_share_the_outputs_belong_to_channels_of_group_0() -> None:
+    memory, slots, begin = Memory(MAX78000), 8, 12
+    config = dataclasses.replace(
+        LAYER, enabled=(0x5,) * 4, with_kernels=(0x5,) * 4,
+        kernels=Kernels((3, 3), 8, 8 * begin, 9 * begin, slots // 4, False, False),
+        input=dataclasses.replace(INPUT, size=(4, 4), pooled=(4, 4)),
+        output=dataclasses.replace(OUTPUT, slots=slots),
+    )  # fmt: skip
+    pack(memory, Made(config, begin, is_start=True), quad=True)
+    answer = answer_of(known(config, range(slots)))
+    for quad in (1, 0):
+        start(memory, 0, 0, fifo=1, fifo_quad=quad)
+        assert decode_layer(memory, 0).processors == config.processors
+        for group, (channel, unit), number in product(range(4), enumerate((0, 2)), range(2)):
+            change = ByteChange(16 * group + unit, begin + number, 4, 1)
+            word = WrongWord(Kind.KERNEL, "cnn_load_weights", 0x50180000, 1, 3, (change,))
+            output = 4 * number + group if quad else number
+            entry = channel if quad else 2 * group + channel
+            assert (
+                f"kernel of layer 0, output channel {output}, input channel {entry}, row 1 column 1"
+            ) in describe_wrong(memory, answer, word)
+
+
+def test_words_are_named_by_what_is_known_of_them() -> None:
+    memory, answer = Memory(MAX78000), answer_of()
+    fifo = DEFAULT_APB_BASE + 8
+    pushed = WrongWord(Kind.PUSH, "load_input", fifo, 0x12, 0x34567890, number=7)
+    assert "word 7: expected 0x00000012, found 0x34567890" in describe_wrong(memory, answer, pushed)
+    block = dataclasses.replace(pushed, wanted=None, found=None)
+    assert "several words" in describe_wrong(memory, answer, block)
+    assert "expected" not in describe_wrong(memory, answer, block)
+    changes = tuple(ByteChange(5, column, 0, 1) for column in (9, 7, 8))
+    kernels = WrongWord(Kind.KERNEL, "cnn_load_weights", 0x50180000, None, None, changes)
+    assert "several words of processor 5 kernel columns 7 to 9" in describe_wrong(
+        memory, answer, kernels
+    )
+    nameless = WrongWord(Kind.REGISTER, "cnn_init", 0x40000000, 0xA, 0xB)
+    assert describe_wrong(memory, answer, nameless).endswith(
+        "expected 0x0000000a, found 0x0000000b"
+    )
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
