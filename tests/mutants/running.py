@@ -25,9 +25,8 @@ PRELOADED = (
     "_pytest.assertion.rewrite", "xml.etree", "unicorn", "onnx", "coverage", "jsonschema",
     "safetensors.numpy", "multiprocessing", "concurrent.futures", "sqlite3", "difflib", "ast",
 )  # fmt: skip
-_LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "build", "__pycache__", "*.pyc", ".*_cache", "data", "logs", ".hypothesis"
-)
+_LEFT_OUT = ("__pycache__", "*.pyc")
+_LEFT_OUT_AT_ROOT = (".git", ".venv", "build", ".*_cache", "data", "logs", ".hypothesis")
 _SLOWER, _LEAST = 10, 20.0
 """A test fails that takes so many times its seconds, and at least so many."""
 _IDLE_SECONDS = 120.0
@@ -82,7 +81,7 @@ class Workers:
         self._free = []
         for number in range(jobs):
             tree = folder / f"{number}" / "tree"
-            shutil.copytree(root, tree, ignore=_LEFT_OUT, symlinks=True)
+            shutil.copytree(root, tree, ignore=_left_out(root), symlinks=True)
             self._free.append(tree)
         self._running: list[_Running] = []
         self.waiting: list[Task] = []
@@ -152,6 +151,13 @@ class Workers:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+
+
+def _left_out(root: Path) -> Callable[[str, list[str]], set[str]]:
+    """Return what `copytree` asks; packages may have names that results have at the root."""
+    at_root = shutil.ignore_patterns(*_LEFT_OUT, *_LEFT_OUT_AT_ROOT)
+    inside = shutil.ignore_patterns(*_LEFT_OUT)
+    return lambda folder, names: (at_root if Path(folder) == root else inside)(folder, names)
 
 
 def _use(session: int) -> tuple[int, float]:
