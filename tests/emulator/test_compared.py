@@ -315,6 +315,15 @@ def test_a_right_program_has_no_wrong_word(loader: Any) -> None:
     assert compare_words(memory_of(joined(phases)), answer) == WordComparison(
         compared=compared + 16 * blocks_of(answer), blocks=2 + 1 + 2
     )
+    held, biases = answer.registers, answer.biases
+    for some, others in product(range(1, 4), range(len(biases.addresses) + 1)):
+        fewer = dataclasses.replace(
+            answer,
+            registers=Registers(held.addresses[:some], held.values[:some], held.phases[:some]),
+            biases=StoredBiases(biases.addresses[:others], biases.values[:others]),
+        )
+        found = compare_words(memory_of(joined(phases)), fewer)
+        assert found.compared == some + others + 16 * blocks_of(answer)
 
 
 def damages(memory: Memory, answer: Answer) -> Iterator[tuple[Memory, WrongWord]]:

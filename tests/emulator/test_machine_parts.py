@@ -263,6 +263,47 @@ def test_images_that_nobody_or_two_layers_wrote() -> None:
     assert report.findings == []
 
 
+def test_images_of_which_a_part_is_flattened() -> None:
+    """Of each layer whose bytes are read, all that its lanes hold are, or some are left out."""
+    draw, seen, memory = random.Random(9), Counter[int](), Memory(MAX78000)
+    data = DataMemory.of(memory)
+    for _ in range(300):
+        mask = draw.choice([1, 3, 0x11, 0x12])
+        used = [n for n in range(16) if mask >> n & 1]
+        first, passes = draw.choice([0, 2]), draw.choice([1, 2, 4, 6])
+        inputs = dataclasses.replace(INPUT, size=(1, 1), passes=passes, read_word=first)
+        config = dataclasses.replace(LAYER, layer=5, enabled=(mask, 0, 0, 0), input=inputs)
+        data.writer[:], data.written[:], data.readers = OUTSIDE, True, {}
+        data.spread = {n for n in (2, 3, 4) if draw.random() < 0.3}
+        for layer in draw.sample([2, 3, 4], draw.randint(0, 3)):
+            begin = draw.randrange(max(first - 2, 0), first + 4)
+            data.writer[:2, 4 * begin : 4 * draw.randint(begin + 1, first + 8)] = layer
+        report = LayerReport(memory, config, [])
+        check_reads(report, data, *input_bytes(config, memory.data_bytes.shape[1]))
+        cells = [(p, p // 4, first + n) for p in used for n in range(passes)]
+        writers = [int(data.writer[unit, 4 * word + p % 4]) for p, unit, word in cells]
+        wanted = []
+        for layer in sorted(set(writers)) if len(cells) > 1 else []:
+            own = [cell for cell, writer in zip(cells, writers, strict=True) if writer == layer]
+            end = max(word for *_, word in own) + 1 if layer in data.spread else 20
+            there = sum(data.writer[p // 4, 4 * word + p % 4] == layer
+                        for p in used for word in range(end))  # fmt: skip
+            part = layer != OUTSIDE and len(own) < there
+            if part or (layer == OUTSIDE and len(set(writers)) > 1):
+                p, unit, word = own[0]
+                text = f"output of layer {layer} ({len(own)} of {there} bytes)" if part else (
+                    "as if it were output of "
+                    + ", ".join(f"layer {n}" for n in sorted(set(writers)) if n != OUTSIDE) + ", at"
+                )  # fmt: skip
+                address = DEFAULT_APB_BASE + MAX78000.data_address(unit, 4 * word)
+                wanted.append((p, address, text))
+        for finding, (p, address, text) in zip(report.findings, wanted, strict=True):
+            assert (finding.processor, finding.address) == (p, address)
+            assert text in finding.message
+        seen[len(wanted)] += 1
+    assert min(seen[0], seen[1], seen[2]) > 10, seen
+
+
 def test_kernels_in_the_middle_column_alone_are_spread() -> None:
     """Of the nine taps of a 3x3 kernel, any of the outer columns makes it an ordinary one."""
     image = np.ones((1, 3, 3), np.int8)

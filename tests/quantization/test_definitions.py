@@ -108,7 +108,7 @@ def test_images_are_convolved_alike_in_parts_and_at_once(monkeypatch: pytest.Mon
         assert np.array_equal(execute._convolved(cut, kernels), whole)
 
 
-def test_a_batch_of_images_is_not_convolved_all_at_once() -> None:
+def test_a_batch_of_images_is_not_convolved_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part has as many images as fit the chunk, so that memory is bounded."""
     seen: list[int] = []
 
@@ -122,6 +122,10 @@ def test_a_batch_of_images_is_not_convolved_all_at_once() -> None:
     execute._convolved(data, np.zeros((1, 3, 3, 16), np.int64))
     assert sum(seen) == data.size
     assert execute._CHUNK_VALUES // 2 < max(seen) <= execute._CHUNK_VALUES
+    monkeypatch.setattr(execute, "_CHUNK_VALUES", 1)
+    seen.clear()
+    execute._convolved(np.zeros((3, 2, 2, 1, 3, 3)).view(Windows), np.zeros((1, 3, 3, 1), np.int64))
+    assert seen == 3 * [2 * 2 * 3 * 3], "a large image is a part of its own"
 
 
 @pytest.mark.parametrize("bits", [8, 16])
