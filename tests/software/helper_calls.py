@@ -72,7 +72,7 @@ def _values(number: int) -> Bytes:
 
 
 DATA, BEFORE = _values(240), _values(ROOM)
-DATA[:6] = -128
+DATA[:14] = -128
 BEFORE[:2] = 77, -33  # no result of the ends of sums
 
 

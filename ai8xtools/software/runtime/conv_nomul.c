@@ -15,7 +15,7 @@
 
 typedef uint32_t NN_ALIAS nn_nomul_pair;
 
-/* Adds to the sums of both pixels each bucket as often as its number says, and empties all. Where
+/* Adds to the sums of both pixels each bucket as often as its number says, and empties them. Where
  * nibbles are signed, bucket 8 is -8. */
 static void nn_nomul_empty(uint32_t *buckets, uint32_t *sums, int negative, unsigned left)
 {
@@ -36,7 +36,6 @@ static void nn_nomul_empty(uint32_t *buckets, uint32_t *sums, int negative, unsi
             less1 = run1;
         }
     }
-    buckets[0] = 0;
     if (negative) {
         sum0 -= less0 << 4;
         sum1 -= less1 << 4;
@@ -45,7 +44,8 @@ static void nn_nomul_empty(uint32_t *buckets, uint32_t *sums, int negative, unsi
     sums[1] += sum1 << left;
 }
 
-/* Sums of two pixels by a filter; `low` are 32 buckets, which are empty before and after. */
+/* Sums of two pixels by a filter; `low` are 32 buckets, which are empty before and after but for those
+ * of nibble 0, which nobody reads. */
 static void nn_nomul_filter(const nn_nomul_pair *data, const uint8_t *weights, uint32_t inputs,
                             unsigned nibbles, uint32_t *low, uint32_t *sums)
 {
