@@ -213,6 +213,7 @@ WRONG_PLACEMENTS: list[tuple[str, str, Callable[[Placement], Placement]]] = [
     (BIASES, "layer 0 (first)", lambda p: replace(p, biases={1: p.biases[1], 3: p.biases[3]})),
     (BIASES, "layer 2", lambda p: biased(p, 2, 0, None, None, None)),
     (BIASES, "layer 0 (first)", lambda p: biased(p, 0, 1, None, None, None)),
+    (BIASES, "layer 0 (first)", lambda p: biased(p, 0, *2 * p.biases[0].offsets[:1], None, None)),
     (BIASES, "layer 1 (second)", lambda p: biased(p, 1, 600, None, None, None)),
     (BIASES, "layer 3", lambda p: biased(p, 3, None, 0, None, None)),
     (BIASES, "layer 0 (first)", lambda p: replace(p, bias_memory=(p.bias_memory[0] + 1,) * 4)),

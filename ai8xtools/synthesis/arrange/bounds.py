@@ -141,7 +141,8 @@ def _starts(problem: Problem) -> Iterator[Witness]:
 def _order(problem: Problem) -> Iterator[Witness]:
     """Parts of joins stand in rising order; several joins, and ties, can contradict each other."""
     least = [unit.starts[0] if unit.starts else PROCESSORS for unit in problem.units]
-    for _ in range(len(problem.units) + 1):
+    moved = True
+    while moved:  # each move is upward, and no unit has a place above its last one
         moved = False
         for parts in problem.joins:
             for before, after in pairwise(parts):
@@ -154,8 +155,6 @@ def _order(problem: Problem) -> Iterator[Witness]:
                 if least[unit] > problem.units[unit].starts[-1]:
                     yield _out_of_order(problem, parts, before, after)
                     return
-        if not moved:
-            return
 
 
 def _out_of_order(problem: Problem, parts: tuple[int, ...], before: int, after: int) -> Witness:

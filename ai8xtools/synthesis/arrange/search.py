@@ -143,18 +143,13 @@ def _spread(problem: Problem, order: Sequence[int], load: Sequence[int]) -> tupl
 
 def repaired(problem: Problem, starts: list[int]) -> tuple[int, ...]:
     """Move units upward until the parts of each join stand behind each other, where that goes."""
-    for _ in range(3):
-        moved = False
-        for parts in problem.joins:
-            moved = _in_order(problem, parts, starts) or moved
-        if not moved:
-            break
+    for parts in 3 * problem.joins:  # moving parts for one join may break another one
+        _in_order(problem, parts, starts)
     return tuple(starts)
 
 
-def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool:
-    """Move the parts of one join; return whether anything moved."""
-    before = list(starts)
+def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> None:
+    """Move the parts of one join."""
     rest = sum(-(-problem.tensors[p].span // 4) * 4 for p in parts)
     place = 0
     for part in parts:
@@ -167,7 +162,6 @@ def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool
                 starts[unit] = legal[0]
         place = starts[unit] + distance + span
         rest -= span
-    return starts != before
 
 
 def _improve(

@@ -144,12 +144,12 @@ def _bias_bytes(
     elif layer.depthwise:
         yield from _depthwise_bytes(layer, offsets, values)
     else:
-        used = [(g, offset) for g, offset in enumerate(offsets) if offset is not None]
         skipped = layer.streaming and layer.index == 0 and network.chip.skips_stream_bias
         lead = lowest_bit(layer.output_processors) % 4 * layer.out_passes + skipped
-        for group, offset in used[:1]:
-            for i, value in enumerate(values):
-                yield group, offset + lead + i, value
+        for group, offset in enumerate(offsets):
+            if offset is not None:
+                for i, value in enumerate(values):
+                    yield group, offset + lead + i, value
 
 
 def _depthwise_bytes(
