@@ -11,14 +11,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ai8xtools.emulator.bits import signed
 from ai8xtools.emulator.checks.biases import bias_hints, check_biases
 from ai8xtools.emulator.checks.finding import LayerFinding, LayerReport, Severity, WrongField
 from ai8xtools.emulator.checks.loaded_kernels import check_kernels
 from ai8xtools.emulator.checks.network import layers_without_part, unread_channels
 from ai8xtools.emulator.checks.overwrites import check_writes
 from ai8xtools.emulator.decode.config import LayerConfig, LayerKind, WritePointer
-from ai8xtools.emulator.machine.snoop import Decision, WrittenWords, watch
 from ai8xtools.emulator.state.data_memory import DataMemory
 from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
@@ -356,75 +354,3 @@ def test_kernels_of_outputs_that_a_layer_reads_must_be_there() -> None:
             assert f"({len(lacking)} such" in report.findings[0].message
         told[bool(lacking)] += 1
     assert min(told.values()) > 40
-
-
-FIELDS = ("accumulate", "count", "maximum", "stop", "jump")
-
-
-def test_units_count_and_decide_word_by_word() -> None:
-    """Two units of two groups; what a later one decides counts."""
-    draw, memory, seen = random.Random(7), Memory(MAX78002), Counter[Decision]()
-    known = MAX78002.control_registers
-
-    def write(group: int, name: str, word: int) -> None:
-        memory.registers[DEFAULT_APB_BASE + MAX78002.control_address(group, name)] = word
-
-    for _ in range(200):
-        memory.registers.clear()
-        pointers = sorted(draw.sample(range(0x100, 0x110), draw.randint(1, 8)))
-        values = [draw.choice([draw.getrandbits(32), 0x05FF0000, 0xFD000001, 5]) for _ in pointers]
-        decision = Decision.AS_CONFIGURED
-        results: dict[tuple[int, int], tuple[int, ...]] = {}
-        for group in (0, 2):
-            write(group, "CTL", known["CTL"].pack(snoop=int(draw.random() < 0.8)))
-        for group, unit in product((0, 2), (1, 2)):
-            watching = memory.control_register("CTL", group)["snoop"]
-            on = {name: draw.randrange(2) for name in FIELDS}
-            ranges, within = draw.choice([2, 5]), draw.choice([2, 5])
-            size, enable = draw.choice([6, 8]), draw.random() < 0.8
-            span = sorted(draw.sample(range(0x0FE, 0x112), 2))
-            limits = [draw.choice([*values, draw.getrandbits(32)]) for _ in range(2)]
-            if size == 6:
-                limits = [value >> 24 for value in limits]
-            write(group, f"SNP{unit}_A1", known[f"SNP{unit}_A1"].pack(pointer=span[0], writes=1))
-            write(group, f"SNP{unit}_A2", known[f"SNP{unit}_A2"].pack(pointer=span[1], writes=1))
-            write(group, f"SNP{unit}_D1", limits[0])
-            write(group, f"SNP{unit}_D2", limits[1])
-            condition = known[f"SNP{unit}_C1"].pack(
-                enable=int(enable), compare_address=ranges, compare_data=within, unit=size, **on
-            )
-            write(group, f"SNP{unit}_C1", condition)
-            total, hits, most, where = draw.randrange(9), draw.randrange(9), draw.choice([0, 4]), 7
-            for name, value in zip(
-                ("ACC", "HIT", "MAX", "AM"), (total, hits, most, where), strict=True
-            ):
-                write(group, f"SNP{unit}_{name}", value)
-            bits = 8 if size == 6 else 32
-            seen_words = [
-                (p, value >> 24 if size == 6 else value)
-                for p, value in zip(pointers, values, strict=True)
-                if (span[0] <= p <= span[1] if ranges == 5 else p == span[0])
-            ]
-            low, high = signed(limits[0], bits), signed(limits[within == 5], bits)
-            matches = [(p, v) for p, v in seen_words if low <= signed(v, bits) <= high]
-            if watching and enable:
-                for p, v in matches:
-                    total = (total + v) % 2**32 if on["accumulate"] else total
-                    hits += on["count"]
-                    if on["maximum"] and signed(v, bits) > signed(most, bits):
-                        most, where = v, known[f"SNP{unit}_AM"].pack(pointer=p, writes=1)
-                if seen_words and on["stop"] and matches:
-                    decision = Decision.STOP
-                elif seen_words and on["jump"] and not matches:
-                    decision = Decision.NEXT_IN_ORDER
-            results[group, unit] = total, hits, most, where
-        words = WrittenWords(np.array(pointers), np.array(values, np.int64))
-        complaints: list[str] = []
-        assert watch(memory, lambda words=words: words, complaints.append) is decision
-        assert complaints == []
-        for (group, unit), wanted in results.items():
-            names = [f"SNP{unit}_{name}" for name in ("ACC", "HIT", "MAX", "AM")]
-            addresses = [DEFAULT_APB_BASE + MAX78002.control_address(group, name) for name in names]
-            assert tuple(memory.registers.get(a, 0) for a in addresses) == wanted
-        seen[decision] += 1
-    assert len(seen) == 3

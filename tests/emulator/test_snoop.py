@@ -162,22 +162,25 @@ def test_units_decide_and_note_as_their_registers_say() -> None:
             address = MAX78002.control_address(group, f"SNP{unit}_{name}")
             return memory.registers[DEFAULT_APB_BASE + address]
 
-        pointers = sorted(draw.sample(range(12), draw.randint(0, 8)))
+        pointers = sorted(draw.sample(range(12), draw.choice([0, 6, 8])))
         words = [draw.choice(edges) for _ in pointers]
         decision, complaints = Decision.AS_CONFIGURED, 0
         wanted: dict[tuple[int, int], list[int]] = {}
-        for group, unit in ((0, 1), (0, 2), (2, 1)):
-            put(group, "CTL", MAX78002.control_registers["CTL"].pack(snoop=1))
+        watching = {group: draw.random() < 0.8 for group in (0, 2)}
+        for group, watches in watching.items():
+            put(group, "CTL", MAX78002.control_registers["CTL"].pack(snoop=int(watches)))
+        for group, unit in product(watching, (1, 2)):
+            enabled = draw.random() < 0.8
             names = ("stop", "jump", "accumulate", "count", "maximum")
             bits = {name: draw.randrange(2) for name in names}
             compared = draw.choice([ONE, SPAN, SPAN]), draw.choice([ONE, SPAN, SPAN])
             kind, counts = draw.choice([BYTE, WORD]), int(draw.random() < 0.1)
-            first, last = draw.randrange(12), draw.randrange(12)
-            low, high = draw.choice(edges), draw.choice(edges)
+            first, last = draw.randrange(6), draw.randrange(12)
+            low, high = draw.choice([*edges, *(w >> 24 for w in words)]), draw.choice(edges)
             old = [draw.choice(edges) for _ in range(4)]
             wrong = draw.choice(["", "", "", "", "address", "data", "unit", "writes"])
             fields = {
-                "enable": 1, **bits, "compare_count": counts,
+                "enable": int(enabled), **bits, "compare_count": counts,
                 "compare_address": draw.choice([1, 3, 4, 6]) if wrong == "address" else compared[0],
                 "compare_data": draw.choice([1, 3, 4, 6]) if wrong == "data" else compared[1],
                 "unit": draw.choice([5, 7, 9]) if wrong == "unit" else kind,
@@ -191,6 +194,8 @@ def test_units_decide_and_note_as_their_registers_say() -> None:
                 put(group, f"SNP{unit}_{name}", value)
             # What follows is the description of the unit, word by word
             wanted[group, unit] = now = [*old]
+            if not (watching[group] and enabled):
+                continue
             if wrong:
                 complaints += 1
                 continue
@@ -222,7 +227,7 @@ def test_units_decide_and_note_as_their_registers_say() -> None:
         for (group, unit), results in wanted.items():
             assert [get(group, unit, name) for name in ("ACC", "HIT", "MAX", "AM")] == results
         seen[decision] += 1
-    assert all(seen[decision] > 20 for decision in Decision), seen
+    assert all(seen[decision] > 15 for decision in Decision), seen
 
 
 def test_what_is_not_emulated_is_said() -> None:
