@@ -17,7 +17,7 @@ from ai8xtools.synthesis.arrange.packing import packer_of
 from ai8xtools.synthesis.arrange.result import layout_of
 from ai8xtools.synthesis.arrange.tensors import owner_of, skipped_words, widens, words_in_front
 from ai8xtools.synthesis.arrange.values import Choice, Problem
-from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.layout import BufferLayout, LayerLayout, Layout
 from ai8xtools.synthesis.network import DATA_BUFFER, DataBuffer, Operator
 from device.masks import bits
 from tests.arranging.loads import network_of as chain_of
@@ -121,6 +121,18 @@ def test_given_offsets_are_those_of_whole_cells() -> None:
             assert (given.tensor, given.key, given.value) == (tensor, key, wanted)
             seen += 1
     assert seen > 30 and refused > 10
+
+
+def test_a_given_offset_of_the_rolling_buffer_counts_in_words() -> None:
+    for problem in problems(Random(25), 5):
+        made, open_ends = scattered(problem, Random(26)), open_layout(problem.network)
+        number = {t.owner: i for i, t in enumerate(made.tensors)}
+        for words in range(40):
+            layout = replace(open_ends, buffer_place=BufferLayout(None, 4 * words))
+            rest = made.network, layout, number, made.reads, made.slot, made.tensors
+            (given,) = given_offsets(*rest)
+            assert (given.tensor, given.value) == (number[DATA_BUFFER], words)
+        assert not [*given_offsets(made.network, open_ends, *rest[2:])]
 
 
 def test_kernels_of_all_readers_whose_processors_are_known_count() -> None:

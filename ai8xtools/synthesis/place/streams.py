@@ -135,14 +135,13 @@ def _line(layer: MappedLayer) -> _Line:
     window, stride, dilation = layer.pooling.window, layer.pooling.stride, layer.pooling.dilation
     row_step = max(window[0] * dilation[0], stride[0])
     column_step = max(window[1] * dilation[1], stride[1])
-    adjust = 0
     if layer.index == 0:
         effective = columns // stride[1]
         effective -= effective * stride[1] + window[1] - 1 > columns
     else:
         effective = columns // column_step
         effective -= effective * stride[1] + window[1] > columns
-        adjust = 0 if column_step == 1 else columns - effective * column_step
+    adjust = 0 if column_step == 1 else columns - effective * column_step
     skip = max(0, columns - effective * stride[1])
     return _Line(columns, columns + 2 * pad, row_step, column_step, adjust, skip)
 
