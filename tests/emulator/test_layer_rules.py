@@ -23,7 +23,7 @@ from ai8xtools.emulator.decode.layer import decode_layer
 from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from tests.emulator.packing import drawn, pack, set_field, start, time_slots
+from tests.emulator.packing import drawn, pack, set_field, start
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 from tests.emulator.test_check_rules import Allowed, allowed, facts_of
 
@@ -84,18 +84,6 @@ def test_time_slots_are_as_far_apart_as_the_manual_says(chip: Chip) -> None:
         flat = shape == (1, 1) and not conv1d and not turned
         found = allowed(pointer_rules.time_slots, facts_of(chip, config))
         assert found == {("WPTR_TOFFS", "words"): [int(flat)]}
-
-
-@EACH_CHIP
-def test_time_slots_are_those_of_the_group_with_most_processors(chip: Chip) -> None:
-    masks = [(1, 0, 0, 0), (0x1F, 0, 3, 0), (3, 0xF, 0, 0), (0, 0, 0xFFF, 0x55)]
-    for kind, enabled, wide, broadcast in product(LayerKind, masks, (False, True), (False, True)):
-        output = dataclasses.replace(OUTPUT, wide=wide)
-        config = dataclasses.replace(
-            LAYER, kind=kind, enabled=enabled, output=output, broadcast=broadcast
-        )
-        found = allowed(kernel_rules.slots, facts_of(chip, config))
-        assert found == {("ONED", "time_slots"): [time_slots(config)]}
 
 
 @EACH_CHIP

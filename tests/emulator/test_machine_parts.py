@@ -13,8 +13,15 @@ import pytest
 from ai8xtools.emulator import Accelerator, EmulatorError
 from ai8xtools.emulator.checks.finding import LayerReport
 from ai8xtools.emulator.checks.reads import check_reads
+from ai8xtools.emulator.decode.config import LayerKind
 from ai8xtools.emulator.decode.cycles import Cycles
-from ai8xtools.emulator.decode.locations import input_bytes
+from ai8xtools.emulator.decode.locations import OutputLocations, input_bytes
+from ai8xtools.emulator.machine.accelerator import (
+    NetworkRun,
+    _Progress,
+    _unread,
+    _written_words,
+)
 from ai8xtools.emulator.machine.execution import LayerExecution, LayerRun
 from ai8xtools.emulator.machine.timing import Mark, MarkKind, MarkLog, TimedRun
 from ai8xtools.emulator.state.data_memory import OUTSIDE, DataMemory
@@ -302,6 +309,55 @@ def test_images_of_which_a_part_is_flattened() -> None:
             assert text in finding.message
         seen[len(wanted)] += 1
     assert min(seen[0], seen[1], seen[2]) > 10, seen
+
+
+@EACH_CHIP
+def test_units_that_watch_see_each_written_word_once_by_its_pointer(chip: Chip) -> None:
+    draw, numbers, limit = random.Random(10), np.random.default_rng(10), chip.write_pointer_words
+    target = DataMemory.of(Memory(chip))
+    target.data[:] = numbers.integers(0, 256, target.data.shape)
+    for _ in range(40):
+        count, size = draw.randint(1, 6), (draw.randint(1, 2), draw.randint(1, 3))
+        output = dataclasses.replace(OUTPUT, wide=draw.random() < 0.3, gap=draw.randint(0, 1))
+        config = dataclasses.replace(LAYER, output=output)
+        where = np.array([draw.choice([0, 1, 15]) for _ in range(count)])
+        lanes = np.array([draw.randrange(4) for _ in range(count)])
+        first = np.array([draw.choice([0, 5, limit - 3]) for _ in range(count)])
+        places = OutputLocations(where, lanes, first)
+        done = LayerRun(config, np.zeros((count, *size), np.int64), places)
+        pointers = {
+            limit * int(where[n]) + word
+            for n in range(count)
+            for pixel in range(size[0] * size[1])
+            for step in [(4 if output.wide else 1) * (output.gap + 1)]
+            if (word := int(first[n]) + pixel * step + (int(lanes[n]) if output.wide else 0))
+            < limit
+        }
+        found = _written_words(done, target, chip)
+        assert found.pointers.tolist() == sorted(pointers)
+        for pointer, value in zip(found.pointers.tolist(), found.values.tolist(), strict=True):
+            instance, word = divmod(pointer, limit)
+            wanted = target.data[instance, 4 * word : 4 * word + 4].tobytes()
+            assert value == int.from_bytes(wanted, "little")
+
+
+def test_output_that_nobody_reads_is_told_of_all_layers_but_the_last_and_of_single_values() -> None:
+    memory = Memory(MAX78000)
+    own = DataMemory.of(memory)
+    place = OutputLocations(np.array([1, 2]), np.array([3, 0]), np.array([7, 9]))
+    for kind, (rows, columns) in product(LayerKind, ((1, 1), (1, 2))):
+        for count in (1, 2):
+            config = dataclasses.replace(LAYER, layer=4, kind=kind)
+            some = OutputLocations(place.instance[:count], place.lane[:count], place.word[:count])
+            own.writer[0, 0] = 4
+            done = LayerRun(config, np.ones((count, rows, columns), np.int64), some)
+            last = dataclasses.replace(done, config=dataclasses.replace(config, layer=5))
+            own.writer[0, 1] = 5
+            progress = _Progress(NetworkRun([done, last]), [], own, own)
+            found = [(f.layer, f.processor, f.address) for f in _unread(progress, memory)]
+            single = kind is LayerKind.PASSTHROUGH and rows * columns * count == 1
+            address = DEFAULT_APB_BASE + MAX78000.data_address(1, 4 * 7)
+            assert found == ([] if single else [(4, 4 * 1 + 3, address)])
 
 
 def test_kernels_in_the_middle_column_alone_are_spread() -> None:
