@@ -22,24 +22,26 @@ def _numbers(mask: int) -> tuple[int, ...]:
     return bits(mask)
 
 
+def _runs(free: int, count: int) -> int:
+    """Return a bit for each place at which a run of `count` set bits begins."""
+    length = 1
+    while length < count:
+        step = min(length, count - length)
+        free &= free >> step
+        length += step
+    return free
+
+
 def lowest_run(free: int, count: int) -> int | None:
     """Return where the lowest run of `count` set bits begins; None if there is none."""
-    run, length = free, 1
-    while length < count and run:
-        step = min(length, count - length)
-        run &= run >> step
-        length += step
-    return (run & -run).bit_length() - 1 if run else None
+    runs = _runs(free, count)
+    return (runs & -runs).bit_length() - 1 if runs else None
 
 
 def highest_run(free: int, count: int) -> int | None:
     """Return where the highest run of `count` set bits begins; None if there is none."""
-    run, length = free, 1
-    while length < count and run:
-        step = min(length, count - length)
-        run &= run >> step
-        length += step
-    return run.bit_length() - 1 if run else None
+    runs = _runs(free, count)
+    return runs.bit_length() - 1 if runs else None
 
 
 class KernelBlocks:
