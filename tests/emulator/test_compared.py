@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import random
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -24,12 +25,12 @@ from ai8xtools.answer.content import (
 )
 from ai8xtools.answer.hashes import BLOCK_WORDS, run_hashes
 from ai8xtools.emulator import NetworkRun, Writes
-from ai8xtools.emulator.comparison.layers import LayerDeparture, Pixel, compare_layers
+from ai8xtools.emulator.comparison.layers import LayerDeparture, Pixel, _surplus, compare_layers
 from ai8xtools.emulator.comparison.partial import accepted_writes, next_word, written_so_far
 from ai8xtools.emulator.comparison.places import describe_wrong
 from ai8xtools.emulator.comparison.words import WordComparison, compare_words
 from ai8xtools.emulator.comparison.wrong import ByteChange, Kind, WrongWord
-from ai8xtools.emulator.decode.locations import output_locations
+from ai8xtools.emulator.decode.locations import OutputLocations, output_locations
 from ai8xtools.emulator.machine.execution import LayerRun
 from ai8xtools.emulator.state.memory import Memory
 from device import MAX78000
@@ -223,6 +224,37 @@ def test_more_than_the_right_registers_deliver_is_told() -> None:
     taller, other = loaded(one_by_one(image, np.array([[1], [2]])))
     found = compare_layers(taller, answer, other)
     assert found.first is not None and "20 pixels, not 16" in found.first.text
+
+
+def test_outputs_are_too_many_beyond_those_of_the_right_registers_and_of_the_file() -> None:
+    """Two channels of 16 pixels are right; the file may know others, whose places count as well."""
+    draw, told = random.Random(11), Counter[str]()
+    run, memory = loaded(one_by_one(np.ones((1, 4, 4), int), np.array([[1], [2]])))
+    spots = [(0, 0, 0x800), (0, 1, 0x800), (0, 2, 0x800), (3, 0, 0x810), (0, 0, 0x801)]
+    base = known_layer(run.layers[0], LayerForm.FULL, [0, 1])
+    for _ in range(400):
+        known = draw.sample(spots, draw.randint(1, 3))
+        shape = len(known), *draw.choice([(2, 2), (4, 4), (4, 5)])
+        layer = dataclasses.replace(base, shape=shape, places=np.array(known))
+        made = draw.choices(spots[: draw.randint(1, 5)], k=draw.randint(1, 4))
+        rows, columns = draw.choice([(4, 4), (4, 4), (1, 17), (3, 7)])
+        config = run.layers[0].config
+        place = OutputLocations(*(np.array(part) for part in zip(*made, strict=True)))
+        done = LayerRun(config, np.zeros((len(made), rows, columns), np.int64), place)
+        right = {*spots[:2], *known}
+        other = [one for one in made if one not in right]
+        wanted = ""
+        if other or len(made) > max(2, len(known)):
+            instance, lane, word = (other or made[max(2, len(known)) :])[0]
+            wanted = f"channel at instance {instance} lane {lane} word 0x{word:x}"
+        elif rows * columns > max(16, shape[1] * shape[2]):
+            wanted = f"delivers {rows * columns} pixels, not {max(16, shape[1] * shape[2])}"
+        found = _surplus(layer, done, memory)
+        assert (found is not None) == bool(wanted)
+        assert found is None or wanted in found.text
+        told[wanted[:8]] += 1
+        assert _surplus(layer, done, None) is None
+    assert len(told) == 3 and min(told.values()) > 10, told
 
 
 COLUMNS, INPUT_WORDS = (7, 13), (21, 5)
