@@ -160,6 +160,7 @@ def test_work_in_planes_and_channels_is_counted_as_loops_count_it(plans: list[Pl
                 assert layer is not None
                 results = [*product(range(layer.out_size[0]), range(layer.out_size[1]),
                                     range(layer.channels))]  # fmt: skip
+                assert units_of(task) == len({channel for *_, channel in results})
                 work = channel_work(task)
                 if isinstance(step, Pool):
                     values = sum(step.window[0] * step.window[1] for _ in results)

@@ -132,9 +132,10 @@ def traffic_of(task: Task, weight_bytes: int) -> Traffic:
     if isinstance(cut, Channels):
         return Traffic(inputs=0 if task.chained else layer.input_bytes, weights=stored,
                        outputs=0 if task.writes else layer.output_bytes)  # fmt: skip
-    tiles = range(0, layer.out_size[1], cut.columns if not isinstance(cut, int) else 1)  # type: ignore[union-attr]
+    assert isinstance(cut, Rows | Planes)
     width = layer.out_size[1]
-    ends = [layer.needed_columns(x, min(cut.columns, width - x)) for x in tiles]  # type: ignore[union-attr]
+    tiles = range(0, width, cut.columns)
+    ends = [layer.needed_columns(x, min(cut.columns, width - x)) for x in tiles]
     columns = sum(end - first for first, end in ends)
     outputs = task.pixels * layer.filters * layer.out_bytes
     pixel = layer.channels * layer.in_bytes
@@ -147,7 +148,6 @@ def traffic_of(task: Task, weight_bytes: int) -> Traffic:
         bands = bands_of(layer, cut.rows)
         return Traffic(inputs=rows * columns * pixel * task.groups,
                        weights=stored * bands * len(tiles), outputs=outputs)  # fmt: skip
-    assert isinstance(cut, Rows)
     times = task.groups if cut.weights is Weights.WEIGHTS_OUTER else 1
     rows = layer.needed(task.rows - 1)[1]
     data = min(rows * columns * pixel, task.input_bytes) if len(tiles) == 1 else (
