@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.reading import read_bytes
 from ai8xtools.reading.archives import ArchiveError, read_members
 from ai8xtools.reading.files import where_else
 from ai8xtools.reading.npy import NpyError, arrays_of
+from ai8xtools.reading.system import in_order
 from datasets.errors import DatasetError
 from datasets.own.tables import LARGEST
 
 MAX_BYTES = 4 << 30
 _PAIRS = (("x_train", "y_train"), ("x_test", "y_test"))
 _NAMES = ("x", "y", *(name for pair in _PAIRS for name in pair))
+_GROUPS = ("groups", "groups_train", "groups_test")
 _LAYOUT = (
     "It must hold x and y, or x_train, y_train, x_test and y_test, labels as whole numbers; see "
     "docs/own-data.md."
@@ -28,26 +31,38 @@ _SAMPLES = "samples are bytes [N, H, W] or [N, H, W, C], or numbers [N, features
 Array = NDArray[Any]
 
 
-def read_archive(path: Path) -> tuple[dict[str, Array], list[str]]:
-    """Return the arrays of a file by name: x and y, or those of training and test; other members.
+def read_archive(path: Path, *, groups: bool = False) -> tuple[dict[str, Array], list[str]]:
+    """Return the arrays of a file, or of the .npy files of a folder, by name, and other members.
 
-    Raises DatasetError E685 for objects in place of numbers, missing arrays and other lengths.
+    They are x and y, or those of training and test; with `groups` also those that are there of
+    groups, groups_train and groups_test. Raises DatasetError E685 for objects in place of numbers,
+    missing arrays and other lengths.
     """
+    names = _NAMES + (_GROUPS if groups else ())
     others: list[str] = []
 
     def is_wanted(name: str) -> bool:
-        known = name.removesuffix(".npy") in _NAMES
+        known = name.removesuffix(".npy") in names
         if not known:
             others.append(name)
         return known
 
     try:
-        members = read_members(path, is_wanted, most_bytes=MAX_BYTES)
+        if path.is_dir():
+            files = in_order(file for file in path.iterdir() if is_wanted(file.name))
+            members = {file.name: read_bytes(file, MAX_BYTES) for file in files}
+        else:
+            members = read_members(path, is_wanted, most_bytes=MAX_BYTES)
     except FileNotFoundError as exc:
         raise DatasetError("E620", "the file is missing", str(path), where_else(path)) from exc
     except ArchiveError as exc:
         raise _refused(path, str(exc)) from exc
     found = {name.removesuffix(".npy"): _array(path, name, data) for name, data in members.items()}
+    return _pairs(path, found), others
+
+
+def _pairs(path: Path, found: dict[str, Array]) -> dict[str, Array]:
+    """Return the arrays of which none is missing; DatasetError for others."""
     pairs = [pair for pair in (("x", "y"), *_PAIRS) if any(name in found for name in pair)]
     if ("x", "y") in pairs and len(pairs) > 1:
         raise _refused(path, f"it holds {', '.join(found)}, of which a part would not be read")
@@ -59,7 +74,14 @@ def read_archive(path: Path) -> tuple[dict[str, Array], list[str]]:
         if found[y].ndim != 1 or len(found[x]) != len(found[y]) or not len(found[y]):
             shapes = f"{x} is {_times(found[x])}, {y} is {_times(found[y])}"
             raise _refused(path, f"{shapes}; there must be one label for each sample")
-    return {name: found[name] for pair in wanted for name in pair}, others
+    groups = {f"groups{x[1:]}": x for x, _ in wanted if f"groups{x[1:]}" in found}
+    for name, x in groups.items():
+        if found[name].ndim != 1 or len(found[name]) != len(found[x]):
+            raise _refused(
+                path, f"{x} is {_times(found[x])}, {name} is {_times(found[name])}",
+                "There must be one group for each sample.",
+            )  # fmt: skip
+    return {name: found[name] for name in (*(n for pair in wanted for n in pair), *groups)}
 
 
 def _array(path: Path, name: str, data: bytes) -> Array:
@@ -88,8 +110,8 @@ def as_bytes(path: Path, x: Array) -> NDArray[np.uint8] | None:
     if x.dtype != np.uint8 and x.ndim > 2:
         raise _refused(
             path, f"x is {_axes(x)} of {x.dtype}: pictures, series, or features?",
-            "Give pictures as bytes, np.round(x / 257).astype(np.uint8) for 16 bits; features as "
-            "x.reshape(len(x), -1).",
+            "Name series with series: in place of npz:. Give pictures as bytes, np.round(x / "
+            "257).astype(np.uint8) for 16 bits; features as x.reshape(len(x), -1).",
         )  # fmt: skip
     if x.ndim == 3:
         return x[:, None]
@@ -107,8 +129,8 @@ def as_bytes(path: Path, x: Array) -> NDArray[np.uint8] | None:
     return y
 
 
-def as_features(path: Path, name: str, x: Array) -> NDArray[np.float64]:
-    """Return numbers as float64 [N, F]; DatasetError E685 for what single precision cannot hold."""
+def as_numbers(path: Path, name: str, x: Array) -> NDArray[np.float64]:
+    """Return numbers as float64; DatasetError E685 for what single precision cannot hold."""
     if x.dtype.kind not in "iufb":
         raise _refused(path, f"{name} is {_axes(x)} of {x.dtype}; {_SAMPLES}")
     values = x.astype(np.float64)

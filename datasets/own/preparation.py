@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.own import pictures, sounds
+from datasets.own.levels import Doubles, Floats, levels, offsets_and_factors
 from datasets.own.pictures import Tell, ignore
 
 PICTURES, SOUNDS = pictures.ENDINGS, sounds.ENDINGS
@@ -34,8 +35,10 @@ _MODES = {1: "L", 3: "RGB"}
 class Preparation:
     """How a file becomes the input [C, H, W] (or [C, L, 1]) of a network.
 
-    `kind` is "picture", "sound", or "features" for rows of numbers, whose columns reach from `low`
-    to `high` in training. `rate` is that of sounds in Hz. `stretch` scales both sides of pictures.
+    `kind` is "picture", "sound", "features" for rows of numbers, or "series" for numbers over time;
+    their columns or channels reach from `low` to `high` in training. `rate` is that of sounds in
+    Hz. `stretch` scales both sides of pictures. `fold` time steps of a series are the channels of
+    one.
     """
 
     kind: str
@@ -44,6 +47,12 @@ class Preparation:
     rate: int = 16000
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    fold: int = 1
+
+    @property
+    def scale(self) -> tuple[Doubles, Floats]:
+        """Offsets and factors of the columns or channels."""
+        return offsets_and_factors(self.low, self.high)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -59,8 +68,28 @@ class Preparation:
         return Preparation(
             str(found["kind"]), (channels, rows, columns), bool(found.get("stretch")),
             int(found.get("rate", 16000)), tuple(map(float, found.get("low", ()))),
-            tuple(map(float, found.get("high", ()))),
+            tuple(map(float, found.get("high", ()))), int(found.get("fold", 1)),
         )  # fmt: skip
+
+    def of_numbers(self, values: NDArray[Any]) -> Integers:
+        """Return rows [N, F] or series [N, C, L] of numbers as inputs [N, ...]; ValueError if they
+        have another shape.
+
+        Where L is no multiple of `fold`, or one short of it, the last step is repeated.
+        """
+        offset, factor = self.scale
+        if self.kind == "features":
+            if values.shape[1:] != offset.shape:
+                raise ValueError(f"{len(offset)} numbers")
+            return levels(values, offset, factor)[:, :, None, None]
+        channels, steps = len(offset), self.shape[1] * self.fold
+        missing = steps - values.shape[-1]
+        if values.shape[1:-1] != (channels,) or not 0 <= missing < self.fold:
+            raise ValueError(f"{channels} channels of {steps} steps")
+        found = levels(values, offset[:, None], factor[:, None])
+        found = np.pad(found, ((0, 0), (0, 0), (0, missing)), mode="edge")
+        folded = found.reshape(len(found), channels, self.shape[1], self.fold)
+        return folded.transpose(0, 1, 3, 2).reshape(len(found), *self.shape)
 
     def inputs_of(self, path: Path, tell: Tell = ignore) -> list[Integers]:
         """Return the inputs in a picture or a sound, int8 of `shape`; DatasetError for others."""
@@ -69,11 +98,11 @@ class Preparation:
             return [integers(read_picture(path, self, tell))]
         if self.kind == "sound" and ending in SOUNDS:
             return [integers(part) for part in read_sound(path, self, tell)]
-        wanted = sorted(PICTURES if self.kind == "picture" else SOUNDS)
+        wanted = ", ".join(sorted(PICTURES if self.kind == "picture" else SOUNDS))
         raise DatasetError(
-            "E682", f"the network was trained on {self.kind}s", str(path),
-            "Name a NumPy file of integers (.npy)"
-            + ("." if self.kind == "features" else f", or one of {', '.join(wanted)}."),
+            "E682", f"the network was trained on {self.kind.removesuffix('s')}s", str(path),
+            "Name a NumPy file (.npy) of integers, "
+            + ("or of measurements as fractions." if self.low else f"or one of {wanted}."),
         )  # fmt: skip
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
 from datasets.errors import DatasetError
-from datasets.own.arrays import as_bytes, as_features, read_archive
+from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.folders import Sample, class_files, endings_of_others
+from datasets.own.labels import Pair, numbered, split
 from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
 from datasets.own.preparation import (
     FRAME,
@@ -30,11 +30,10 @@ from datasets.own.preparation import (
     read_picture,
     read_sound,
 )
+from datasets.own.series import preparation_of, read_series
 from datasets.own.settings import DataSettings
 from datasets.own.tables import read_table
 
-_MOST_CLASSES = 1024
-"""No layer has more outputs."""
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
 _PARTS = ("tests", "training")
@@ -46,13 +45,14 @@ class OwnData:
     """Classes, how files become inputs, and `read(training)` that returns samples and labels.
 
     `told` says how the files were understood; what only their contents tell, when they are read.
+    `samples` counts those of training, where that is known before.
     """
 
     classes: tuple[str, ...]
     preparation: Preparation
     read: Read
     told: list[str]
-    weight: tuple[float, ...] | None = None
+    samples: int = 0
 
 
 def open_data(kind: str, path: str, settings: DataSettings) -> OwnData:
@@ -63,7 +63,8 @@ def open_data(kind: str, path: str, settings: DataSettings) -> OwnData:
     place = Path(path).expanduser()
     if not path:
         raise DatasetError("E620", f"{kind}: names no file or folder", "--dataset", "Name it.")
-    opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "npz": _arrays}[kind]
+    opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "npz": _arrays,
+              "series": _series}[kind]  # fmt: skip
     return opened(place, settings)
 
 
@@ -170,7 +171,7 @@ def _table(path: Path, settings: DataSettings) -> OwnData:
         form = train.form + (f"; test.csv: {test.form}" if test.form != train.form else "")
     else:
         train = read_table(path, settings.label)
-        x, y = _split(train.features, np.array(train.labels), settings, path)
+        x, y = split(train.features, np.array(train.labels), settings, path)
         form = train.form
     return _of_features(x, y, path, form)
 
@@ -184,7 +185,7 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
                 "E685", "arrays are used as they are", f"--{name}", "Leave out the option."
             )
     if "x" in found:
-        x, y = _split(found["x"], found["y"], settings, path)
+        x, y = split(found["x"], found["y"], settings, path)
     else:
         x = found["x_train"], found["x_test"]
         y = found["y_train"], found["y_test"]
@@ -201,9 +202,9 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
     pictures = [as_bytes(path, part) for part in x]
     if pictures[0] is None or pictures[1] is None:
         names = ("x", "x") if "x" in found else ("x_train", "x_test")
-        rows = [as_features(path, name, part) for name, part in zip(names, x, strict=True)]
+        rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
         return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}")
-    classes, numbers = _classes(y, path)
+    classes, numbers = numbered(y, path)
     how = Preparation("picture", _shape(pictures[0].shape[1:]))
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
     told = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, {_text(classes)}, "
@@ -217,46 +218,6 @@ def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
     return size[0], size[1], size[2]
 
 
-Pair = tuple[NDArray[Any], NDArray[Any]]
-
-
-def _split(
-    x: NDArray[Any], y: NDArray[Any], settings: DataSettings, path: Path
-) -> tuple[Pair, Pair]:
-    """Return samples and labels of training and test, divided within each class."""
-    if (count := len(np.unique(y))) > _MOST_CLASSES:
-        raise DatasetError(
-            "E683", f"there are {count} classes; the limit is {_MOST_CLASSES}", str(path),
-            "Check which column or array has the classes.",
-        )  # fmt: skip
-    assert settings.test_share is not None and settings.split_seed is not None
-    rng, chosen = np.random.default_rng(settings.split_seed), np.zeros(len(y), bool)
-    for label in np.unique(y):
-        members = rng.permutation(np.flatnonzero(y == label))
-        count = max(1, round(settings.test_share * len(members))) if len(members) > 1 else 0
-        chosen[members[:count]] = True
-    return (x[~chosen], x[chosen]), (y[~chosen], y[chosen])
-
-
-def _classes(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:
-    """Return the names of the classes, those of training, and the number of each label."""
-    if y[0].dtype.kind not in "iubU" or y[1].dtype.kind not in "iubU":
-        raise DatasetError(
-            "E685", f"labels are {y[0].dtype}", str(path), "Labels are whole numbers."
-        )
-    known = sorted(set(y[0].tolist()))
-    strange = sorted(set(y[1].tolist()) - set(known), key=str)
-    if len(known) < 2 or strange:
-        said = (
-            f"the class {strange[0]!r} of a test sample does not occur in training" if strange
-            else f"there is only the class {known[0]!r}; there must be two"
-        )  # fmt: skip
-        raise DatasetError("E683", said, str(path), "Compare the labels.")
-    number = {label: n for n, label in enumerate(known)}
-    labels = [torch.tensor([number[label] for label in part.tolist()]) for part in y]
-    return tuple(map(str, known)), labels
-
-
 def _of_features(x: Pair, y: Pair, path: Path, form: str) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
@@ -267,12 +228,12 @@ def _of_features(x: Pair, y: Pair, path: Path, form: str) -> OwnData:
             "E684", f"there are {x[0].shape[1]} features; the chip takes 1024 at most", str(path),
             "Leave out columns.",
         )  # fmt: skip
-    classes, numbers = _classes(y, path)
+    classes, numbers = numbered(y, path)
     low, high = x[0].min(0), x[0].max(0)
     how = Preparation(
         "features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()), high=tuple(high.tolist())
     )
-    levels = [torch.from_numpy(scaled(part, how)).unsqueeze(2) for part in x]
+    levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in x]
     told = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
             f"{x[0].shape[1]} features; {form}"]  # fmt: skip
     return OwnData(
@@ -280,12 +241,18 @@ def _of_features(x: Pair, y: Pair, path: Path, form: str) -> OwnData:
     )
 
 
-def scaled(x: NDArray[Any], how: Preparation) -> NDArray[np.int8]:
-    """Return rows of features as integers -128..127; a column without extremes becomes 0."""
-    low, high = np.array(how.low), np.array(how.high)
-    span = np.where(high > low, high - low, 1)
-    values = np.where(high > low, (x - low) / span * 2 - 1, 0)
-    return np.clip(np.round(values * 128), -128, 127).astype(np.int8)
+def _series(path: Path, settings: DataSettings) -> OwnData:
+    found = read_series(path, settings)
+    classes, numbers = numbered(found.y, path)
+    how = preparation_of(path, found.x[0])
+    levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in found.x]
+    count, channels, steps = found.x[0].shape
+    fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
+    told = [f"{path}: {count} and {len(found.x[1])} series to train and to test, {_text(classes)}, "
+            f"{channels} channels of {steps} steps{fold}", *found.told]  # fmt: skip
+    return OwnData(
+        classes, how, lambda training: (levels[not training], numbers[not training]), told, count
+    )
 
 
 class LazyPictures:

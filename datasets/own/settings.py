@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-KINDS = ("folder", "sounds", "csv", "npz")
+KINDS = ("folder", "sounds", "csv", "npz", "series")
 AUGMENTATIONS = ("mirror", "shift", "turn", "light")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,9 @@ def read_inputs(
 ) -> list[Image]:
     """Return the inputs in a file, each int8 [channel, row, column] of `shape`.
 
-    A NumPy file holds one input or several, integers from -128 to 127. Pictures and sounds are
-    prepared as `known`, like those that the network was trained on. Where that is not known, values
+    A NumPy file holds one input or several, integers from -128 to 127; of a network that was
+    trained on measurements also those, as fractions. They, pictures and sounds are prepared as
+    `known`, like those that the network was trained on. Where that is not known, values
     0 to 255 of a picture become -128 to 127, a sound (.wav) has frames of as many samples as there
     are channels, and nothing is resized. Channels that the last of several passes has more than
     `known` are zeros. Raises EmulatorError (E816) for another kind, shape or
@@ -44,7 +46,7 @@ def read_inputs(
         return [np.pad(image, ((0, absent), (0, 0), (0, 0))) for image in images]
     ending = path.suffix.lower()
     if ending == ".npy":
-        return _arrays(path, shape)
+        return _arrays(path, shape, known)
     if known is not None and known.shape == shape:
         return known.inputs_of(path, _tell)
     if ending in pictures.ENDINGS:
@@ -79,11 +81,13 @@ def read_labels(path: Path, count: int) -> NDArray[np.int64]:
     return array.reshape(-1).astype(np.int64)
 
 
-def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
+def _arrays(path: Path, shape: tuple[int, int, int], known: Preparation | None) -> list[Image]:
     try:
         array = read_array(path)
     except NpyError as exc:
         raise _refused(path, f"not a NumPy array: {exc}") from None
+    if known is not None and known.low and array.dtype.kind == "f":
+        return _measurements(path, array, known)
     if not np.issubdtype(array.dtype, np.integer):
         raise _refused(path, f"the input must be integers, not {array.dtype}")
     if array.size and not (array.min() >= _LOWEST and array.max() <= _HIGHEST):
@@ -106,6 +110,19 @@ def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
     raise _refused(
         path, f"the input must have the shape {_text(shape)}, not {_text(array.shape)}", remedy
     )
+
+
+def _measurements(path: Path, array: NDArray[Any], known: Preparation) -> list[Image]:
+    """Prepare numbers as they were measured, one input or several."""
+    if not np.isfinite(array).all():
+        raise _refused(path, "it holds numbers that are not finite")
+    single = array.ndim == (1 if known.kind == "features" else 2)
+    try:
+        return [*known.of_numbers(array[None] if single else array)]
+    except ValueError as exc:
+        raise _refused(
+            path, f"the network was trained on {exc}, not on {_text(array.shape)}"
+        ) from None
 
 
 def _picture(path: Path, shape: tuple[int, int, int]) -> Image:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
+from ai8xtools.commands.loader.prepare_code import HEADER, prepare_header
 from ai8xtools.diagnostics.errors import InputError
 from datasets.own.preparation import DESCRIPTION
 from datasets.own.record import Recorded, recorded_of
@@ -51,7 +52,9 @@ def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
         resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
     if options.rtl is None:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
+    header = prepare_header(recorded.preparation)
     files = ((DESCRIPTION, _json(recorded)),)
+    files += () if header is None else ((HEADER, header.encode()),)
     return replace(options, resolve=resolve, project=project, files=files)
 
 

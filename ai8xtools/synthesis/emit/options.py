@@ -234,7 +234,7 @@ def _intermediate(options: ProjectOptions) -> Iterator[tuple[str, str, str]]:
 
 def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     """Names must stay inside the folder and differ from each other."""
-    fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME, "dataset.json"]
+    fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME, "dataset.json", "prepare.h"]
     if options.riscv:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
     taken = dict.fromkeys(map(str.lower, fixed), ANOTHER_FILE)  # most systems know no case

@@ -17,18 +17,22 @@ from datasets.own.settings import plain_name
 def save_sample(batches: Batches, index: int, options: TrainingOptions) -> Path:
     """Write test image `index` as sample_<dataset>.npy in the working directory.
 
-    The array is int64 [C, H, W] of -128..127 and holds no Python objects. Raises InputError when
-    the first batch does not hold the image.
+    The array is int64 [C, H, W] of -128..127 and holds no Python objects. Raises InputError for
+    an image that is not there.
     """
-    inputs, _ = next(batches.of_epoch(0))
-    if index >= len(inputs):
+    first = 0
+    for inputs, _ in batches.of_epoch(0):
+        if index < first + len(inputs):
+            break
+        first += len(inputs)
+    else:
         raise InputError(
             "E610",
-            f"image {index} is not among the {len(inputs)} of the first batch",
+            f"there is no image {index} among the {first} of the test set",
             "--save-sample",
-            "Choose a smaller number or a larger --batch-size.",
+            "Choose a smaller number; they count from 0.",
         )
-    values = inputs[index].round().clamp(-128, 127).numpy().astype(np.int64)
+    values = inputs[index - first].round().clamp(-128, 127).numpy().astype(np.int64)
     if options.slice_sample:
         values = values[:3]
     path = Path(f"sample_{plain_name(options.dataset).lower()}.npy")

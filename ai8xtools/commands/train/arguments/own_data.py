@@ -1,4 +1,4 @@
-"""The options of train.py about data of one's own: folder:DIR, sounds:DIR, csv:FILE, npz:FILE."""
+"""The options of train.py about data of one's own: folder:DIR, sounds:DIR, csv:FILE, ..."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from ai8xtools.commands.train.arguments import converters as values
 from datasets.own.preparation import FRAME
-from datasets.own.settings import AUGMENTATIONS, DataSettings, kind_and_path
+from datasets.own.settings import AUGMENTATIONS, KINDS, DataSettings, kind_and_path
 
 _LARGEST = 1024
 """Rows and columns that the chip takes."""
@@ -56,8 +56,8 @@ def conflicts(found: argparse.Namespace) -> dict[str, bool]:
     kinds = {
         "resize": ("folder",), "stretch": ("folder",), "grayscale": ("folder",),
         "augment": ("folder", "sounds", "npz"), "sample_rate": ("sounds",), "window": ("sounds",),
-        "label": ("csv",), "test_share": ("folder", "sounds", "csv", "npz"),
-        "split_seed": ("folder", "sounds", "csv", "npz"),
+        "label": ("csv",), "test_share": KINDS,
+        "split_seed": KINDS,
     }  # fmt: skip
     own = kind_and_path(found.dataset)
     kind = None if own is None else own[0]

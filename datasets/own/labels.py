@@ -1,0 +1,99 @@
+"""Which samples are for tests, and the numbers of their classes.
+
+Source: docs/own-data.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from datasets.errors import DatasetError
+from datasets.own.settings import DataSettings
+
+_MOST_CLASSES = 1024
+"""No layer has more outputs."""
+Array = NDArray[Any]
+Pair = tuple[Array, Array]
+"""Of training and of test."""
+
+
+def test_samples(
+    y: Array, settings: DataSettings, path: Path, groups: Array | None = None
+) -> NDArray[np.bool_]:
+    """Return which samples are for tests, bool [N].
+
+    A share of each class, at least one sample of those that have two; with `groups` [N], whole
+    groups until the share is reached. Numbers that are no classes are chosen among all. Raises
+    DatasetError E683 for too many classes, or groups that cannot be divided.
+    """
+    assert settings.test_share is not None and settings.split_seed is not None
+    rng, chosen = np.random.default_rng(settings.split_seed), np.zeros(len(y), bool)
+    if groups is not None:
+        return _by_group(y, groups, settings.test_share, rng, path)
+    if (count := len(np.unique(y))) > _MOST_CLASSES:
+        raise DatasetError(
+            "E683", f"there are {count} classes; the limit is {_MOST_CLASSES}", str(path),
+            "Check which column or array has the classes.",
+        )  # fmt: skip
+    for label in np.unique(y):
+        members = rng.permutation(np.flatnonzero(y == label))
+        count = max(1, round(settings.test_share * len(members))) if len(members) > 1 else 0
+        chosen[members[:count]] = True
+    return chosen
+
+
+def _by_group(
+    y: Array, groups: Array, share: float, rng: np.random.Generator, path: Path
+) -> NDArray[np.bool_]:
+    """Return the samples of random groups, while a class that they have stays in training."""
+    chosen, classes = np.zeros(len(y), bool), y.dtype.kind != "f"
+    for group in rng.permutation(np.unique(groups)):
+        more = chosen | (groups == group)
+        if more.all() or (classes and not set(y[more].tolist()) <= set(y[~more].tolist())):
+            continue
+        if chosen.any() and abs(more.mean() - share) > abs(chosen.mean() - share):
+            continue
+        chosen = more
+    if not chosen.any():
+        raise DatasetError(
+            "E683", "no group can be kept for tests without taking a class from training",
+            str(path), "Add recordings of other people, or give test samples apart.",
+        )  # fmt: skip
+    return chosen
+
+
+def split(
+    x: Array, y: Array, settings: DataSettings, path: Path, groups: Array | None = None
+) -> tuple[Pair, Pair]:
+    """Return samples and labels of training and test, as `test_samples` chooses."""
+    chosen = test_samples(y, settings, path, groups)
+    return (x[~chosen], x[chosen]), (y[~chosen], y[chosen])
+
+
+def numbered(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:
+    """Return the names of the classes, those of training, and the number of each label.
+
+    Raises DatasetError E685 for labels that are no classes, E683 for fewer than two classes, or a
+    class of tests only.
+    """
+    if y[0].dtype.kind not in "iubU" or y[1].dtype.kind not in "iubU":
+        raise DatasetError(
+            "E685", f"labels are {y[0].dtype}", str(path), "Labels are whole numbers."
+        )
+    known = sorted(set(y[0].tolist()))
+    strange = sorted(set(y[1].tolist()) - set(known), key=str)
+    if len(known) < 2 or strange:
+        said = (
+            f"the class {strange[0]!r} of a test sample does not occur in training" if strange
+            else f"there is only the class {known[0]!r}; there must be two"
+        )  # fmt: skip
+        raise DatasetError("E683", said, str(path), "Compare the labels.")
+    number = {label: n for n, label in enumerate(known)}
+    labels = [torch.tensor([number[label] for label in part.tolist()]) for part in y]
+    return tuple(map(str, known)), labels

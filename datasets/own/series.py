@@ -1,0 +1,141 @@
+"""Time series: numbers of some channels over time.
+
+Source: docs/own-data.md, "Time series".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.errors import DatasetError
+from datasets.own.arrays import as_numbers, read_archive
+from datasets.own.labels import Pair, split
+from datasets.own.preparation import Preparation
+from datasets.own.settings import DataSettings
+
+_MOST_CHANNELS = 1024
+_MOST_STEPS = 512
+"""Longer series are folded; the chip takes 1024."""
+_LARGEST_FOLD = 16
+_LEAST_PART = 0.5
+"""Series that are shorter than this part of the longest one are not padded."""
+_TAIL = 0.001
+"""This part of the values of a channel may be beyond its range on either side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples [N, C, L] and labels [N] of training and test; `told` says how they were read."""
+
+    x: Pair
+    y: Pair
+    told: Sequence[str]
+
+
+def read_series(path: Path, settings: DataSettings) -> Series:
+    """Return the series of a file or folder; DatasetError for what is none."""
+    if path.suffix == ".npy":
+        if path.stem not in ("x", "x_train"):
+            raise _refused(path, "the file has no labels", "Call it x.npy, with y.npy beside it.")
+        path = path.parent
+    found, others = read_archive(path, groups=True)
+    told = [f"{path}: not read: {', '.join(others[:5])}"] if others else []
+    names = ("x", "x") if "x" in found else ("x_train", "x_test")
+    filled = {name: _filled(path, name, found[name], told) for name in dict.fromkeys(names)}
+    if "x" in found:
+        groups = found.get("groups")
+        x, y = split(filled["x"], found["y"], settings, path, groups)
+        if groups is not None:
+            told.append(f"{path}: test samples are of other groups than those of training")
+    else:
+        x = filled["x_train"], filled["x_test"]
+        y = found["y_train"], found["y_test"]
+        both = [found.get(f"groups_{part}") for part in ("train", "test")]
+        if both[0] is not None and both[1] is not None and np.isin(both[1], both[0]).any():
+            told.append(f"{path}: groups_train and groups_test have groups in common")
+    if not len(x[0]) or not len(x[1]):
+        raise _refused(
+            path, f"{len(x[0])} samples for training, {len(x[1])} for tests",
+            "Each needs one at least.",
+        )  # fmt: skip
+    if x[0].shape[1:] != x[1].shape[1:]:
+        raise _refused(
+            path, f"x_test has {_size(x[1])}, x_train {_size(x[0])}", "Give both the same size."
+        )
+    return Series(x, y, told)
+
+
+def preparation_of(path: Path, x: NDArray[Any]) -> Preparation:
+    """Return how series like those of training, [N, C, L], become inputs.
+
+    The range of a channel is that of its values without the rarest ones. Long series are folded.
+    """
+    _, channels, steps = x.shape
+    fold = 1
+    while steps > _MOST_STEPS * fold and fold < _LARGEST_FOLD:
+        fold *= 2
+    if channels * fold > _MOST_CHANNELS or steps > _MOST_STEPS * fold:
+        raise _refused(
+            path, f"series of {channels} channels and {steps} steps are too large for the chip; it "
+            f"takes {_MOST_CHANNELS} channels, and {_MOST_STEPS * _LARGEST_FOLD} steps of "
+            f"{_MOST_CHANNELS // _LARGEST_FOLD}", "Shorten them, or take fewer steps a second.",
+        )  # fmt: skip
+    low, high = np.quantile(x, [_TAIL, 1 - _TAIL], axis=(0, 2))
+    # a channel that hardly ever changes still does
+    flat = low == high
+    low, high = np.where(flat, x.min((0, 2)), low), np.where(flat, x.max((0, 2)), high)
+    shape = channels * fold, -(-steps // fold), 1
+    return Preparation("series", shape, low=tuple(low.tolist()), high=tuple(high.tolist()),
+                       fold=fold)  # fmt: skip
+
+
+def _filled(path: Path, name: str, x: NDArray[Any], told: list[str]) -> NDArray[np.float32]:
+    """Return series [N, C, L], or [N, L] of one channel, as float32 [N, C, L].
+
+    Where only `nan` follows in all channels, a series is over: its last step is repeated.
+    """
+    if x.ndim == 2:
+        x = x[:, None]
+    if x.ndim != 3 or not x.size:
+        shape = "x".join(map(str, x.shape)) or "a single number"
+        raise _refused(path, f"{name} is {shape}", "Series are [N, channels, time], or [N, time].")
+    if x.dtype.kind == "f":
+        absent = np.isnan(x).all(1)
+        count = x.shape[2] - np.argmin(absent[:, ::-1], 1)
+        count[absent.all(1)] = 0
+        short = int(count.min())
+        if short < x.shape[2]:
+            number = int(count.argmin())
+            _check_lengths(path, f"{name}[{number}]", short, int(count.max()))
+            told.append(
+                f"{path}: {name}: {int((count < count.max()).sum())} of {len(x)} series are "
+                f"shorter than {count.max()} steps (the shortest has {short}): their last step is "
+                "repeated"
+            )
+            places = np.minimum(np.arange(count.max())[None], count[:, None] - 1)
+            x = np.take_along_axis(x, places[:, None], 2)
+    return as_numbers(path, name, x).astype(np.float32)
+
+
+def _check_lengths(path: Path, what: str, short: int, longest: int) -> None:
+    """Raise DatasetError for a series that is too short to be padded."""
+    if short < _LEAST_PART * longest:
+        raise _refused(
+            path, f"{what} has {short} steps, the longest series {longest}: shorter ones are "
+            f"padded from {_LEAST_PART:.0%} of the longest on",
+            "Leave short series out, or cut all of them into equal windows.",
+        )  # fmt: skip
+
+
+def _size(x: NDArray[Any]) -> str:
+    return f"{x.shape[1]} channels of {x.shape[2]} steps"
+
+
+def _refused(path: Path, message: str, remedy: str) -> DatasetError:
+    return DatasetError("E685", message, str(path), remedy)
