@@ -19,7 +19,6 @@ import numpy as np
 
 from ai8xtools.diagnostics import run
 from ai8xtools.emulator import Accelerator, EmulatorError, LayerFinding, Writes, run_loader
-from ai8xtools.emulator.checks.finding import Severity
 from ai8xtools.emulator.checks.registers import UNKNOWN_BITS, check_layer, layer_facts
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.decode.layer import decode_layer
@@ -190,10 +189,10 @@ def judge(network: Network, flip: Flip) -> Verdict:
         known = layer_facts(network.memory, network.decoded())
         changed = (facts for facts in known if facts.config.layer == flip.layer)
         findings = [finding for facts in changed for finding in check_layer(facts)]
-        failed = any(finding.severity is Severity.ERROR for finding in findings)
+        failed = any(finding.is_error for finding in findings)
         if not (failed and any(_names(finding, flip) for finding in findings)):
             findings, right = network.run()
-            failed = not right or any(f.severity is Severity.ERROR for f in findings)
+            failed = not right or any(f.is_error for f in findings)
     except EmulatorError:
         failed = True
     finally:

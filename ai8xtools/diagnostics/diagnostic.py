@@ -16,6 +16,11 @@ class Severity(enum.StrEnum):
     WARNING = "warning"
     NOTICE = "notice"
 
+    @property
+    def is_error(self) -> bool:
+        """Whether it ends the run."""
+        return {Severity.ERROR: True, Severity.WARNING: False, Severity.NOTICE: False}[self]
+
 
 @frozen
 class Place:
@@ -93,7 +98,7 @@ class DiagnosticError(Exception):
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     """Return whether any of them is an error."""
-    return any(d.severity is Severity.ERROR for d in diagnostics)
+    return any(d.severity.is_error for d in diagnostics)
 
 
 def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, has_errors
 from ai8xtools.synthesis.arrange import complete, is_left_open
 from ai8xtools.synthesis.check import CONSTRAINTS, Constraint
 from ai8xtools.synthesis.facts import Fact
@@ -48,7 +48,7 @@ def errors_as_meant(
         return
     layout = complete(network.layers, network.order, layout)
     mapped = map_network(network, layout, chip)
-    lines = {d.place.line for d in known if d.place is not None and d.severity is Severity.ERROR}
+    lines = {d.place.line for d in known if d.place is not None and d.severity.is_error}
     for layer in mapped.layers:
         if layer.flatten:
             layer = _with_channels_before(layer, mapped)
@@ -94,7 +94,7 @@ def _put_together(
     flattened = [layer for layer in description.layers if layer.get("flatten", False)]
     places = {layer.place for layer in flattened}
     places |= {entry.place for layer in flattened for entry in layer.entries.values()}
-    wrong = any(p.place not in places for p in found if p.severity is Severity.ERROR)
+    wrong = any(p.place not in places for p in found if p.severity.is_error)
     if wrong or len(layers) < len(parts.description.layers):
         return None
     network = network_of(parts, layers, parts.order, parts.simulated)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import replace
 
-from ai8xtools.diagnostics import Diagnostic, Severity
+from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.check.operators import padding_limit
 from ai8xtools.synthesis.facts import Fact, effects
 from ai8xtools.synthesis.network import Operator
@@ -64,7 +64,7 @@ def _complaint(layer: LayerDescription) -> Diagnostic | None:
 
 def beyond_all_limits(description: Description, known: Set[Diagnostic]) -> Iterator[Diagnostic]:
     """Yield values that no operator takes on any chip, in lines without a `known` error."""
-    lines = {d.place.line for d in known if d.place is not None and d.severity is Severity.ERROR}
+    lines = {d.place.line for d in known if d.place is not None and d.severity.is_error}
     for layer in description.layers:
         for key in ("output_shift", "dilation", "out_offset"):
             if key not in layer or layer.place_of(key).line in lines:

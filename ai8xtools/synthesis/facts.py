@@ -40,7 +40,7 @@ def _set(facts: Facts) -> frozenset[str]:
 
 def blocked(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
     """Return the facts that are unknown after the errors among the diagnostics."""
-    errors = (d for d in diagnostics if d.severity is Severity.ERROR)
+    errors = (d for d in diagnostics if d.severity.is_error)
     return frozenset().union(*(d.effects.blocks for d in errors))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.emit.fitting import fitted
 from ai8xtools.synthesis.emit.footprint import footprint
@@ -101,7 +101,7 @@ def judge(
     try:
         network, placement, _ = examine(source, chip, resolving, encoding)
     except DiagnosticError as refusal:
-        errors = [d for d in refusal.diagnostics if d.severity is Severity.ERROR]
+        errors = [d for d in refusal.diagnostics if d.severity.is_error]
         return ChipFit(chip.name, tuple(d.message for d in errors))
     outputs = {layer.index: _nothing(layer) for layer in network.layers}
     program = encode(network, placement, Activations(outputs, {}), chip, encoding)

@@ -14,7 +14,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, has_errors
 from ai8xtools.synthesis.arrange import complete, is_left_open
 from ai8xtools.synthesis.assumption import errors_as_meant
 from ai8xtools.synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
@@ -125,7 +125,7 @@ def _usable_layer(layer: LayerDescription, problems: Problems, placed: bool) -> 
     """Leave out keys that name a layer which does not exist, and a stride that a chip does not
     have: sizes are those without. Processors have a stand-in."""
     lost = {p.place for p in problems if Fact.REFERENCE in p.effects.blocks}
-    wrong = {p.place for p in problems if p.severity is Severity.ERROR}
+    wrong = {p.place for p in problems if p.severity.is_error}
     kept = {
         key: entry
         for key, entry in layer.entries.items()
@@ -191,7 +191,7 @@ def _blamed(description: Description, problems: Iterable[Diagnostic]) -> frozens
         for layer in description.layers
         for place in (layer.place, *(entry.place for entry in layer.entries.values()))
     }
-    places = (p.place for p in problems if p.severity is Severity.ERROR and p.place is not None)
+    places = (p.place for p in problems if p.severity.is_error and p.place is not None)
     return frozenset(owner[place] for place in places if place in owner)
 
 
@@ -199,7 +199,7 @@ def _in_front(parts: Parts, problems: Problems, damaged: Set[int]) -> Iterator[D
     """Yield the problems that do not stand in or behind a damaged layer."""
     sound = set(takewhile(lambda index: index not in damaged, parts.order))
     for problem in problems:
-        error = problem.severity is Severity.ERROR
+        error = problem.severity.is_error
         if not error or not damaged or _blamed(parts.description, [problem]) <= sound:
             yield problem
 
@@ -260,11 +260,11 @@ def _errors_in_prefix(part: SoundPart, chip: Chip | None, judge: Judge) -> Itera
     else:
         layout = complete(prefix, order, layout)
         complaints = check(network, layout, chip, waiving)
-    errors = [d for d in complaints if d.severity is Severity.ERROR]
+    errors = [d for d in complaints if d.severity.is_error]
     lasting = {entry.code for entry in CONSTRAINTS if entry.holds_for_prefix}
     yield from (d for d in errors if d.code in lasting)
     if not blocked(errors) & {Fact.PLACES, Fact.SIZES, Fact.OVERLAPS}:
-        yield from (d for d in judge(network, layout) if d.severity is Severity.ERROR)
+        yield from (d for d in judge(network, layout) if d.severity.is_error)
 
 
 def _without_consequences(

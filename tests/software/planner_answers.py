@@ -62,7 +62,8 @@ def scheme_answer(layer: Geometry, room: Room) -> dict[str, Any]:
     one = Planes(filters=1, rows=1, columns=width, memory=0)
     found["M2"] = plane_memory(layer, room, one)
     for way, cut in ways(layer, room).items():
-        found[way] = None if cut is None else _told(cut)
+        if way is not Way.RESIDENT:  # the memory M0 tells of it
+            found[way] = None if cut is None else _told(cut)
     for way in (Way.ROW_TILES,):
         if (tiled := found[way]) is not None:
             cut = ways(layer, room)[way]
@@ -82,7 +83,8 @@ def _told(cut: Cut) -> dict[str, Any]:
             return {"weights": cut.weights, "g": cut.band, "G": cut.filters, "M": cut.memory,
                     "traffic": cut.traffic}  # fmt: skip
         case Pixels():
-            return {"weights": cut.weights, "P": cut.count, "G": cut.filters, "M": cut.memory}
+            weights = "streamed" if cut.weights.filters_outer else cut.weights
+            return {"weights": weights, "P": cut.count, "G": cut.filters, "M": cut.memory}
         case Planes():
             return {"G": cut.filters, "h": cut.rows, "tw": cut.columns, "M": cut.memory,
                     "sums": "L2" if cut.in_l2 else "L1"}  # fmt: skip

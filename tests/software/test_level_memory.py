@@ -329,7 +329,7 @@ def _check_pixels(layer: Geometry, room: Room, found: Pixels | None) -> str:
         assert not counts or not room.in_place
         assert room.in_place or not streamed
         return "none"
-    if found.weights is Weights.STREAMED:
+    if found.weights is Weights.WEIGHTS_OUTER:
         assert not room.in_place
         assert found.count == max(count for count, _ in streamed)
         assert found.filters == max(some for count, some in streamed if count == found.count)
@@ -356,9 +356,8 @@ def test_the_first_way_is_the_first_that_fits(room: Room) -> None:
     for layer in LAYERS[:40]:
         for some in _rooms(layer, room):
             found = ways(layer, some)
-            order = [way for way in Way if found.get(way) is not None]
-            if resident_memory(layer, some) <= some.l1:
-                order.insert(0, Way.RESIDENT)
+            order = [way for way in Way if found[way] is not None]
+            assert (order[:1] == [Way.RESIDENT]) == (resident_memory(layer, some) <= some.l1)
             assert first(layer, some) == next(iter(order), None)
             assert found[Way.ROWS] is None or found[Way.ROW_TILES] is None
             wide = (found[Way.PLANES], found[Way.PLANES_L2], found[Way.PLANE_TILES])

@@ -44,7 +44,8 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
     software = software_options(parser, args, words, calls=True)
     if args.scheme not in ("auto", *Scheme):
         parser.error(f"argument --scheme: {args.scheme} is for --device MCU")
-    if software.qformat and software.library is not None and args.scheme == Scheme.ROWS:
+    by_rows = args.scheme != "auto" and Scheme(args.scheme).by_rows
+    if software.qformat and software.library is not None and by_rows:
         parser.error("argument --scheme: rows is not for --cmsis-nn with a network of 16 or 8 "
                      "bits, whose functions of the library take whole images")  # fmt: skip
     notices = (*software.notices, *map(_former, parser.given(FORMER)))

@@ -16,7 +16,6 @@ from ai8xtools.commands.loader.soundness import last_line, refuse_unsound, sente
 from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
-    Severity,
     has_errors,
     print_diagnostics,
     refuse_errors,
@@ -308,7 +307,7 @@ def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple
 
 def report_refusal(options: LoaderOptions, refusal: DiagnosticError) -> None:
     """Show what fits of a network that is refused only because something else does not."""
-    errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
+    errors = (d for d in refusal.diagnostics if d.severity.is_error)
     if not all(Fact.ROOM in d.effects.blocks for d in errors):
         return
     network, placement, problems = what_fits(

@@ -14,9 +14,9 @@ from ai8xtools.commands.loader.model_sources import described_for
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
-from ai8xtools.diagnostics import DiagnosticError, Severity
+from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
-from ai8xtools.software.emit.text import amount
+from ai8xtools.software.emit.text import amount, further_levels
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.task import Level
 from ai8xtools.software.profile import Profile, names, read_profile
@@ -56,7 +56,7 @@ class _Taken:
     plan: str = ""
     ram: int = 0
     flash: int = 0
-    levels: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[Level, int] = field(default_factory=dict)
 
 
 _Judge = Callable[[Profile], _Taken]
@@ -161,7 +161,7 @@ def _judge_of(network: Network, wanted: SoftwareOptions, *, average_rounding: bo
     def of_plan(profile: Profile) -> _Taken:
         made = planned(graph, profile, wanted)
         used = made.plan.used if made.plan.scheme is None else {}
-        levels = {name: used.get(Level(name), 0) for name in _levels(profile)}
+        levels = {level: used.get(level, 0) for level in further_levels(profile)}
         return _Taken(made.plan.name, made.need.ram, made.need.flash, levels)
 
     return of_plan
@@ -178,14 +178,8 @@ def _reason(refusal: DiagnosticError | ToolError) -> str:
     """Return why a network is refused, as its project would be."""
     if isinstance(refusal, ToolError):
         return refusal.message
-    errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
+    errors = (d for d in refusal.diagnostics if d.severity.is_error)
     return "; ".join(d.message for d in errors)
-
-
-def _levels(profile: Profile) -> dict[str, int]:
-    """Return the sizes of the memories behind L1, by name."""
-    sizes = {str(Level.L2): profile.l2, str(Level.L3): profile.l3}
-    return {name: size for name, size in sizes.items() if size}
 
 
 def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
@@ -194,7 +188,7 @@ def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
         profile.core.name,
         Use(taken.ram, profile.l1),
         Use(taken.flash, profile.flash),
-        {name: Use(taken.levels.get(name, 0), size) for name, size in _levels(profile).items()},
+        {n: Use(taken.levels.get(n, 0), size) for n, size in further_levels(profile).items()},
         taken.plan,
         reason,
     )

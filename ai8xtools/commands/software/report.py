@@ -14,14 +14,14 @@ from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.software.build import closest, schemes_of
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.project import code_of
-from ai8xtools.software.emit.text import plan_text, unit_text
+from ai8xtools.software.emit.text import further_levels, plan_text, unit_text
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution, Step, Tensor
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import is_rough
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.prediction import predicted, total_work, work_of
-from ai8xtools.software.plan.task import Level, Task
+from ai8xtools.software.plan.task import Task
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.emit.report_pictures import picture_of
 from ai8xtools.synthesis.network import Network
@@ -98,7 +98,7 @@ def _products(step: Step) -> int:
 
 def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan, need = built.plan, built.need
-    further = ((Level.L2, profile.l2), (Level.L3, profile.l3)) if plan.scheme is None else ()
+    further = further_levels(profile) if plan.scheme is None else {}
     known = _cycles(plan)
     cycles = None if known is None else round(known)
     return Shown(
@@ -106,7 +106,7 @@ def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
         scheme=plan.name,
         needs=(
             ("L1" if plan.scheme is None else "RAM", need.ram, limit(profile.l1)),
-            *((str(level), plan.used[level], size) for level, size in further if size),
+            *((str(level), plan.used[level], size) for level, size in further.items()),
             ("Flash", need.flash, limit(profile.flash)),
         ),
         rows=rows,

@@ -49,7 +49,12 @@ class LayerFinding:
     @property
     def harmless(self) -> bool:
         """Whether it works all the same."""
-        return self.severity is Severity.NOTE
+        return {Severity.NOTE: True, Severity.WARNING: False, Severity.ERROR: False}[self.severity]
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the program is wrong."""
+        return {Severity.NOTE: False, Severity.WARNING: False, Severity.ERROR: True}[self.severity]
 
     def __str__(self) -> str:
         return f"layer {self.layer}: {self.message}"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.emulator.checks.biases import bias_hints
-from ai8xtools.emulator.checks.finding import LayerFinding, Severity
+from ai8xtools.emulator.checks.finding import LayerFinding
 from ai8xtools.emulator.checks.network import layers_without_part, unread_channels
 from ai8xtools.emulator.checks.registers import check_layer
 from ai8xtools.emulator.checks.registers.facts import LayerFacts
@@ -49,7 +49,7 @@ class NetworkRun:
     @property
     def errors(self) -> list[LayerFinding]:
         """The findings by which the program is wrong, whatever its result."""
-        return [finding for finding in self.findings if finding.severity is Severity.ERROR]
+        return [finding for finding in self.findings if finding.is_error]
 
     def output(self, layer: int | None = None) -> NDArray[np.int64]:
         """Return the output of a hardware layer, or of the last one: int64 [channel, row, column].

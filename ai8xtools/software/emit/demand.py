@@ -15,13 +15,12 @@ from ai8xtools.software.graph import (
     Insert,
     Piece,
     Pool,
-    PoolKind,
     Roll,
     Step,
     sources_of,
 )
 from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
-from ai8xtools.software.plan.plan import DELIVERED, Plan, Scheme
+from ai8xtools.software.plan.plan import DELIVERED, Plan
 from ai8xtools.software.plan.planner import sums_of, window_bytes, windows_at_once
 from ai8xtools.software.plan.streaming import read_size, rows_of, streams
 
@@ -37,6 +36,7 @@ class Demand(Code):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
+        self._rows_on_demand = plan.scheme is not None and plan.scheme.by_rows
         self.images: dict[tuple[int, int, int], int] = {}
         self.counters = {self.graph.input: 0} if plan.takes_rows else {}
         self.steps = [
@@ -73,7 +73,7 @@ class Demand(Code):
         if step.target in self.plan.calls:
             return False
         if isinstance(step, Copy):
-            return self.plan.scheme is Scheme.ROWS and streams(step, self.graph)
+            return self._rows_on_demand and streams(step, self.graph)
         return not isinstance(step, Insert | Roll)
 
     def _needs(self, step: Step, segment: int) -> list[dict[str, int]]:
@@ -81,7 +81,7 @@ class Demand(Code):
 
         For `over` rows of the step there are `times` of the tensor.
         """
-        if self.plan.scheme is Scheme.RESIDENT or not streams(step, self.graph, recounted=True):
+        if not self._rows_on_demand or not streams(step, self.graph, recounted=True):
             return []
         made = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
         if self.plan.takes_rows:
@@ -206,7 +206,7 @@ class Demand(Code):
 
     def _pooled(self, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
         """Return what is said of pooling in a convolution."""
-        average = pool.kind is not PoolKind.MAX
+        average = pool.kind.averages
         self.helpers.add("keep_sum.c" if average else "keep_max.c")
         return {
             "pool_rows": pool.window[0],
@@ -217,11 +217,11 @@ class Demand(Code):
             "windows": windows_at_once(step, self.plan.kernels[step.target]),
             "pixels": f"cnn_arena + {scratch}",
             "sums": self.base(sums_of(step)) if average else "",
-            "rounded": int(pool.kind is PoolKind.ROUNDED),
+            "rounded": int(pool.kind.rounds),
         }
 
     def _pool(self, step: Pool) -> dict[str, Any]:
-        average = step.kind is not PoolKind.MAX
+        average = step.kind.averages
         self.helpers.add("pool_mean.c" if average else "pool_max.c")
         return {
             "kind": "pool",
@@ -234,7 +234,7 @@ class Demand(Code):
             "stride_columns": step.stride[1],
             "dilation_rows": step.dilation[0],
             "dilation_columns": step.dilation[1],
-            "rounded": int(step.kind is PoolKind.ROUNDED),
+            "rounded": int(step.kind.rounds),
             "reach": (step.window[0] - 1) * step.dilation[0],
             "image": self.image(step.source, step.in_size[0]),
             "base": self.base(step.source),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.graph import Convolution
@@ -140,7 +141,13 @@ def _places(plan: Plan, task: Task) -> str:
 def level_of(plan: Plan, tensor: int) -> str:
     """Return the memory of a tensor."""
     spot = plan.places.get(tensor)
-    return str(Level.CALLER if spot is None else spot.level)
+    return "caller" if spot is None else spot.level
+
+
+def further_levels(profile: Profile) -> dict[Level, int]:
+    """Return the bytes of the memories behind L1 that there are."""
+    sizes = {Level.L1: 0, Level.L2: profile.l2, Level.L3: profile.l3}
+    return {level: size for level, size in sizes.items() if size}
 
 
 def unit_text(task: Task) -> str:
@@ -178,21 +185,24 @@ def _weights(task: Task, cut: Rows) -> str:
     if task.in_place or not isinstance(task.step, Convolution):
         return ""
     match cut.weights:
+        case Weights.IN_PLACE:
+            return ""
         case Weights.RESIDENT:
             return "weights in L1"
         case Weights.ROWS_OUTER:
             return f"{cut.filters} filters at a time, again for each band"
-        case _:
+        case Weights.WEIGHTS_OUTER:
             return f"{cut.filters} filters at a time, all rows for each"
+        case _:
+            assert_never(cut.weights)
 
 
 def _levels(built: Built, profile: Profile) -> Iterator[str]:
     plan, traffic = built.plan, built.plan.traffic
     ram, data = built.need.ram, plan.arena_bytes
     yield f"L1: {ram:,} of {profile.l1:,} bytes: {data:,} of data and buffers"
-    for level, size in ((Level.L2, profile.l2), (Level.L3, profile.l3)):
-        if size:
-            yield f"{level}: {plan.used[level]:,} of {size:,} bytes"
+    for level, size in further_levels(profile).items():
+        yield f"{level}: {plan.used[level]:,} of {size:,} bytes"
     yield (
         f"Copied: {traffic.total:,} bytes: {traffic.inputs:,} of inputs, {traffic.weights:,} of "
         f"weights, {traffic.outputs:,} of outputs"

@@ -14,7 +14,6 @@ from ai8xtools.software.graph import (
     Copy,
     Insert,
     Pool,
-    PoolKind,
     Roll,
     sources_of,
 )
@@ -25,13 +24,6 @@ from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import scratch_bytes, sums_bytes, window_bytes, windows_at_once
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
 from ai8xtools.software.plan.task import Level, Spot, Task
-
-_MODES = {
-    Weights.IN_PLACE: "NN_IN_PLACE",
-    Weights.RESIDENT: "NN_RESIDENT",
-    Weights.ROWS_OUTER: "NN_ROWS_OUTER",
-    Weights.WEIGHTS_OUTER: "NN_WEIGHTS_OUTER",
-}
 
 
 class Units(Code):
@@ -114,7 +106,7 @@ class Units(Code):
                           "buffer": buffer, "cut": link.cut})  # fmt: skip
             shape = self._layer(link) | {"scratch": "NULL", "pixels": "NULL", "sums": "NULL"}
             if isinstance(step, Pool):
-                shape["average"] = int(step.kind is not PoolKind.MAX)
+                shape["average"] = int(step.kind.averages)
             yield shape | {"number": number, "title": link.name, "kind": "layer", "mode": "",
                            "flush": 0, "out": ""}  # fmt: skip
         assert task.layer is not None
@@ -175,12 +167,12 @@ class Units(Code):
             case Convolution():
                 return found | self._convolution(task, step)
             case Pool():
-                average = step.kind is not PoolKind.MAX
+                average = step.kind.averages
                 self.helpers.add("pool_mean.c" if average else "pool_max.c")
                 return found | {
                     "pooling": step, "window": (step.window[0], step.dilation[0], step.stride[0]),
                     "function": "nn_pool_mean" if average else "nn_pool_max",
-                    "rounded": int(step.kind is PoolKind.ROUNDED),
+                    "rounded": int(step.kind.rounds),
                 }  # fmt: skip
             case Combine():
                 self.helpers.add(f"join_{step.join}.c")
@@ -206,8 +198,8 @@ class Units(Code):
         pooled = {} if pool is None else {
             "pool": (*pool.window, *pool.stride), "pooled": 1,
             "windows": windows_at_once(step, kernel),
-            "average": int(pool.kind is not PoolKind.MAX),
-            "rounded": int(pool.kind is PoolKind.ROUNDED),
+            "average": int(pool.kind.averages),
+            "rounded": int(pool.kind.rounds),
         }  # fmt: skip
         self.starts[task.index] = step.start.astype(np.int32)
         window = (step.kernel[0], step.dilation, step.stride[0])
@@ -226,12 +218,12 @@ class Units(Code):
             ],
             "outputs": ["NULL", "NULL"] if task.writes else self._pair(task, "output"),
             "buffers": ["NULL", "NULL"], "offsets": [], "flushes": [], "flush": 0, "groups": 1,
-            "stored": "NULL", "mode": _MODES[cut.weights], "cut": cut, "pixels_of": task.pixels,
-            "input_bytes": task.input_bytes, "pitch": task.pitch, "slots": task.slots,
-            "ahead": int(task.ahead),
+            "stored": "NULL", "mode": f"NN_{cut.weights.name}", "cut": cut,
+            "pixels_of": task.pixels, "input_bytes": task.input_bytes, "pitch": task.pitch,
+            "slots": task.slots, "ahead": int(task.ahead),
         }  # fmt: skip
         if not isinstance(task.step, Convolution):
-            return found | {"mode": _MODES[Weights.IN_PLACE]}
+            return found | {"mode": f"NN_{Weights.IN_PLACE.name}"}
         step = task.step
         packed = packed_groups(step, self.plan.kernels[step.target], cut.filters)
         return found | self._weights(task, packed)

@@ -37,6 +37,11 @@ def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int,
             yield task.index, SCRATCH, aligned(most, task.align), Level.L1
 
 
+def bytes_in(level: Level, task: Task, kernels: Mapping[int, Kernel]) -> int:
+    """Return the bytes of the buffers of a task in a memory."""
+    return sum(size for *_, size, where in buffers_of(task, kernels) if where is level)
+
+
 def _buffers(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[str, int, Level]]:
     match task.cut:
         case Rows():
@@ -65,7 +70,8 @@ def _of_rows(
     step = task.step
     if isinstance(step, Convolution):
         if not task.in_place:
-            yield from _pair("weights", _by_turns(weight_sizes(task, kernels) * _times(task, cut)))
+            times = min(copies_of_weights(layer, cut), 2)  # then all were in both buffers or none
+            yield from _pair("weights", _by_turns(weight_sizes(task, kernels) * times))
         yield SCRATCH, scratch_of(step, kernels), Level.L1
 
 
@@ -79,12 +85,13 @@ def _pair(name: str, sizes: tuple[int, int]) -> Iterator[tuple[str, int, Level]]
         yield f"{name} {number}", size, Level.L1
 
 
-def _times(task: Task, cut: Rows) -> int:
-    """How often the weights are copied, twice at most: then all were in both buffers or none."""
-    layer = _layer(task)
+def copies_of_weights(layer: Geometry, cut: Rows) -> int:
+    """Return how often the weights are copied."""
     tiles, bands = -(-layer.out_size[1] // cut.columns), bands_of(layer, cut.band)
-    times = {Weights.ROWS_OUTER: tiles * bands, Weights.WEIGHTS_OUTER: tiles}
-    return min(times.get(cut.weights, 1), 2)
+    return {
+        Weights.IN_PLACE: 1, Weights.RESIDENT: 1, Weights.ROWS_OUTER: tiles * bands,
+        Weights.WEIGHTS_OUTER: tiles,
+    }[cut.weights]  # fmt: skip
 
 
 def _layer(task: Task) -> Geometry:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step
 from ai8xtools.software.kernels import Kernel
-from ai8xtools.software.plan.buffers import buffers_of
+from ai8xtools.software.plan.buffers import bytes_in
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.layers import geometry_of, scratch_of, takes_planes
 from ai8xtools.software.plan.schemes import (
-    CUTS,
     Cut,
     Pixels,
+    Planes,
     Room,
     Rows,
     Way,
     Weights,
-    resident_memory,
     ways,
 )
 from ai8xtools.software.plan.task import Level, Task
@@ -55,8 +54,8 @@ def candidates(
             yield Task(index=index, step=step)
         return
     rows_only = not takes_planes(step)
-    for way in (Way.RESIDENT, *CUTS):
-        planes = way in (Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES)
+    for way in Way:
+        planes = way.unit is Planes
         if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
             continue
         found = _fitting(index, step, layer, kernels, setting, way)
@@ -64,21 +63,21 @@ def candidates(
             yield found
 
 
-def impossible(step: Step, layer: Geometry | None, ways: Collection[Way]) -> str:
+def impossible(step: Step, layer: Geometry | None, ways: frozenset[Way]) -> str:
     """Return in words why a step is not cut in any of these ways."""
     way = min(ways, key=[*Way].index)
     why = "it does not fit"
     if layer is None:
         why = "it only copies"
-    elif way in (Way.ROW_CHAIN, Way.CHAIN):
+    elif ways & {Way.ROW_CHAIN, Way.CHAIN}:
         why = "no layer beside it takes its rows or gives it rows alone, or their rings do not fit"
-    elif way is Way.PIXELS and not layer.pointwise:
+    elif way.unit is Pixels and not layer.pointwise:
         why = "a result needs more than the pixel in its place"
-    elif way is Way.PLANES and not isinstance(step, Convolution):
+    elif way.unit is Planes and not isinstance(step, Convolution):
         why = "it has no weights"
-    elif way is Way.PLANES and isinstance(step, Convolution) and step.groups > 1:
+    elif way.unit is Planes and isinstance(step, Convolution) and step.groups > 1:
         why = "its channels are not summed"
-    elif way is Way.PLANES and isinstance(step, Convolution) and step.transposed:
+    elif way.unit is Planes and isinstance(step, Convolution) and step.transposed:
         why = "it is transposed"
     return f"not {way}: {why}"
 
@@ -98,26 +97,15 @@ def _fitting(
         room = Room(l1=l1, l2=setting.l2, dma=setting.dma, in_place=in_place,
                     scratch=scratch_of(step, kernels), reads=setting.reads,
                     writes=setting.writes)  # fmt: skip
-        cut = _cut(layer, room, way)
+        cut = ways(layer, room)[way]
         if cut is None:
             return None
         task = _task(index, step, layer, cut, way, replace(setting, in_place=in_place))
-        need = sum(size for *_, size, level in buffers_of(task, kernels) if level is Level.L1)
+        need = bytes_in(Level.L1, task, kernels)
         if need <= setting.l1:
             return task
         l1 -= need - setting.l1  # kernels pad the weights of a group
     return None
-
-
-def _cut(layer: Geometry, room: Room, way: Way) -> Cut | None:
-    if way is not Way.RESIDENT:
-        return ways(layer, room)[way]
-    memory = resident_memory(layer, room)
-    if memory > room.l1:
-        return None
-    weights = Weights.IN_PLACE if room.in_place else Weights.RESIDENT
-    return Rows(weights=weights, band=layer.out_size[0], filters=layer.filters,
-                columns=layer.out_size[1], tiles=1, memory=memory)  # fmt: skip
 
 
 def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Way, setting: Setting) -> Task:
@@ -126,13 +114,11 @@ def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Way, setting: 
         size = (-(-layer.pixels // cut.count), cut.count)
         layer = replace(layer, in_size=size, out_size=size)
         step = _resized(step, size)
-        streamed = cut.weights is Weights.STREAMED
-        weights = Weights.WEIGHTS_OUTER if streamed else cut.weights
-        cut = Rows(weights=weights, band=1, filters=cut.filters, columns=cut.count, tiles=1,
+        cut = Rows(weights=cut.weights, band=1, filters=cut.filters, columns=cut.count, tiles=1,
                    memory=cut.memory)  # fmt: skip
     if isinstance(cut, Rows) and cut.filters >= layer.filters and not setting.in_place:
         cut = replace(cut, weights=Weights.RESIDENT)
-    outer = isinstance(cut, Rows) and cut.weights is Weights.WEIGHTS_OUTER
+    outer = isinstance(cut, Rows) and cut.weights.filters_outer
     rows = isinstance(cut, Rows)
     return Task(
         index=index, step=step, layer=layer, way=way, cut=cut, reads=setting.reads and rows,

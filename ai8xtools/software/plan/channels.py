@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ai8xtools.software.graph import Convolution, Graph, Pool, Step
 from ai8xtools.software.kernels import Kernel
-from ai8xtools.software.plan.buffers import buffers_of
+from ai8xtools.software.plan.buffers import bytes_in
 from ai8xtools.software.plan.chains import longest
 from ai8xtools.software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
 from ai8xtools.software.plan.geometry import Geometry
@@ -80,8 +80,7 @@ class Stacks:
 
     def memory(self, first: int, count: int) -> int:
         """Return the bytes of L1 that `count` steps from `first` on need."""
-        buffers = buffers_of(self._task(first, count), self.kernels)
-        return sum(size for *_, size, level in buffers if level is Level.L1)
+        return bytes_in(Level.L1, self._task(first, count), self.kernels)
 
     def _task(self, first: int, count: int) -> Task:
         if (first, count) not in self.known:

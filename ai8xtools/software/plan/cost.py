@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from ai8xtools.software.graph import Combine, Convolution, Pool, Step
 from ai8xtools.software.kernels import Core, Kernel
-from ai8xtools.software.plan.buffers import bands_of
+from ai8xtools.software.plan.buffers import bands_of, copies_of_weights
 from ai8xtools.software.plan.layers import part_of
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.prediction import predicted, work_of
-from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
+from ai8xtools.software.plan.schemes import Channels, Planes, Rows
 from ai8xtools.software.plan.task import Task, Traffic
 from ai8xtools.software.profile import Profile
 
@@ -148,16 +148,13 @@ def traffic_of(task: Task, weight_bytes: int) -> Traffic:
         bands = bands_of(layer, cut.rows)
         return Traffic(inputs=rows * columns * pixel * task.groups,
                        weights=stored * bands * len(tiles), outputs=outputs)  # fmt: skip
-    times = task.groups if cut.weights is Weights.WEIGHTS_OUTER else 1
+    times = task.groups if task.filters_outer else 1
     rows = layer.needed(task.rows - 1)[1]
     data = min(rows * columns * pixel, task.input_bytes) if len(tiles) == 1 else (
         rows * columns * pixel)  # fmt: skip
-    again = len(tiles) if cut.weights in (Weights.ROWS_OUTER, Weights.WEIGHTS_OUTER) else 1
-    if cut.weights is Weights.ROWS_OUTER:
-        again *= bands_of(layer, cut.band)
     return Traffic(
         inputs=0 if task.reads or task.chained else data * layer.sources * times,
-        weights=stored * again,
+        weights=stored * copies_of_weights(layer, cut),
         outputs=0 if task.writes else outputs,
     )
 
@@ -168,7 +165,7 @@ def units_of(task: Task) -> int:
     assert layer is not None
     match cut:
         case Rows():
-            groups = task.groups if cut.weights is Weights.WEIGHTS_OUTER else 1
+            groups = task.groups if task.filters_outer else 1
             return bands_of(layer, cut.band) * groups * cut.tiles
         case Planes():
             tiles = -(-layer.out_size[1] // cut.columns)

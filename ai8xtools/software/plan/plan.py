@@ -30,6 +30,11 @@ class Scheme(enum.StrEnum):
     RESIDENT = "resident"
     ROWS = "rows"
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows are made on demand."""
+        return {Scheme.RESIDENT: False, Scheme.ROWS: True}[self]
+
 
 @frozen
 class Segment:

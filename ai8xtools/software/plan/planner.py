@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import lcm
 
-from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, PoolKind, Step, sources_of
+from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step, sources_of
 from ai8xtools.software.kernels import Core, Kernel, choose
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, Overlap, aligned
@@ -34,7 +34,7 @@ def plan(
     outputs stand in the arena, unless these and the input are always `outside`. Steps that count
     rows anew are made by rows with those in front of them if that takes less memory.
     """
-    if scheme is Scheme.RESIDENT:
+    if not scheme.by_rows:
         return plan_of(in_lines(graph), core, scheme, kernels, calls, outside=outside)
     ways = dict.fromkeys(tuple(segments_of(graph, recounted=some)) for some in (False, True))
     plans = [
@@ -79,7 +79,8 @@ def plan_of(
     placed, peak = place(blocks, overlaps)
     return Plan(
         graph=graph, scheme=scheme, core=core, segments=segments, rings=rings, kernels=chosen,
-        outputs=outputs, blocks=placed, overlaps=overlaps, used={Level.L1: aligned(peak)},
+        outputs=outputs, blocks=placed, overlaps=overlaps,
+        used=dict.fromkeys([Level.L1], aligned(peak)),
         places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
         lower_bound=lower_bound(blocks, {(o.data, o.result): o.distance for o in overlaps}),
         calls=calls or {},
@@ -178,12 +179,12 @@ def _rings(
         steps = [graph.steps[index] for index in segment.steps]
         touched = dict.fromkeys(t for step in steps for t in (*sources_of(step), step.target))
         inside = {t for t in touched if lives[t] == (number, number) and t not in delivered}
-        by_rows = scheme is Scheme.ROWS and streams(steps[0], graph, recounted=len(steps) > 1)
+        by_rows = scheme.by_rows and streams(steps[0], graph, recounted=len(steps) > 1)
         inside = inside - outside if by_rows else set()
         rings |= {t: graph.tensors[t].rows for t in touched if t not in inside}
         if inside:
             rings |= _demanded(graph, segment, steps, inside)
-    needs_input = scheme is Scheme.ROWS and _is_ring(graph, rings)
+    needs_input = scheme.by_rows and _is_ring(graph, rings)
     skipped = outside if needs_input else outside | {graph.input}
     return {tensor: rows for tensor, rows in rings.items() if tensor not in skipped}
 
@@ -237,7 +238,7 @@ def sums_of(step: Convolution) -> int:
 
 def sums_bytes(step: Convolution) -> int:
     """Return the bytes of the sums of a pooled row."""
-    if step.pool is None or step.pool.kind is PoolKind.MAX:
+    if step.pool is None or not step.pool.kind.averages:
         return 0
     return 2 * step.pool.out_size[1] * step.filters
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 
-from ai8xtools.software.graph import Combine, Convolution, Copy, Insert, Pool, PoolKind, Roll, Step
+from ai8xtools.software.graph import Combine, Convolution, Copy, Insert, Pool, Roll, Step
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.planner import windows_at_once
 from ai8xtools.values import frozen
@@ -39,7 +39,7 @@ def work_of(step: Step, kernels: Mapping[int, Kernel]) -> dict[str, float]:
             return _of_convolution(step, kernels[step.target])
         case Pool():
             pixels = prod(step.out_size)
-            kind = "pool max" if step.kind is PoolKind.MAX else "pool mean"
+            kind = "pool mean" if step.kind.averages else "pool max"
             return {
                 f"{kind} values": pixels * step.channels * prod(step.window),
                 f"{kind} results": pixels * step.channels,
@@ -74,7 +74,7 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
         columns = pool.out_size[1] * pool.window[1]
         at_once = windows * pool.window[1]
         calls = rows * -(-pool.out_size[1] // windows)
-        kind = "keep max" if pool.kind is PoolKind.MAX else "keep mean"
+        kind = "keep mean" if pool.kind.averages else "keep max"
         found = {
             f"{kind} values": rows * columns * step.filters,
             f"{kind} results": rows * pool.out_size[1] * step.filters,

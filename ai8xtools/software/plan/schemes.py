@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import assert_never
 
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
@@ -18,14 +19,21 @@ class Weights(enum.StrEnum):
     """Where a layer's weights are while it is computed.
 
     Those of some filters at a time are copied for every band of rows (ROWS_OUTER), or once, with
-    all rows read again for the next filters (WEIGHTS_OUTER); with STREAMED, for units of pixels.
+    all rows read again for the next filters (WEIGHTS_OUTER).
     """
 
     IN_PLACE = "in_place"
     RESIDENT = "resident"
     ROWS_OUTER = "rows_outer"
     WEIGHTS_OUTER = "weights_outer"
-    STREAMED = "streamed"
+
+    @property
+    def filters_outer(self) -> bool:
+        """Whether all rows are read again for each group of filters."""
+        return {
+            Weights.IN_PLACE: False, Weights.RESIDENT: False, Weights.ROWS_OUTER: False,
+            Weights.WEIGHTS_OUTER: True,
+        }[self]  # fmt: skip
 
 
 class Way(enum.StrEnum):
@@ -41,9 +49,22 @@ class Way(enum.StrEnum):
     ROW_CHAIN = "row_chain"
     CHAIN = "chain"
 
-
-CUTS = (Way.ROWS, Way.PIXELS, Way.PLANES, Way.PLANES_L2, Way.ROW_TILES, Way.PLANE_TILES)
-"""Ways to cut a layer that is computed by itself."""
+    @property
+    def unit(self) -> type[Cut] | None:
+        """What is computed at a time, None for everything."""
+        match self:
+            case Way.RESIDENT:
+                return None
+            case Way.ROWS | Way.ROW_TILES | Way.ROW_CHAIN:
+                return Rows
+            case Way.PIXELS:
+                return Pixels
+            case Way.PLANES | Way.PLANES_L2 | Way.PLANE_TILES:
+                return Planes
+            case Way.CHAIN:
+                return Channels
+            case _:
+                assert_never(self)
 
 
 @frozen(kw_only=True)
@@ -138,6 +159,16 @@ def resident_memory(layer: Geometry, room: Room) -> int:
     data += 0 if room.writes else aligned(layer.output_bytes, room.align)
     weights = 0 if room.in_place else aligned(layer.weight_bytes, room.align)
     return data + weights + room.scratch
+
+
+def resident(layer: Geometry, room: Room) -> Rows | None:
+    """Return the whole layer, None if it does not fit."""
+    memory = resident_memory(layer, room)
+    if memory > room.l1:
+        return None
+    weights = Weights.IN_PLACE if room.in_place else Weights.RESIDENT
+    return Rows(weights=weights, band=layer.out_size[0], filters=layer.filters,
+                columns=layer.out_size[1], tiles=1, memory=memory)  # fmt: skip
 
 
 def row_memory(
@@ -309,7 +340,7 @@ def _streamed_pixels(layer: Geometry, room: Room) -> Pixels | None:
 
         filters = _filters(layer, lambda some: memory(some) <= room.l1)
         if filters:
-            return Pixels(weights=Weights.STREAMED, count=count, filters=filters,
+            return Pixels(weights=Weights.WEIGHTS_OUTER, count=count, filters=filters,
                           memory=memory(filters))  # fmt: skip
     return None
 
@@ -318,8 +349,9 @@ Cut = Rows | Pixels | Planes | Channels
 
 
 def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
-    """Return what fits in each way but resident; tiles only where the untiled way does not fit."""
-    found: dict[Way, Cut | None] = dict.fromkeys(CUTS)
+    """Return what fits in each way but chains; tiles only where the untiled way does not."""
+    found: dict[Way, Cut | None] = dict.fromkeys(Way)
+    found[Way.RESIDENT] = resident(layer, room)
     found[Way.ROWS] = rows(layer, room)
     found[Way.PIXELS] = pixels(layer, room)
     found[Way.PLANES] = planes(layer, room)
@@ -334,10 +366,8 @@ def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
 
 def first(layer: Geometry, room: Room) -> Way | None:
     """Return the first way that fits, by memory alone; None if none does."""
-    if resident_memory(layer, room) <= room.l1:
-        return Way.RESIDENT
     found = ways(layer, room)
-    return next((way for way in Way if found.get(way) is not None), None)
+    return next((way for way in Way if found[way] is not None), None)
 
 
 def smallest(layer: Geometry, room: Room, *, by_planes: bool = True) -> int:

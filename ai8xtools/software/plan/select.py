@@ -101,6 +101,10 @@ class Planner:
                 found[tensor] = Level.L1
         return found
 
+    def _standing(self, level: Level) -> set[int]:
+        """Return the tensors that stand in a memory unless they are taken into L1."""
+        return {tensor for tensor in self.far if self.far[tensor] is level}
+
     def _block(self, tensor: int, lives: Mapping[int, tuple[int, int]]) -> Block:
         one = self.graph.tensors[tensor]
         first, last = lives[tensor]
@@ -118,7 +122,7 @@ class Planner:
         return made
 
     def _best_plan(self) -> Plan | None:
-        inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
+        inside = self._standing(Level.L1) | self.l1_only
         best = self._tasks(inside)
         order = sorted(self.far, key=lambda t: self.lives[t])
         for tensor in order:
@@ -171,7 +175,7 @@ class Planner:
         for count in range(1, max(rows, channels) + 1 if self.with_chains else 0):
             end = first + count - 1
             ends = {*sources_of(steps[first]), steps[end].target}
-            far = any(self.far.get(t, Level.L2) is Level.L3 for t in ends - inside)
+            far = Level.L3 in map(self.far.get, ends - inside)
             reads = inside.issuperset(sources_of(steps[first]))
             writes = steps[end].target in inside
             l1 = self.l1 - self._live(first, inside, end)
@@ -248,7 +252,7 @@ class Planner:
         return best, f"{best.cycles:,.0f} cycles; {more}"
 
     def _live_l2(self, index: int, inside: set[int]) -> int:
-        found = {t for t, level in self.far.items() if level is Level.L2} - inside
+        found = self._standing(Level.L2) - inside
         return self._live(index, found)
 
     def _priced(self, task: Task, setting: Setting, inside: set[int]) -> Task:
@@ -256,7 +260,7 @@ class Planner:
             return task
         traffic = traffic_of(task, self._weight_bytes(task))
         tensors = {*sources_of(task.step), task.step.target} - inside
-        far = any(self.far.get(t, Level.L2) is Level.L3 for t in tensors)
+        far = Level.L3 in map(self.far.get, tensors)
         compute = compute_cycles(task, self.profile.core, self.kernels)
         copies = copy_cycles(task, traffic, self.profile, far=far)
         if isinstance(task.cut, Planes):  # values of a channel that stand apart come one by one
@@ -278,7 +282,8 @@ class Planner:
 
     def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> Plan | None:
         """Return a plan with all places; None if a memory is too small for the arrangement."""
-        blocks: dict[Level, list[Block]] = {Level.L1: [], Level.L2: [], Level.L3: []}
+        limits = {Level.L1: self.l1, Level.L2: self.profile.l2, Level.L3: self.profile.l3}
+        blocks: dict[Level, list[Block]] = {level: [] for level in Level}
         lives = self._lives_in(tasks)
         for tensor in lives:
             if tensor not in self.caller:
@@ -293,23 +298,20 @@ class Planner:
                 names[title], sizes[key] = key, size
                 blocks[level].append(Block(name=title, size=aligned(size), first=task.index,
                                            last=task.last))  # fmt: skip
-        limits = {Level.L1: self.l1, Level.L2: self.profile.l2, Level.L3: self.profile.l3}
         places: dict[int, Spot] = {}
         buffers: dict[tuple[int, str], Spot] = {}
         used: dict[Level, int] = {}
-        found: list[Block] = []
         for level, some in blocks.items():
-            placed, peak = place(some, ())
+            blocks[level][:], peak = place(some, ())
             if peak > limits[level]:
                 return None
             used[level] = peak
-            for block in placed:
+            for block in blocks[level]:
                 spot = Spot(level, block.offset)
                 if block.tensor is not None:
                     places[block.tensor] = spot
                 else:
                     buffers[names[block.name]] = spot
-            found += placed if level is Level.L1 else ()
         for link in (link for task in tasks for link in task.links):
             if isinstance(link.cut, Channels):
                 continue
@@ -326,7 +328,7 @@ class Planner:
         return Plan(
             graph=self.graph, core=self.profile.core, kernels=self.kernels, tasks=tasks,
             outputs=self.outputs, places=places, planar=self._planar(tasks), buffers=buffers,
-            sizes=sizes, blocks=tuple(found), used=used, stored=stored, traffic=traffic,
+            sizes=sizes, blocks=tuple(blocks[Level.L1]), used=used, stored=stored, traffic=traffic,
         )  # fmt: skip
 
     def _lives_in(self, tasks: Sequence[Task]) -> dict[int, tuple[int, int]]:
@@ -363,7 +365,7 @@ class Planner:
 
     def _refusal(self) -> Diagnostic:
         """Complain that nothing fits, with the least memory that would do."""
-        inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
+        inside = self._standing(Level.L1) | self.l1_only
         least, index = max(
             (self._least(index, inside), -index) for index in range(len(self.graph.steps))
         )

@@ -7,18 +7,16 @@ import enum
 from ai8xtools.software.graph import Step, sources_of
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.schemes import Cut, Planes, Rows, Way, Weights
+from ai8xtools.software.plan.schemes import Cut, Planes, Rows, Way
 from ai8xtools.values import frozen
 
 
 class Level(enum.StrEnum):
-    """Memories; CALLER is that of the input and the outputs, FLASH that of the code."""
+    """Memories in which data are placed; the input and the outputs have those of the caller."""
 
     L1 = "L1"
     L2 = "L2"
     L3 = "L3"
-    CALLER = "caller"
-    FLASH = "flash"
 
 
 @frozen
@@ -115,7 +113,7 @@ class Task:
             return self.layer.row_bytes
         columns = self.layer.tile_columns(self.cut.columns)
         row = columns * self.layer.channels * self.layer.in_bytes
-        return aligned(row, self.align) if self.ahead and self.way is not Way.RESIDENT else row
+        return aligned(row, self.align) if self.ahead and self.way and self.way.unit else row
 
     @property
     def rows(self) -> int:
@@ -143,7 +141,7 @@ class Task:
     @property
     def filters_outer(self) -> bool:
         """Whether all rows are read again for each group of filters."""
-        return isinstance(self.cut, Rows) and self.cut.weights is Weights.WEIGHTS_OUTER
+        return isinstance(self.cut, Rows) and self.cut.weights.filters_outer
 
 
 def sums_rows(task: Task) -> tuple[int, int]:

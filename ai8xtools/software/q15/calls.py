@@ -125,6 +125,7 @@ class _Programmer:
     ) -> None:
         self._network = network
         self._row: str | None = None  # that is made, as C; None while maps are made as a whole
+        self._by_rows = scheme.by_rows
         self._library, self._interleaving = library, interleaving
         self._graph = network.graph
         self._bits = network.bits
@@ -154,7 +155,7 @@ class _Programmer:
         in_place = isinstance(step, Pool) and step.padding == (0, 0)
         in_place |= isinstance(step, Add) and len(step.sources) == 2
         buffer = self._buffer(step)
-        if scheme is Scheme.ROWS and isinstance(step, Weighted) and not step.linear:
+        if scheme.by_rows and isinstance(step, Weighted) and not step.linear:
             buffer = max(buffer, math.prod(step.kernel) * int(step.weights.shape[1]))
         return planner_call.Call(function=step.name, arguments=(), in_place=in_place,
                                  buffer_bytes=2 * buffer)  # fmt: skip
@@ -164,7 +165,7 @@ class _Programmer:
         made: list[RowStep] = []
         runs: list[str | Call] = []
         steps = self._graph.steps
-        if self._plan.scheme is Scheme.RESIDENT:
+        if not self._by_rows:
             calls = tuple(map(self._call, steps))
         else:
             calls = tuple(self._all_calls(made, runs))

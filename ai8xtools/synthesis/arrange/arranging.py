@@ -209,7 +209,7 @@ def _stream_errors(
         *check(network, layout, chip), *problems,
         *check_streams(network, placement, chip, options),
     )  # fmt: skip
-    errors = [d for d in found if d.severity is Severity.ERROR]
+    errors = [d for d in found if d.severity.is_error]
     return errors[0].message if errors else None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ai8xtools.diagnostics import Diagnostic, Severity
+from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.arrange.defaults import complete
 from ai8xtools.synthesis.check import CONSTRAINTS, operators
 from ai8xtools.synthesis.layout import LayerLayout, Layout
@@ -32,6 +32,6 @@ def errors_anywhere(network: Network, chip: Chip) -> Iterator[Diagnostic]:
     for layer in mapped.layers:
         for entry in CONSTRAINTS:
             of_operators = entry.test.__module__ == operators.__name__
-            if entry.kind.needs_chip and entry.severity is Severity.ERROR and of_operators:
+            if entry.kind.needs_chip and entry.severity.is_error and of_operators:
                 for finding in entry.findings(layer, mapped, chip):
                     yield entry.complain(layer, finding, ())

@@ -309,7 +309,7 @@ def errors_of_layer(
     Unless `derived`, its sizes and channels are unknown, and only its keys are judged.
     """
     for entry in CONSTRAINTS:
-        judged = entry.alone is not None and entry.severity is Severity.ERROR
+        judged = entry.alone is not None and entry.severity.is_error
         usable = chip is not None or not entry.kind.needs_chip
         if judged and usable and (derived or not entry.derived):
             assert entry.alone is not None

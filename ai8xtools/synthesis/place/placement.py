@@ -68,7 +68,7 @@ def place(network: Network, layout: Layout, chip: Chip, options: PlaceOptions) -
     Streams are placed as they are; `check_streams` says whether they disturb each other.
     """
     placement, problems = place_what_fits(network, layout, chip, options)
-    if any(p.severity is Severity.ERROR for p in problems):
+    if any(p.severity.is_error for p in problems):
         raise DiagnosticError(problems)
     return placement
 

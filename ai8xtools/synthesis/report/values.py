@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.diagnostics import Diagnostic, Severity
+from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.memory import MemoryStep
 from ai8xtools.values import frozen
 from device import Chip
@@ -176,7 +176,7 @@ class Report:
     @property
     def refused(self) -> bool:
         """Whether there is an error among the diagnostics."""
-        return any(d.severity is Severity.ERROR for d in self.diagnostics)
+        return any(d.severity.is_error for d in self.diagnostics)
 
     @property
     def tightest(self) -> Need:

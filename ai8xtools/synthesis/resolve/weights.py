@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ai8xtools.checkpoint.errors import UnreadableFileError
-from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
+from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
 from ai8xtools.synthesis.parse.rules import kernel, layer_index
@@ -60,7 +60,7 @@ def layer_tensors(
         place = Place(refusal.place, option="--checkpoint-file")
         unread = Diagnostic(refusal.code, refusal.message, place, refusal.remedy)
         raise DiagnosticError(unread) from None
-    refused = any(p.severity is Severity.ERROR for p in problems)
+    refused = any(p.severity.is_error for p in problems)
     if len(found) < len(wanted) and not refused:
         missing = wanted[len(found)]
         file = options.weight_input or "the weights file"

@@ -11,8 +11,8 @@ import numpy as np
 from ai8xtools.software.graph import Convolution, Copy, Insert, Int64, Roll
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows
-from ai8xtools.software.plan.task import Level, Spot, Task
-from tests.software.oracle.machine import Bytes
+from ai8xtools.software.plan.task import Spot, Task
+from tests.software.oracle.machine import CALLER, Bytes
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import INPUT, OUTPUT
 from tests.software.oracle.run_chain import ChainRun
@@ -52,14 +52,14 @@ class LevelExecutor(State):
         for output in self.plan.outputs:
             if output.copied:
                 size = self.graph.tensors[output.tensor].size_bytes
-                there = Spot(Level.CALLER, self.out_start + output.offset)
+                there = Spot(CALLER, self.out_start + output.offset)
                 self.transfer(OUTPUT, there, self.place(output.tensor), size)
                 self.machine.wait(OUTPUT)
         return tuple(self._delivered(o.tensor, o.offset) for o in self.plan.outputs)
 
     def _delivered(self, tensor: int, offset: int) -> Int64:
         one = self.graph.tensors[tensor]
-        data = self.machine.at(Spot(Level.CALLER, self.out_start + offset), one.size_bytes)
+        data = self.machine.at(Spot(CALLER, self.out_start + offset), one.size_bytes)
         values = data.copy().view(np.int32) if one.bytes_per_value == 4 else data
         return values.astype(np.int64).reshape(one.rows, one.columns, -1).transpose(2, 0, 1)
 

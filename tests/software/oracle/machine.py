@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -20,6 +21,8 @@ from tests.software.oracle.order import INPUT, OUTPUT, WEIGHTS
 
 Bytes = NDArray[np.int8]
 POISON = 0x55
+CALLER: Any = "caller"
+"""The memory of the input and the outputs, which no plan has."""
 
 
 @frozen

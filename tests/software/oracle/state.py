@@ -8,8 +8,8 @@ from ai8xtools.software.graph import Convolution
 from ai8xtools.software.plan.layers import packed_groups, packed_planes
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.schemes import Channels, Planes
-from ai8xtools.software.plan.task import Level, Spot, Task
-from tests.software.oracle.machine import Bytes, Machine
+from ai8xtools.software.plan.task import Spot, Task
+from tests.software.oracle.machine import CALLER, Bytes, Machine
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import WEIGHTS
 
@@ -27,7 +27,7 @@ class State:
         tensors = self.graph.tensors
         self.out_start = tensors[self.graph.input].size_bytes
         size = self.out_start + sum(tensors[o.tensor].size_bytes for o in plan.outputs)
-        self.machine = Machine({**plan.used, Level.CALLER: size}, delayed=delayed)
+        self.machine = Machine({**plan.used, CALLER: size}, delayed=delayed)
 
     def place(self, tensor: int) -> Spot:
         """Return where a tensor is."""
@@ -35,9 +35,9 @@ class State:
         if tensor in plan.places:
             return plan.places[tensor]
         if tensor == plan.graph.input:
-            return Spot(Level.CALLER, 0)
+            return Spot(CALLER, 0)
         output = next(o for o in plan.outputs if o.tensor == tensor and not o.copied)
-        return Spot(Level.CALLER, self.out_start + output.offset)
+        return Spot(CALLER, self.out_start + output.offset)
 
     def passes(self, tensor: int) -> bool:
         """Whether a tensor only passes through a chain, row by row."""
