@@ -50,13 +50,16 @@ class OnnxNode:
 
 @frozen
 class OnnxGraph:
-    """Nodes in order, constants by name, the data input with its sizes (0: not fixed), outputs."""
+    """Nodes in order, constants by name, the data input with its sizes (0: not fixed), outputs;
+    `opset` is the version of the operators.
+    """
 
     nodes: tuple[OnnxNode, ...]
     constants: Mapping[str, Array]
     input_name: str
     input_sizes: tuple[int, ...]
     outputs: tuple[str, ...]
+    opset: int
 
 
 def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
@@ -67,24 +70,28 @@ def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
     """
     try:
         decoder, graph, model = graph_of(file_bytes(Path(path)))
-        _check_versions(decoder, model)
-        return _Reader(decoder, graph).graph()
+        return _Reader(decoder, graph).graph(_version(decoder, model))
     except CheckpointError as exc:
         exc.place = str(path)
         raise
 
 
-def _check_versions(decoder: Decoder, model: Fields) -> None:
+def _version(decoder: Decoder, model: Fields) -> int:
+    found = OPSETS[-1]
     for piece in pieces(model, 8):
         fields = decoder.fields(piece)
         domain, version = text(fields, 1), integer(fields, 2)
-        if domain in _STANDARD and version not in OPSETS:
+        if domain not in _STANDARD:
+            continue
+        found = version
+        if version not in OPSETS:
             raise CheckpointError(
                 "E518",
                 f"the file uses version {version} of the operators, known are {OPSETS[0]} to "
                 f"{OPSETS[-1]}",
                 remedy="Export it with opset_version=17.",
             )
+    return found
 
 
 class _Reader:
@@ -95,7 +102,7 @@ class _Reader:
         self._fields = decoder.fields(graph)
         self._tensors = TensorReader(decoder)
 
-    def graph(self) -> OnnxGraph:
+    def graph(self, opset: int) -> OnnxGraph:
         constants = {}
         for message in pieces(self._fields, 5):
             name = self._tensors.name(message)
@@ -115,7 +122,7 @@ class _Reader:
         name, sizes = data[0]
         _check_order(nodes, {name, "", *constants})
         _check_outputs(nodes, outputs)
-        return OnnxGraph(nodes, constants, name, sizes, outputs)
+        return OnnxGraph(nodes, constants, name, sizes, outputs, opset)
 
     def _value(self, message: memoryview) -> tuple[str, tuple[int, ...]]:
         """Return name and sizes of an input or output; 0 stands for a size that is not fixed,

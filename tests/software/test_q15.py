@@ -208,7 +208,8 @@ def test_operators_are_understood_as_torch_computes_them(name: str) -> None:
     import torch
     from torch import nn
 
-    from ai8xtools.frontends.modules.floating import FloatingReader
+    from ai8xtools.frontends.graph.maps import MapsReader
+    from ai8xtools.frontends.modules.door import read_module
 
     shape, text = _OPERATORS[name]
     torch.manual_seed(1)
@@ -218,7 +219,7 @@ def test_operators_are_understood_as_torch_computes_them(name: str) -> None:
     model = nn.Sequential(operator, eval(norm)(operator(example).shape[1]), nn.ReLU())
     model(example)
     builder = GraphBuilder(shape)
-    reader = FloatingReader(model, example, builder)
+    reader = MapsReader(read_module(model, example), builder)
     assert not reader.refusals
     expected = model(example).detach().double().numpy()
     graph = builder.finished(reader.output)
@@ -231,10 +232,12 @@ def test_more_padding_than_a_transposed_kernel_has_is_refused() -> None:
     import torch
     from torch import nn
 
-    from ai8xtools.frontends.modules.floating import FloatingReader
+    from ai8xtools.frontends.graph.maps import MapsReader
+    from ai8xtools.frontends.modules.door import read_module
 
     model = nn.ConvTranspose2d(2, 2, 2, 2, padding=2)
-    reader = FloatingReader(nn.Sequential(model), torch.randn(1, 2, 6, 6), GraphBuilder((2, 6, 6)))
+    graph = read_module(nn.Sequential(model), torch.randn(1, 2, 6, 6))
+    reader = MapsReader(graph, GraphBuilder((2, 6, 6)))
     assert [one.why for one in reader.refusals] == ["its padding exceeds its kernel"]
 
 
@@ -308,6 +311,60 @@ def test_unknown_layers_are_refused_by_name(
             ["net.pth.tar", "out", "--device", "Q15", "--model", "net.py:Net", "--calib", "x.npy"],
         )
     assert caught.value.code == "E670"
+
+
+def onnx_model(folder: Path) -> None:
+    """Write a graph of channels last with normalization behind its padding, and samples for it."""
+    onnx = pytest.importorskip("onnx", reason="needs the package onnx")
+    weights = {"w": normal(4, 2, 3, 3), "gain": normal(4), "offset": normal(4), "mean": normal(4),
+               "variance": np.abs(normal(4)) + 0.5, "fc": normal(4 * 6 * 4, 3)}  # fmt: skip
+    nodes = [
+        onnx.helper.make_node("Transpose", ["x"], ["planes"], perm=[0, 3, 1, 2]),
+        onnx.helper.make_node("Conv", ["planes", "w"], ["conv"], pads=[1, 0, 1, 1]),
+        onnx.helper.make_node("BatchNormalization", ["conv", "gain", "offset", "mean", "variance"],
+                              ["norm"]),
+        onnx.helper.make_node("LeakyRelu", ["norm"], ["act"], alpha=0.25),
+        onnx.helper.make_node("Transpose", ["act"], ["last"], perm=[0, 2, 3, 1]),
+        onnx.helper.make_node("Flatten", ["last"], ["flat"]),
+        onnx.helper.make_node("MatMul", ["flat", "fc"], ["y"]),
+    ]  # fmt: skip
+    tensor, number = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        nodes, "net", [tensor("x", number, [1, 6, 5, 2])], [tensor("y", number, None)],
+        [onnx.numpy_helper.from_array(v.astype(np.float32), n) for n, v in weights.items()],
+    )  # fmt: skip
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)],
+                                  ir_version=8)  # fmt: skip
+    (folder / "net.onnx").write_bytes(made.SerializeToString())
+    np.save(folder / "x.npy", RANDOM.uniform(-1, 1, (6, 2, 6, 5)))
+
+
+def test_a_graph_of_onnx_becomes_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx_model(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = ["net.onnx", "out", "--device", "Q15", "--calib"]
+    assert main("quantize.py", [*words, "x.npy"]) == 0
+    assert "that of floating point for 6 of 6 samples" in capsys.readouterr().out
+    np.save("x.npy", RANDOM.uniform(-1, 1, (6, 2, 6, 6)))
+    with pytest.raises(InputError, match="samples are 2x6x6, the input of the network is 2x6x5"):
+        main("quantize.py", ["net.onnx", "other", "--device", "Q15", "--calib", "x.npy"])
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_graph_that_is_taken_for_another_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ai8xtools.commands.q15 import network
+
+    onnx_model(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(network, "executed", lambda _, samples: np.ones((len(samples), 3)))
+    with pytest.raises(InputError) as caught:
+        main("quantize.py", ["net.onnx", "out", "--device", "Q7", "--calib", "x.npy"])
+    assert caught.value.code == "E668"
+    assert not (tmp_path / "out").exists()
 
 
 def test_shifts_above_30_are_refused_by_the_name_of_the_layer() -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ai8xtools.checkpoint.onnx import file_bytes
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
-from ai8xtools.diagnostics import Diagnostic, Severity
+from ai8xtools.diagnostics import Diagnostic, Severity, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError, reason_of
 from ai8xtools.frontends.onnx.geometry import channels_last
 from ai8xtools.synthesis.network import Network
@@ -93,6 +93,29 @@ def prove_graph(
     )
 
 
+def executed(path: str, samples: Array) -> Array | None:
+    """Return the results [N, values] of a graph for samples [N, C, ...], channels first.
+
+    Returns None, and says so, where the package onnx is not installed; raises InputError E667 for
+    a graph that nothing can execute.
+    """
+    try:
+        import onnx
+    except ImportError:
+        print_diagnostics([_unchecked(path, "the package onnx is not installed")])
+        return None
+    graph, model = read_graph(path), onnx.load_model_from_string(bytes(file_bytes(Path(path))))
+    last, failed = channels_last(graph), ""
+    for run in _runners(model, graph.input_name):
+        try:
+            fed = [_fed(one, graph.input_sizes, last=last) for one in samples]
+            return np.stack([run(one)[0] for one in fed])
+        except Exception as exc:  # whatever a foreign runtime cannot compute
+            failed = f"{type(exc).__name__}: {reason_of(exc)[:200]}"
+    raise InputError("E667", f"the graph cannot be executed, so that what was made of it is not "
+                     f"compared: {failed}", path, "Mend the graph.")  # fmt: skip
+
+
 def _unchecked(file: str, reason: str) -> Diagnostic:
     """The graph and the network that was made of it were not compared."""
     return Diagnostic(
@@ -116,7 +139,7 @@ def _computed(network: Network, sample: NDArray[np.int64], average_rounding: boo
     return [found[layer.index].astype(np.float64).reshape(-1) for layer in network.outputs()]
 
 
-def _fed(sample: NDArray[np.int64], sizes: Sequence[int], *, last: bool) -> NDArray[np.int64]:
+def _fed(sample: NDArray[Any], sizes: Sequence[int], *, last: bool) -> NDArray[Any]:
     """Return a sample as the graph takes it, in a batch of as many as it says, else one."""
     if last:
         sample = np.moveaxis(sample, 0, -1)
@@ -144,7 +167,7 @@ def _cut(model: Any, left: Sequence[str]) -> None:
         model.graph.output.append(onnx.helper.make_tensor_value_info(name, kinds[0], None))
 
 
-def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[np.int64]], Outputs]]:
+def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs]]:
     """Yield what executes the graph: quick, then, should that differ, with exact sums."""
     onnx = importlib.import_module("onnx")
     (kind,) = (one.type.tensor_type.elem_type for one in model.graph.input if one.name == name)

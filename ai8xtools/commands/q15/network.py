@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,15 +12,24 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.commands.loader.graph_proof import executed
 from ai8xtools.commands.q15.arguments import CaseOptions
 from ai8xtools.commands.quantize.arguments import NetworkOptions
 from ai8xtools.commands.quantize.calibrator import load_samples, prepare
 from ai8xtools.commands.quantize.measuring import take_ranges, tensors_of
-from ai8xtools.commands.quantize.quantize import without_batchnorm
+from ai8xtools.commands.quantize.quantize import warn, without_batchnorm
 from ai8xtools.commands.quantize.samples import OPTION, as_maps, data_set
+from ai8xtools.diagnostics import Place
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.layers import refuse
-from ai8xtools.frontends.modules.floating import FloatingReader
+from ai8xtools.frontends.graph.maps import MapsReader
+from ai8xtools.frontends.graph.nodes import Graph as Operators
+from ai8xtools.frontends.graph.nodes import ShapeError
+from ai8xtools.frontends.graph.passes import DepartsError
+from ai8xtools.frontends.layers import refuse, times
+from ai8xtools.frontends.modules.door import read_module
+from ai8xtools.frontends.onnx.door import read_operators
+from ai8xtools.frontends.onnx.network import input_shape
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
@@ -31,18 +42,18 @@ from ai8xtools.training.options import TrainingOptions
 from ai8xtools.values import frozen
 from device import chip_named
 
+_KERNELS = "kernels of 16 or 8 bits"
 _TOLERANCE = 1e-3
 """By how much float32 may differ from the graph's float64, relative to the largest result."""
 
 
 @frozen
 class Case:
-    """A network, as torch computes it and as graph, and batches of samples [N, C, H, W].
+    """A network as a graph, and batches of samples [N, C, H, W].
 
-    `arch` is its name, if it has one.
+    `left` are nodes that the application computes; `arch` is its name, if it has one.
     """
 
-    model: nn.Module
     graph: Graph
     samples: list[Float64s]
     left: tuple[str, ...]
@@ -52,25 +63,66 @@ class Case:
 
 def read_case(options: CaseOptions) -> Case:
     """Return network and samples; InputError for what does not fit together."""
+    if options.input.lower().endswith(".onnx"):
+        return _onnx_case(options)
     state = plain_state(options.input)
     model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
-    graph, left = graph_of(model, samples[0][:1], options.model or options.input)
+    graph, left = graph_of(read_module(model, samples[0][:1]), options.model or options.input)
     check_finite(graph, options.input)
-    arrays = [as_maps(batch) for batch in samples]
-    _compare(model, graph, samples[0][:8], left, options.input)
-    return Case(
-        model, graph, arrays, left, options.calibration.dataset, type(model).__name__.lower()
-    )
+    some = samples[0][:8]
+    with torch.no_grad():
+        wanted = model(some.clone()).double()
+    _compare(wanted, graph, as_maps(some), left, options.input, type(model).__name__)
+    return Case(graph, [as_maps(batch) for batch in samples], left, options.calibration.dataset,
+                type(model).__name__.lower())  # fmt: skip
 
 
-def graph_of(model: nn.Module, example: Tensor, name: str) -> tuple[Graph, tuple[str, ...]]:
-    """Return the graph of a network, and the nodes that are left to the application.
+def _onnx_case(options: CaseOptions) -> Case:
+    """Return a graph of ONNX with samples in the shape of its input."""
+    if options.model is not None:
+        warn("W752", "has no effect on an ONNX graph", Place(option="--model"))
+    onnx = read_graph(options.input)
+    shape = input_shape(onnx, options.input)
+    found, refusals = read_operators(onnx, shape)
+    refuse(refusals, options.input, _KERNELS)
+    graph, left = graph_of(found, options.input)
+    check_finite(graph, options.input)
+    wanted = options.calibration
+    dataset = data_set(wanted.dataset, (), None)
+    settings = TrainingOptions(arch=Path(options.input).stem, dataset=dataset.name, device=85,
+                               data=wanted.folder)  # fmt: skip
+    ai8x.set_device(85, False, False, verbose=False)
+    samples, _ = load_samples(dataset, settings, wanted.samples, wanted.batch_size)
+    given = tuple(samples[0].shape[1:])
+    if math.prod(given) != math.prod(shape):
+        raise InputError(
+            "E678", f"samples are {times(given)}, the input of the network is {times(shape)}",
+            options.input, "Name samples of the size that the network takes.",
+        )  # fmt: skip
+    arrays = [as_maps(batch.reshape(len(batch), *shape)) for batch in samples]
+    some = arrays[0][:8]
+    results = executed(options.input, some.reshape(len(some), *shape))
+    if results is not None:
+        _compare(torch.from_numpy(results), graph, some, left, options.input, "the graph")
+    return Case(graph, arrays, left, wanted.dataset, Path(options.input).stem.lower())
+
+
+def graph_of(operators: Operators, name: str) -> tuple[Graph, tuple[str, ...]]:
+    """Return the steps of a graph, and the nodes that are left to the application.
 
     Raises InputError E670 that names each node without a kernel.
     """
-    builder = GraphBuilder(tuple(example.shape[1:]))
-    reader = FloatingReader(model, example, builder)
-    refuse(reader.refusals, name, "kernels of 16 or 8 bits")
+    builder = GraphBuilder(operators.input.shape[1:])
+    try:
+        reader = MapsReader(operators, builder)
+    except (DepartsError, ShapeError) as exc:
+        raise InputError(
+            "E668",
+            f"what was made of the network computes something else: {exc}",
+            name,
+            "Write it with other operators, or report it.",
+        ) from exc
+    refuse(reader.refusals, name, _KERNELS)
     graph = builder.finished(reader.output)
     if not graph.steps:
         raise InputError("E650", "the network has no layer that can be computed", name,
@@ -109,15 +161,13 @@ def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Modu
 
 
 def _compare(
-    model: nn.Module, graph: Graph, samples: Tensor, left: Sequence[str], path: str
+    wanted: Tensor, graph: Graph, samples: Float64s, left: Sequence[str], path: str, name: str
 ) -> None:
-    """Raise InputError E668 where the graph does not compute what the network does.
+    """Raise InputError E668 where a graph does not compute results that are wanted.
 
     A softmax that is left to the application is computed behind the graph.
     """
-    with torch.no_grad():
-        wanted = model(samples.clone()).double()
-    found = torch.from_numpy(compute(graph, as_maps(samples))[graph.output]).reshape(wanted.shape)
+    found = torch.from_numpy(compute(graph, samples)[graph.output]).reshape(wanted.shape)
     closings: tuple[Callable[[Tensor], Tensor], ...] = (
         (lambda x: x.softmax(1), lambda x: x.log_softmax(1)) if left else (lambda x: x,)
     )
@@ -125,8 +175,8 @@ def _compare(
     if error > _TOLERANCE * max(float(wanted.abs().max()), 1e-9):
         raise InputError(
             "E668",
-            f"the network that was made of {type(model).__name__} computes something else: its "
-            f"results differ by up to {error:.3g}",
+            f"the network that was made of {name} computes something else: its results differ by "
+            f"up to {error:.3g}",
             path,
             "Write it with modules of PyTorch's own, without hooks, without changes in place.",
         )

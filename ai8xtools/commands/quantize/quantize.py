@@ -116,7 +116,8 @@ def read_trained(options: QuantizeOptions) -> Checkpoint:
             "an ONNX graph has no layers of ai8x whose weights could be quantized",
             options.network.input,
             "Quantize the PyTorch network that it was exported from (--import --model FILE:CLASS "
-            "--calibrate DATASET); a graph of integers goes to ai8xize.py --model directly.",
+            "--calibrate DATASET); a graph of integers goes to ai8xize.py --model directly, one of "
+            "fractions becomes kernels of 16 bits with --device Q15.",
         )
     if options.network.importing and options.calibration is not None:
         from ai8xtools.commands.quantize.importer import imported_checkpoint  # here: it needs torch

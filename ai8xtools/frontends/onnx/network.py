@@ -25,7 +25,7 @@ _SERIES = 4
 
 def describe_onnx(
     path: str,
-    input_shape: tuple[int, ...] | None,
+    given_shape: tuple[int, ...] | None,
     dataset: str | None,
     checkpoint: Checkpoint | None = None,
     *,
@@ -33,14 +33,15 @@ def describe_onnx(
 ) -> tuple[ModelDescription, Checkpoint]:
     """Return the description of an ONNX file and its tensors.
 
-    `input_shape` [C, H, W] or [C, L] replaces that of the file. A `checkpoint` replaces its
+    `given_shape` [C, H, W] or [C, L] replaces that of the file. A `checkpoint` replaces its
     integers; only layers that the graph does not have keep theirs. `depthwise`: the chip has
     depth-wise convolutions, which layers of ones then are. Raises CheckpointError for a
     file that cannot be read, InputError E670 naming each node that the chip cannot compute, E678
     for an input whose size is not fixed.
     """
     graph = read_graph(path)
-    shape = input_shape or _shape(graph, path)
+    shape = given_shape or input_shape(graph, path)
+    shape = shape if len(shape) > 1 else (*shape, 1, 1)
     follower = Follower(graph, shape, depthwise=depthwise)
     refuse(follower.refusals, path)
     layers = follower.layers
@@ -95,8 +96,11 @@ def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follo
     return checkpoint.with_entries(state_dict={**added, **checkpoint.state_dict})
 
 
-def _shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
-    """Return the shape of the input without the batch."""
+def input_shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
+    """Return the shape of the input without the batch, channels first.
+
+    Raises InputError E678 for one that is not fixed.
+    """
     sizes = graph.input_sizes[1:]
     if len(sizes) == _SERIES:
         raise InputError(
@@ -115,7 +119,7 @@ def _shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
             path,
             "Export it with fixed sizes, or add --input-shape CxHxW (or CxL).",
         )
-    return sizes if len(sizes) > 1 else (*sizes, 1, 1)
+    return sizes
 
 
 def _entries(prefix: str, tensors: Tensors) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,322 @@
+"""Rewritings of a graph that keep what it computes, in the order in which a target names them.
+
+After each pass shapes are checked, and the results for a sample are compared with those before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ai8xtools.frontends.graph.execute import value_of
+from ai8xtools.frontends.graph.nodes import Graph, Node, check, constant, make, rewritten
+from ai8xtools.frontends.graph.operators import (
+    Array,
+    BatchNormalization,
+    Clip,
+    Conv,
+    ConvTranspose,
+    Each,
+    Function,
+    Gemm,
+    Pad,
+    Reduce,
+    Reduction,
+    Reshape,
+    Shape,
+    Slice,
+    Transpose,
+)
+
+Readers: TypeAlias = Mapping[Node, Sequence[Node]]
+Rule: TypeAlias = Callable[[Node, Readers], Node]
+_CLOSE = 1e-6
+"""By what share of the largest result a rewriting may change float64 results by rounding."""
+
+
+class DepartsError(ValueError):
+    """A pass changed what a graph computes; the message names pass and result."""
+
+
+def improved(graph: Graph, passes: Sequence[Rule]) -> Graph:
+    """Return a graph behind all passes; DepartsError, ShapeError for one that changes something."""
+    sample = np.random.default_rng(0).uniform(-1, 1, graph.input.shape)
+    wanted = results(graph, sample)
+    for rule in passes:
+        graph = rewritten(graph, rule)
+        check(graph)
+        found = results(graph, sample)
+        for number, (before, after) in enumerate(zip(wanted, found, strict=True)):
+            if before is None or after is None:
+                continue
+            limit = _CLOSE * max(float(np.abs(before).max(initial=0)), 1e-30)
+            if before.shape != after.shape or not np.allclose(before, after, 0, limit):
+                raise DepartsError(f"{rule.__name__} changes result {number + 1}")
+    return graph
+
+
+def results(graph: Graph, sample: Array) -> list[Array | None]:
+    """Return the results for a sample [1, ...]; None where nothing here computes an operator."""
+    known: dict[Node, Array | None] = {}
+    for node in graph.nodes:
+        given = [known[one] for one in node.inputs]
+        values = [one for one in given if one is not None]
+        known[node] = value_of(node.operator, values) if len(values) == len(given) else None
+        if node is graph.input:
+            known[node] = sample
+    return [known[node] for node in graph.outputs]
+
+
+def along(value: Array, shape: Shape, axis: int) -> Array | None:
+    """Return the values [n] that a constant has for `axis` alone of data; None if it has others."""
+    if value.ndim > len(shape):
+        return None
+    whole = (*(1,) * (len(shape) - value.ndim), *value.shape)
+    if any(n > 1 for at, n in enumerate(whole) if at != axis):
+        return None
+    return np.broadcast_to(np.asarray(value, np.float64).ravel(), (shape[axis],))
+
+
+def normalizations(node: Node, _readers: Readers) -> Node:
+    """Batch normalization multiplies and adds."""
+    operator = node.operator
+    factors = [one.constant for one in node.inputs[1:]]
+    if not isinstance(operator, BatchNormalization) or any(one is None for one in factors):
+        return node
+    gain, offset, mean, variance = (np.asarray(one, np.float64) for one in factors)
+    factor = gain / np.sqrt(variance + operator.epsilon)
+    axes = (-1, *(1,) * (len(node.shape) - 2))
+    return _affine(
+        node, node.inputs[0], factor.reshape(axes), (offset - mean * factor).reshape(axes)
+    )
+
+
+def _affine(node: Node, data: Node, factor: Array, offset: Array) -> Node:
+    scaled = make(node.place, Each(Function.MUL), data, constant(factor))
+    return make(node.place, Each(Function.ADD), scaled, constant(offset))
+
+
+def constants_second(node: Node, _readers: Readers) -> Node:
+    """What is done with a constant is to multiply by it or to add it, and it stands behind."""
+    if not isinstance(node.operator, Each):
+        return node
+    function = node.operator.function
+    if function is Function.NEG:
+        return make(node.place, Each(Function.MUL), node.inputs[0], constant(np.array(-1.0)))
+    if not function.pairs:
+        return node
+    a, b = node.inputs
+    left, right = a.constant, b.constant
+    match function:
+        case Function.ADD | Function.MUL | Function.MAX | Function.MIN if left is not None:
+            return make(node.place, node.operator, b, a)
+        case Function.SUB if right is not None:
+            return make(node.place, Each(Function.ADD), a, constant(-right))
+        case Function.SUB:
+            negative = make(node.place, Each(Function.MUL), b, constant(np.array(-1.0)))
+            order = (negative, a) if left is not None else (a, negative)
+            return make(node.place, Each(Function.ADD), *order)
+        case Function.DIV if right is not None and right.all():
+            inverse = constant(1 / np.asarray(right, np.float64))
+            return make(node.place, Each(Function.MUL), a, inverse)
+    return node
+
+
+def by_rectifiers(node: Node, _readers: Readers) -> Node:
+    """Kinks, magnitudes, maxima and minima are sums of parts above and below zero."""
+    if not isinstance(node.operator, Each):
+        return node
+    function, x = node.operator.function, node.inputs[0]
+    place, add, mul = node.place, Each(Function.ADD), Each(Function.MUL)
+    above, below = Clip(0.0, np.inf), Clip(-np.inf, 0.0)
+    match function:
+        case Function.ABS:
+            flipped = make(place, mul, make(place, below, x), constant(np.array(-1.0)))
+            return make(place, add, make(place, above, x), flipped)
+        case Function.PRELU if node.inputs[1].constant is not None:
+            steep = make(place, mul, make(place, below, x), node.inputs[1])
+            return make(place, add, make(place, above, x), steep)
+        case Function.MAX | Function.MIN:
+            limit = node.inputs[1].constant
+            if limit is not None and limit.size == 1:
+                bound = float(limit.ravel()[0])
+                ends = (bound, np.inf) if function is Function.MAX else (-np.inf, bound)
+                return make(place, Clip(*ends), x)
+            negative = constants_second(
+                make(place, Each(Function.SUB), node.inputs[1], x), _readers
+            )
+            part = above if function is Function.MAX else below
+            return make(place, add, make(place, part, negative), x)
+    return node
+
+
+def padding(node: Node, _readers: Readers) -> Node:
+    """Zeros around the data of a convolution are its own; other values are zeros with an offset."""
+    operator, (data, *rest) = node.operator, node.inputs
+    if isinstance(operator, Pad) and operator.mode == "constant" and operator.value:
+        value = operator.value
+        lowered = make(node.place, Each(Function.ADD), data, constant(np.array(-value)))
+        zeros = make(node.place, Pad(operator.pads), lowered)
+        return make(node.place, Each(Function.ADD), zeros, constant(np.array(value)))
+    before = data.operator
+    if not isinstance(operator, Conv) or not isinstance(before, Pad):
+        return node
+    if before.mode != "constant" or before.value or any(map(any, before.pads[:2])):
+        return node
+    pads = tuple((b + c, e + f) for (b, e), (c, f) in
+                 zip(operator.pads, before.pads[2:], strict=True))  # fmt: skip
+    if min(map(min, pads)) < 0 or min(map(min, before.pads)) < 0:
+        return node
+    return make(node.place, replace(operator, pads=pads), data.inputs[0], *rest)
+
+
+def into_weights(node: Node, readers: Readers) -> Node:
+    """Factors and offsets by channel behind an operator become part of its weights and bias."""
+    if not isinstance(node.operator, Each) or len(node.inputs) != 2:
+        return node
+    (before, second), function = node.inputs, node.operator.function
+    value, operator = second.constant, before.operator
+    if value is None or len(readers.get(before, (node,))) > 1:
+        return node
+    if not isinstance(operator, Conv | ConvTranspose | Gemm):
+        return node
+    own = [one.constant for one in before.inputs[1:]]
+    weights = own[0]
+    bias = own[1] if len(own) > 1 else np.zeros(1)
+    axis = len(before.shape) - 1 if isinstance(operator, Gemm) else 1
+    values = along(value, before.shape, axis)
+    if weights is None or bias is None or values is None or node.shape != before.shape:
+        return node
+    bias = np.broadcast_to(np.asarray(bias, np.float64), values.shape)
+    match function:
+        case Function.ADD:
+            bias = bias + values
+        case Function.MUL:
+            bias = bias * values
+            weights = _times(operator, weights, values)
+        case _:
+            return node
+    return make(before.place, operator, before.inputs[0], constant(weights), constant(bias))
+
+
+def _times(operator: Conv | ConvTranspose | Gemm, weights: Array, factors: Array) -> Array:
+    """Return weights whose results are multiplied, by filter."""
+    axes = (1,) * (weights.ndim - 1)
+    if not isinstance(operator, ConvTranspose):
+        return weights * factors.reshape(-1, *axes)
+    parts = weights.reshape(operator.groups, -1, *weights.shape[1:])
+    made = parts * factors.reshape(operator.groups, 1, -1, *axes[1:])
+    return np.asarray(made.reshape(weights.shape))
+
+
+def reductions(node: Node, _readers: Readers) -> Node:
+    """What reduces one axis after the other reduces both."""
+    operator, before = node.operator, node.inputs[0]
+    first = before.operator
+    if not isinstance(operator, Reduce) or not isinstance(first, Reduce):
+        return node
+    if operator.reduction is not first.reduction or operator.reduction is Reduction.L2:
+        return node
+    data = before.inputs[0]
+    left = [axis for axis in range(len(data.shape)) if first.keep or axis not in first.axes]
+    axes = tuple(sorted({*first.axes, *(left[axis] for axis in operator.axes)}))
+    made = make(node.place, Reduce(operator.reduction, axes, True), data)
+    return make(node.place, Reshape(node.shape), made) if node.shape != made.shape else made
+
+
+def transposes(node: Node, _readers: Readers) -> Node:
+    """Orders of axes move behind what is done by element, until they meet their opposite."""
+    operator, place = node.operator, node.place
+    if isinstance(operator, Transpose):
+        before, order = node.inputs[0], operator.order
+        if isinstance(before.operator, Transpose):
+            order = tuple(before.operator.order[axis] for axis in order)
+            before = before.inputs[0]
+        if order == tuple(range(len(order))):
+            return before
+        large = [axis for axis in order if before.shape[axis] > 1]
+        if large == sorted(large):
+            return make(place, Reshape(node.shape), before)
+        return make(place, Transpose(order), before)
+    moved = [one for one in node.inputs if isinstance(one.operator, Transpose)]
+    if not moved or not isinstance(operator, Each | Clip | Pad | Reduce):
+        return node
+    first, others = moved[0], [one for one in node.inputs if one not in moved]
+    orders = {one.operator.order for one in moved if isinstance(one.operator, Transpose)}
+    if len(orders) > 1 or any(one.constant is None for one in others):
+        return node
+    (order,) = orders
+    back = tuple(np.argsort(order))
+    match operator:
+        case Pad():
+            pads = tuple(operator.pads[axis] for axis in back)
+            made = make(place, replace(operator, pads=pads), first.inputs[0])
+        case Reduce():
+            axes = tuple(sorted(order[axis] for axis in operator.axes))
+            made = make(place, Reduce(operator.reduction, axes, True), first.inputs[0])
+            if not operator.keep:
+                whole = make(place, Transpose(order), made)
+                return make(place, Reshape(node.shape), whole)
+        case _:
+            inputs = []
+            for one in node.inputs:
+                value = one.constant
+                if value is None:
+                    inputs.append(one.inputs[0])
+                    continue
+                wide = value.reshape(*(1,) * (len(order) - value.ndim), *value.shape)
+                inputs.append(constant(wide.transpose(back)))
+            made = make(place, operator, *inputs)
+    return make(place, Transpose(order), made)
+
+
+def channel_orders(node: Node, _readers: Readers) -> Node:
+    """Changes of shape that only put channels in another order, or choose some, are a kernel."""
+    if not isinstance(node.operator, Reshape) or len(node.shape) not in (3, 4):
+        return node
+    chain, turns = node, False
+    while isinstance(chain.operator, Reshape | Transpose | Slice):
+        turns |= isinstance(chain.operator, Transpose)
+        chain = chain.inputs[0]
+    if not turns or chain.shape[2:] != node.shape[2:]:
+        return node
+    pixels = math.prod(node.shape[2:])
+    places = _moved(node, chain, np.arange(math.prod(chain.shape)).reshape(chain.shape))
+    order = places.reshape(node.shape[1], -1)[:, 0] // pixels
+    if not np.array_equal(places.reshape(len(order), -1),
+                          order[:, None] * pixels + np.arange(pixels)):  # fmt: skip
+        return node
+    ones = (1,) * (len(node.shape) - 2)
+    kernels = np.eye(chain.shape[1])[order].reshape(len(order), -1, *ones)
+    return make(node.place, Conv(ones, ((0, 0),) * len(ones), ones), chain, constant(kernels))
+
+
+def _moved(node: Node, start: Node, values: Array) -> Array:
+    """Return what nodes that only move data make of values in place of those of `start`."""
+    if node is start:
+        return values
+    found = value_of(node.operator, [_moved(node.inputs[0], start, values)])
+    assert found is not None
+    return found
+
+
+def flattened_weights(node: Node, _readers: Readers) -> Node:
+    """A fully connected layer takes a flattened map in the order in which it was before."""
+    if not isinstance(node.operator, Gemm) or node.inputs[1].constant is None:
+        return node
+    data, weights = node.inputs[0], node.inputs[1].constant
+    turned = data.inputs[0] if isinstance(data.operator, Reshape) else data
+    if not isinstance(turned.operator, Transpose) or len(data.shape) != 2:
+        return node
+    order, before = turned.operator.order, turned.inputs[0]
+    if order[0] != 0 or turned is data:
+        return node
+    back = tuple(np.argsort(order))
+    kernels = weights.reshape(len(weights), *turned.shape[1:]).transpose(back)
+    flat = make(data.place, Reshape(data.shape), before)
+    return make(node.place, node.operator, flat, constant(kernels.reshape(weights.shape)),
+                *node.inputs[2:])  # fmt: skip

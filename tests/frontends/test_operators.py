@@ -1,0 +1,195 @@
+"""The graph of operators: what it computes, what its passes keep, and which doors land on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.execute import value_of
+from ai8xtools.frontends.graph.maps import PASSES
+from ai8xtools.frontends.graph.nodes import (
+    Graph,
+    Node,
+    ShapeError,
+    check,
+    constant,
+    graph_of,
+    make,
+    rewritten,
+    shape_of,
+)
+from ai8xtools.frontends.graph.operators import (
+    BatchNormalization,
+    Clip,
+    Concat,
+    Constant,
+    Conv,
+    ConvTranspose,
+    Each,
+    Function,
+    Gemm,
+    Input,
+    Operator,
+    Pad,
+    Pool,
+    Reduce,
+    Reduction,
+    Reshape,
+    Slice,
+    Transpose,
+)
+
+RANDOM = np.random.default_rng(5)
+ONES, NONE = (1, 1), ((0, 0), (0, 0))
+
+
+def normal(*shape: int) -> NDArray[np.float64]:
+    return RANDOM.normal(size=shape)
+
+
+def fixed(*shape: int) -> Node:
+    return constant(normal(*shape))
+
+
+def windows() -> Any:
+    """Sizes, strides, pads, dilations and forms of pooling at which windows hang over the edges."""
+    for kernel, stride, pad, dilation in np.ndindex(3, 3, 2, 2):
+        yield kernel + 1, stride + 1, min(pad, (kernel + 1) // 2), dilation + 1
+
+
+@pytest.mark.parametrize(("kernel", "stride", "pad", "dilation"), [*windows()])
+def test_windows_are_those_of_torch(kernel: int, stride: int, pad: int, dilation: int) -> None:
+    import torch
+    from torch.nn import functional
+
+    x, size, both = normal(1, 4, 8, 9), (kernel, kernel), (stride, stride)
+    pads, dilations = ((pad, pad),) * 2, (dilation, dilation)
+    data = torch.from_numpy(x)
+    weights, back = normal(6, 2, *size), normal(4, 3, *size)
+    found = [
+        value_of(Conv(both, pads, dilations, 2), [x, weights]),
+        value_of(ConvTranspose(both, pads, dilations, (0, 0), 2), [x, back]),
+    ]
+    wanted = [
+        functional.conv2d(data, torch.from_numpy(weights), None, stride, pad, dilation, 2),
+        functional.conv_transpose2d(
+            data, torch.from_numpy(back), None, stride, pad, 0, 2, dilation
+        ),
+    ]
+    for ceil in (False, True):
+        found.append(value_of(Pool(False, size, both, pads, dilations, ceil), [x]))
+        wanted.append(functional.max_pool2d(data, kernel, stride, pad, dilation, ceil))
+        for counted in (False, True):
+            found.append(value_of(Pool(True, size, both, pads, ONES, ceil, counted), [x]))
+            wanted.append(functional.avg_pool2d(data, kernel, stride, pad, ceil, counted))
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours is not None
+        np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-12)
+
+
+def plain(x: Node) -> Node:
+    """A network with something for each pass to do."""
+    channels = make("pad", Pad(((0, 0), (0, 0), (1, 0), (0, 2)), 0.5), x)
+    first = make("conv", Conv(ONES, ((1, 1), (0, 0)), ONES), channels, fixed(6, 3, 3, 3))
+    variance = constant(np.abs(normal(6)) + 0.5)
+    norm = make("norm", BatchNormalization(1e-3), first, fixed(6), fixed(6), fixed(6), variance)
+    back = make("back", ConvTranspose((2, 2), NONE, ONES, (0, 0), 2), norm, fixed(6, 2, 2, 2))
+    scaled = make("scaled", Each(Function.SUB), fixed(4, 1, 1), back)
+    slanted = make("slanted", Each(Function.PRELU), scaled, fixed(4, 1, 1))
+    largest = make("largest", Each(Function.MAX), make("abs", Each(Function.ABS), slanted), scaled)
+    size = largest.shape[2:]
+    shuffled = make("apart", Reshape((1, 2, 2, *size)), largest)
+    shuffled = make("together", Reshape((1, 4, *size)),
+                    make("turned", Transpose((0, 2, 1, 3, 4)), shuffled))  # fmt: skip
+    last = make("last", Transpose((0, 2, 3, 1)), shuffled)
+    last = make("less", Each(Function.MIN), make("neg", Each(Function.NEG), last), fixed(4))
+    columns = make("columns", Reduce(Reduction.MEAN, (2,), False), shuffled)
+    rows = make("rows", Reduce(Reduction.MEAN, (2,), True), columns)
+    flat = make("flat", Reshape((1, 4)), rows)
+    whole = make("whole", Reshape((1, 4 * size[0] * size[1])), last)
+    wide = make("wide", Gemm(), whole, fixed(5, 4 * size[0] * size[1]), fixed(5))
+    halved = make("halved", Each(Function.DIV), wide, constant(np.array(2.0)))
+    return make("joined", Concat(1), flat, halved)
+
+
+def network() -> Graph:
+    x = make("x", Input((1, 3, 6, 5)))
+    last = plain(x)
+    return graph_of(x, [last], [last])
+
+
+def test_each_pass_keeps_what_is_computed_and_does_something() -> None:
+    graph = network()
+    sample = normal(*graph.input.shape)
+    (wanted,) = passes.results(graph, sample)
+    assert wanted is not None
+    for rule in PASSES:
+        before, graph = graph, rewritten(graph, rule)
+        check(graph)
+        (found,) = passes.results(graph, sample)
+        assert found is not None
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+        assert [n.operator for n in graph.nodes if not isinstance(n.operator, Constant)] != [
+            n.operator for n in before.nodes if not isinstance(n.operator, Constant)
+        ] or rule in (passes.flattened_weights, passes.padding), rule.__name__
+    left = {type(node.operator) for node in graph.nodes} | {
+        node.operator.function for node in graph.nodes if isinstance(node.operator, Each)
+    }
+    assert not left & {BatchNormalization, Function.SUB, Function.DIV, Function.NEG, Function.ABS,
+                       Function.PRELU, Function.MAX}  # fmt: skip
+
+
+def test_a_pass_that_changes_something_is_told() -> None:
+    def forgetful(node: Node, _readers: Any) -> Node:
+        return node.inputs[0] if isinstance(node.operator, Clip) else node
+
+    x = make("x", Input((1, 2, 3, 3)))
+    last = make("relu", Clip(0.0, np.inf), x)
+    with pytest.raises(passes.DepartsError, match="forgetful"):
+        passes.improved(graph_of(x, [last], [last]), [forgetful])
+
+
+def test_what_several_read_is_not_folded() -> None:
+    x = make("x", Input((1, 2, 4, 4)))
+    conv = make("conv", Conv(ONES, NONE, ONES), x, fixed(2, 2, 3, 3))
+    scaled = make("scaled", Each(Function.MUL), conv, constant(np.array(-1.0)))
+    graph = graph_of(x, [scaled], [make("sum", Each(Function.ADD), conv, scaled)])
+    assert scaled in passes.improved(graph, PASSES).nodes
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes"),
+    [
+        (Each(Function.ADD), [(1, 3, 4), (1, 2, 4)]),
+        (Conv(ONES, NONE, ONES), [(1, 3, 4, 4), (2, 2, 3, 3)]),
+        (Conv(ONES, NONE, ONES), [(1, 3, 2, 2), (2, 3, 3, 3)]),
+        (Gemm(), [(1, 3), (2, 4)]),
+        (Reshape((1, 5)), [(1, 2, 3)]),
+        (Transpose((0, 1, 1)), [(1, 2, 3)]),
+        (Concat(1), [(1, 2, 3), (1, 2, 4)]),
+        (Pool(False, (4,), (1,), ((0, 0),), (1,)), [(1, 2, 3)]),
+    ],
+)
+def test_operands_that_do_not_fit_are_told(operator: Operator, shapes: list[Any]) -> None:
+    with pytest.raises(ShapeError):
+        shape_of(operator, shapes)
+
+
+def test_a_graph_whose_shapes_or_order_are_wrong_is_told() -> None:
+    x = make("x", Input((1, 2, 3)))
+    wrong = Node("wrong", Clip(0.0, 1.0), (x,), (1, 2, 4))
+    right = make("right", Clip(0.0, 1.0), x)
+    for graph in (Graph(x, (x, wrong), (wrong,)), Graph(x, (right, x), (right,)),
+                  Graph(x, (x,), (right,))):  # fmt: skip
+        with pytest.raises(ShapeError):
+            check(graph)
+
+
+def test_constants_are_computed_where_they_are_made() -> None:
+    whole = make("", Slice((0, 1), (1, 2), (2, 2)), constant(np.arange(8).reshape(2, 4)))
+    quotient = make("", Each(Function.DIV), whole, constant(np.array(2)))
+    assert quotient.constant is not None and quotient.constant.tolist() == [[0, 1], [2, 3]]
