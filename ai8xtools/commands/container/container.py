@@ -29,7 +29,6 @@ from ai8xtools.software.container.cipher import NONCE_BYTES, check_tag, has_tag,
 from ai8xtools.software.container.execute import clear_data, constant_values, values_of
 from ai8xtools.software.container.pack import pack
 from ai8xtools.software.container.records import (
-    Element,
     Flag,
     Follow,
     Header,
@@ -117,7 +116,7 @@ def _described(container: Container, tagged: bool) -> Iterator[str]:
 
 
 def _tensor_row(number: int, tensor: Tensor) -> list[str]:
-    kind = Element(tensor.type).name.lower()
+    kind = tensor.element.name.lower()
     if tensor.encoding:
         kind += f" {tensor.encoding}"
     shape = "x".join(map(str, tensor.shape))

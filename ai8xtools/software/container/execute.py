@@ -6,6 +6,8 @@ Source: docs/container.md, "Arithmetic".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,6 @@ from ai8xtools.software.container.records import (
     NONE,
     ROUNDED,
     Container,
-    Element,
     Follow,
     Layer,
     Op,
@@ -27,10 +28,6 @@ from ai8xtools.software.container.records import (
 from ai8xtools.software.container.soundness import check_executable, network_inputs, sum_limit
 from ai8xtools.software.container.sums import Int64, sums_of
 
-_DTYPES = {Element.INT8: "<i1", Element.INT16: "<i2", Element.INT32: "<i4"}
-_JOINS = {
-    Op.ADD: np.add, Op.SUB: np.subtract, Op.XOR: np.bitwise_xor, Op.OR: np.bitwise_or
-}  # fmt: skip
 _EXACT = 1 << 53
 """Integers up to it are exact in float64."""
 _MOST_VALUES = 1 << 27
@@ -76,13 +73,13 @@ def verify_vectors(container: Container, key: bytes | None = None) -> int:
 
 def values_of(tensor: Tensor, stored: bytes) -> Int64:
     """Return the values of an activation [row, column, channel]."""
-    values = np.frombuffer(stored, _DTYPES[Element(tensor.type)]).astype(np.int64)
+    values = np.frombuffer(stored, tensor.element.dtype).astype(np.int64)
     return values.reshape(tensor.shape)
 
 
 def bytes_of(tensor: Tensor, values: NDArray[np.integer]) -> bytes:
     """Return the stored bytes of the values of an activation; the inverse of `values_of`."""
-    return values.astype(_DTYPES[Element(tensor.type)]).tobytes()
+    return values.astype(tensor.element.dtype).tobytes()
 
 
 def clear_data(container: Container, key: bytes | None) -> bytes:
@@ -119,37 +116,49 @@ def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[in
     first, *others = [known[number] for number in container.inputs_of(layer)]
     match Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
-            total = _summed(container, data, layer, first)
-            if layer.follow == Follow.SHIFT_NORM:
-                return _normalized(total)
-            total = _shifted(total, layer.out_shift, made)
-        case Op.MAXPOOL | Op.AVGPOOL:
-            total = _pooled(first, layer, made)
-        case Op.ADD | Op.SUB | Op.XOR | Op.OR:
-            total = first
-            for other in others:
-                total = _JOINS[Op(layer.op)](total, other)
+            total = _shifted(_summed(container, data, layer, first), layer.out_shift, made)
+        case Op.MAXPOOL:
+            total = _taps(first, layer, made, -(1 << 31)).max(axis=0)
+        case Op.AVGPOOL:
+            total = _means(first, layer, made)
+        case Op.ADD:
+            total = reduce(np.add, others, first)
+        case Op.SUB:
+            total = reduce(np.subtract, others, first)
+        case Op.XOR:
+            total = reduce(np.bitwise_xor, others, first)
+        case Op.OR:
+            total = reduce(np.bitwise_or, others, first)
         case Op.CONCAT:
             total = np.concatenate([first, *others], axis=2)
         case Op.COPY:
             total = first.reshape(made.shape)
         case Op.SOFTMAX:
             total = _softmax(first)
+        case op:
+            assert_never(op)
     return _stored(total, layer, made)
 
 
 def _limits(tensor: Tensor) -> tuple[int, int]:
-    half = 1 << (Element(tensor.type).bits - 1)
+    half = 1 << tensor.element.bits - 1
     return -half, half - 1
 
 
 def _stored(total: Int64, layer: Layer, made: Tensor) -> Int64:
     """Limit values to the type of the output, and do what follows."""
     low, high = _limits(made)
-    total = total.clip(low, high)
-    if layer.follow == Follow.RELU:
-        return np.maximum(total, 0)
-    return np.minimum(np.abs(total), high) if layer.follow == Follow.ABS else total
+    match Follow(layer.follow):
+        case Follow.NOTHING:
+            return total.clip(low, high)
+        case Follow.RELU:
+            return total.clip(0, high)
+        case Follow.ABS:
+            return np.abs(total).clip(0, high)
+        case Follow.SHIFT_NORM:
+            return _normalized(total)
+        case follow:
+            assert_never(follow)
 
 
 def _shifted(total: Int64, shift: int, made: Tensor) -> Int64:
@@ -185,8 +194,8 @@ def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
     """
     stored = _section(container, data, tensor)
     shape = (tensor.count, *tensor.shape)
-    if tensor.type != Element.PACKED:
-        kind = _DTYPES[Element(tensor.type)]
+    if not tensor.packed:
+        kind = tensor.element.dtype
         return np.frombuffer(stored, kind).astype(np.int64).reshape(shape)
     encoding = STORED[tensor.encoding]
     inputs = tensor.elements // tensor.count
@@ -205,14 +214,9 @@ def _normalized(total: Int64) -> Int64:
     return limited
 
 
-def _pooled(given: Int64, layer: Layer, made: Tensor) -> Int64:
-    """Return the greatest value of each window, or the mean, rounded toward zero or to nearest."""
-    lowest = 0 if layer.op == Op.AVGPOOL else -(1 << 31)
-    taps = _taps(given, layer, made, lowest)
-    if layer.op == Op.MAXPOOL:
-        greatest: Int64 = taps.max(axis=0)
-        return greatest
-    total = taps.sum(axis=0)
+def _means(given: Int64, layer: Layer, made: Tensor) -> Int64:
+    """Return the mean of each window, rounded toward zero or to nearest."""
+    total = _taps(given, layer, made, 0).sum(axis=0)
     count = _taps(np.ones((*given.shape[:2], 1), np.int64), layer, made, 0).sum(axis=0)
     size = np.abs(total)
     rounds = bool(layer.activation & ROUNDED)

@@ -37,7 +37,6 @@ from ai8xtools.software.graph import (
     Insert,
     Join,
     Pool,
-    PoolKind,
     Roll,
     Size,
     Step,
@@ -189,10 +188,10 @@ class Lowering:
         source = self._source(step.source, step.in_size)
         self._made(step.target, step.source)
         self.builder.layer(
-            Op.MAXPOOL if step.kind is PoolKind.MAX else Op.AVGPOOL,
+            Op.AVGPOOL if step.kind.averages else Op.MAXPOOL,
             [source],
             self.numbers[step.target],
-            follow=ROUNDED if step.kind is PoolKind.ROUNDED else Follow.NOTHING,
+            follow=ROUNDED if step.kind.rounds else Follow.NOTHING,
             kernel=step.window,
             stride=step.stride,
             dilation=step.dilation,
@@ -211,7 +210,7 @@ class Lowering:
         self._check_geometry(step.name, step.kernel, spacing, step.pad, dilation)
         if step.channels > _LONGEST["dimension"]:
             self._refuse(step.name, f"it has {step.channels} inputs")
-        if op in (Op.CONV, Op.DEPTHWISE):
+        if not full and not step.transposed:
             self._check_size(step.name, step.in_size, step.out_size, step.kernel, step.stride,
                              step.pad, dilation)  # fmt: skip
         out_shift = 0 if step.wide else step.right

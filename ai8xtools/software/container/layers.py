@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from ai8xtools.software.container.errors import ContainerError
 from ai8xtools.software.container.records import (
@@ -18,8 +19,6 @@ from ai8xtools.software.container.records import (
 )
 
 _SCHEMES = 4
-_WEIGHTED = (Op.CONV, Op.DEPTHWISE, Op.FC)
-_WINDOWED = (Op.CONV, Op.DEPTHWISE, Op.MAXPOOL, Op.AVGPOOL)
 
 
 def check_layers(
@@ -70,8 +69,6 @@ def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> st
     used = (*inputs, *layer.constants, layer.output)
     if not inputs or any(number >= len(tensors) for number in used):
         return "a tensor that does not exist, or no input"
-    if layer.op in _WEIGHTED and layer.weights == NONE:
-        return "there are no weights"
     if any(tensors[number].data for number in (*inputs, layer.output)):
         return "an input or output has data in the file"
     if not all(tensors[number].data for number in layer.constants):
@@ -80,31 +77,53 @@ def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> st
 
 
 def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> str | None:
-    """Return which shapes of a layer contradict each other."""
+    """Return which shapes of a layer contradict each other; others are for `check_executable`."""
     given, made = tensors[inputs[0]], tensors[layer.output]
-    if layer.op in _WINDOWED:
-        size = tuple(
-            (length + 2 * pad - (kernel - 1) * dilation - 1) // stride + 1
-            for length, kernel, pad, dilation, stride in zip(
-                given.shape, layer.kernel, layer.pad, layer.dilation, layer.stride, strict=False
-            )
+    match Op(layer.op):
+        case Op.CONV | Op.DEPTHWISE:
+            needed = (made.channels, *layer.kernel, given.channels // layer.groups)
+            return _windows(layer, given, made) or _weights(layer, tensors, needed)
+        case Op.FC:
+            if made.rows * made.columns > 1:
+                return f"its output has {made.rows}x{made.columns} pixels, not one"
+            needed = (made.channels, 1, 1, given.rows * given.columns * given.channels)
+            return _weights(layer, tensors, needed)
+        case Op.MAXPOOL | Op.AVGPOOL:
+            if made.channels != given.channels:
+                return f"{made.channels} channels of {given.channels} are pooled"
+            return _windows(layer, given, made)
+        case Op.CONV_TRANSPOSED | Op.SOFTMAX | Op.COPY | Op.CONCAT:
+            return None
+        case Op.ADD | Op.SUB | Op.XOR | Op.OR:
+            return None
+        case op:
+            assert_never(op)
+
+
+def _windows(layer: Layer, given: Tensor, made: Tensor) -> str | None:
+    """Return why windows do not make as many pixels as an output has."""
+    rows, columns = (
+        (length + 2 * pad - (kernel - 1) * dilation - 1) // stride + 1
+        for length, kernel, pad, dilation, stride in zip(
+            given.shape, layer.kernel, layer.pad, layer.dilation, layer.stride, strict=False
         )
-        if size != made.shape[:2]:
-            return f"its output has {made.rows}x{made.columns} pixels, not {size[0]}x{size[1]}"
-        if layer.op in (Op.MAXPOOL, Op.AVGPOOL) and made.channels != given.channels:
-            return f"{made.channels} channels of {given.channels} are pooled"
-    if layer.op not in _WEIGHTED:
+    )
+    if (rows, columns) == made.shape[:2]:
         return None
-    weights = tensors[layer.weights]
-    needed = (made.channels, *layer.kernel, given.channels // layer.groups)
-    if layer.op == Op.FC:
-        if made.rows * made.columns > 1:
-            return f"its output has {made.rows}x{made.columns} pixels, not one"
-        needed = (made.channels, 1, 1, given.rows * given.columns * given.channels)
+    return f"its output has {made.rows}x{made.columns} pixels, not {rows}x{columns}"
+
+
+def _weights(
+    layer: Layer, tensors: Sequence[Tensor], needed: tuple[int, int, int, int]
+) -> str | None:
+    """Return why weights and biases do not suit the output."""
+    if layer.weights == NONE:
+        return "there are no weights"
+    weights, channels = tensors[layer.weights], tensors[layer.output].channels
     if (weights.count, *weights.shape) != needed:
         return f"its weights are {(weights.count, *weights.shape)}, not {needed}"
-    if layer.bias != NONE and tensors[layer.bias].channels != made.channels:
-        return f"{tensors[layer.bias].channels} biases of {made.channels} channels"
+    if layer.bias != NONE and tensors[layer.bias].channels != channels:
+        return f"{tensors[layer.bias].channels} biases of {channels} channels"
     return None
 
 

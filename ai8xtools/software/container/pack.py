@@ -44,8 +44,6 @@ from ai8xtools.software.container.records import (
 )
 from ai8xtools.values import frozen
 
-_DTYPES = {Element.INT8: np.int8, Element.INT16: np.int16, Element.INT32: np.int32}
-
 
 @frozen
 class Seal:
@@ -214,7 +212,7 @@ class Builder:
     def container(self, vectors: Vectors | None = None, seal: Seal | None = None) -> Container:
         """Return what has been added; the memory is not planned yet."""
         tensors = tuple(self._tensors)
-        packed = any(tensor.type == Element.PACKED for tensor in tensors)
+        packed = any(tensor.packed for tensor in tensors)
         flags = Flag.PACKED * packed | Flag.VECTORS * (vectors is not None)
         data = _padded(bytes(self._data))
         nonce = bytes(NONCE_BYTES)
@@ -251,6 +249,6 @@ def _per_word(encoding: Encoding) -> int:
 
 
 def _stored(values: NDArray[np.integer], kind: Element) -> bytes:
-    narrow = values.astype(_DTYPES[kind])
+    narrow = values.astype(kind.dtype)
     assert np.array_equal(narrow, values)
-    return narrow.astype(narrow.dtype.newbyteorder("<")).tobytes()
+    return narrow.tobytes()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from typing import assert_never
 
 from ai8xtools.values import frozen
 
@@ -48,8 +49,13 @@ class Element(enum.IntEnum):
 
     @property
     def bits(self) -> int:
-        """Bits of a value; packed ones have their own."""
+        """Bits of a value; 0 for packed ones, which have their own."""
         return (8, 16, 32, 0)[self]
+
+    @property
+    def dtype(self) -> str:
+        """What numpy calls values as they are stored."""
+        return f"<i{self.bits // 8}"
 
 
 class Order(enum.IntEnum):
@@ -59,6 +65,14 @@ class Order(enum.IntEnum):
     CHW = 1
     OHWI = 2
     ROWS = 3
+
+
+@frozen
+class Sums:
+    """Sums of a convolution; `full`: of all values, `transposed`: its pixels are apart."""
+
+    full: bool = False
+    transposed: bool = False
 
 
 class Op(enum.IntEnum):
@@ -77,6 +91,23 @@ class Op(enum.IntEnum):
     SUB = 10
     XOR = 11
     OR = 12
+
+    @property
+    def sums(self) -> Sums | None:
+        """Which sums of products with weights it computes, if any."""
+        match self:
+            case Op.CONV | Op.DEPTHWISE:
+                return Sums()
+            case Op.FC:
+                return Sums(full=True)
+            case Op.CONV_TRANSPOSED:
+                return Sums(transposed=True)
+            case Op.MAXPOOL | Op.AVGPOOL | Op.SOFTMAX | Op.COPY | Op.CONCAT:
+                return None
+            case Op.ADD | Op.SUB | Op.XOR | Op.OR:
+                return None
+            case _:
+                assert_never(self)
 
 
 class Follow(enum.IntEnum):
@@ -139,6 +170,21 @@ class Tensor:
         return self.rows, self.columns, self.channels
 
     @property
+    def element(self) -> Element:
+        """The type of its values."""
+        return Element(self.type)
+
+    @property
+    def packed(self) -> bool:
+        """Whether values are packed."""
+        return not self.element.bits
+
+    @property
+    def narrow(self) -> bool:
+        """Whether values have 8 or 16 bits."""
+        return 0 < self.element.bits < 32
+
+    @property
     def elements(self) -> int:
         """Number of values."""
         return self.count * self.rows * self.columns * self.channels
@@ -184,6 +230,11 @@ class Layer:
     def follow(self) -> int:
         """The activation without its upper bit."""
         return self.activation & ~ROUNDED
+
+    @property
+    def sums(self) -> Sums | None:
+        """Which sums of products with weights it computes, if any."""
+        return Op(self.op).sums
 
     @property
     def kernel(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
+from typing import assert_never
 
 from ai8xtools.software.container.errors import ContainerError
 from ai8xtools.software.container.layers import shapes
@@ -15,7 +16,6 @@ from ai8xtools.software.container.records import (
     NONE,
     NOT_RESIDENT,
     Container,
-    Element,
     Flag,
     Follow,
     Layer,
@@ -28,10 +28,8 @@ from ai8xtools.software.container.records import (
 LARGEST_SUM = 1 << 61
 """Sums times D and biases stay below it each, so that 64 bits hold all."""
 LONGEST_SHIFT = 30
-_NARROW = (Element.INT8, Element.INT16)
-_JOINS = (Op.ADD, Op.SUB, Op.XOR, Op.OR)
-_SUMS = (Op.CONV, Op.DEPTHWISE, Op.FC, Op.CONV_TRANSPOSED)
 _PACKED_MAGNITUDE = 128
+_POOLED = "pooling of another type, or of windows beside the data"
 _OPERANDS = 16
 _LARGEST_ARENA = (1 << 32) - 1
 
@@ -45,7 +43,7 @@ def check_executable(container: Container) -> None:
         reason = _unsupported(layer, container)
         if reason is not None:
             raise ContainerError("unsupported", f"layer {number}: {reason}")
-        if layer.op in _SUMS and not _fits(layer, container):
+        if layer.sums and not _fits(layer, container):
             raise ContainerError("overflow", f"layer {number}: a sum can leave 64 bits")
     _check_lives(container)
     _check_places(container)
@@ -104,62 +102,71 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
     made = tensors[layer.output]
     if any(not plain(tensor) for tensor in (*inputs, made)):
         return "data in another order than HWC, packed, or more than one image"
-    if layer.follow == Follow.SHIFT_NORM:
-        shifted = layer.bias_shift or layer.out_shift
-        if layer.op != Op.FC or made.type != Element.INT8 or shifted:
-            return "ShiftNorm of what is no fully connected layer of 8 bits without shifts"
-    if layer.op in _SUMS:
-        return _unsupported_sums(layer, container, inputs, made)
-    if layer.op in (Op.MAXPOOL, Op.AVGPOOL):
-        other = inputs[0].type != made.type or len(inputs) > 1
-        other |= layer.op == Op.AVGPOOL and made.type not in _NARROW
-        wide = not all(
-            pad == 0 or (dilation == 1 and 2 * pad <= kernel)
-            for pad, dilation, kernel in zip(layer.pad, layer.dilation, layer.kernel, strict=True)
-        )
-        return "pooling of another type, or of windows beside the data" if wide or other else None
-    if layer.op == Op.SOFTMAX:
-        pixel = made.type == inputs[0].type == Element.INT8 and made.rows * made.columns == 1
-        fits = pixel and len(inputs) == 1 and inputs[0].shape == made.shape
-        return None if fits else "softmax of more than one pixel, or not of 8 bits"
-    if layer.op == Op.COPY:
-        moved = len(inputs) > 1 or inputs[0].elements != made.elements
-        return "a copy of another size" if moved else None
-    if layer.op in _JOINS:
-        differ = any(one.shape != made.shape for one in inputs)
-        return (
-            "operands differ in shape, or are more than 16"
-            if differ or len(inputs) > _OPERANDS
-            else None
-        )
-    fits = all(one.shape[:2] == made.shape[:2] for one in inputs)
-    joined = sum(one.channels for one in inputs) == made.channels
-    return None if fits and joined else "concatenated tensors do not make the output"
+    match Follow(layer.follow):
+        case Follow.NOTHING | Follow.RELU | Follow.ABS:
+            pass
+        case Follow.SHIFT_NORM:
+            full = layer.sums and layer.sums.full and made.element.bits == 8
+            if not full or layer.bias_shift or layer.out_shift:
+                return "ShiftNorm of what is no fully connected layer of 8 bits without shifts"
+        case other:
+            assert_never(other)
+    match Op(layer.op):
+        case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
+            return _unsupported_sums(layer, container, inputs, made)
+        case Op.AVGPOOL if not made.narrow:
+            return _POOLED
+        case Op.MAXPOOL | Op.AVGPOOL:
+            beside = any(
+                pad and (dilation > 1 or 2 * pad > kernel)
+                for pad, dilation, kernel in zip(
+                    layer.pad, layer.dilation, layer.kernel, strict=True
+                )
+            )
+            return _POOLED if beside or [one.type for one in inputs] != [made.type] else None
+        case Op.SOFTMAX:
+            pixel = made.element.bits == 8 and made.rows * made.columns == 1
+            if pixel and [(one.type, one.shape) for one in inputs] == [(made.type, made.shape)]:
+                return None
+            return "softmax of more than one pixel, or not of 8 bits"
+        case Op.COPY:
+            moved = [one.elements for one in inputs] != [made.elements]
+            return "a copy of another size" if moved else None
+        case Op.ADD | Op.SUB | Op.XOR | Op.OR:
+            same = all(one.shape == made.shape for one in inputs) and len(inputs) <= _OPERANDS
+            return None if same else "operands differ in shape, or are more than 16"
+        case Op.CONCAT:
+            channels = sum(one.channels for one in inputs)
+            fits = all((*one.shape[:2], channels) == made.shape for one in inputs)
+            return None if fits else "concatenated tensors do not make the output"
+        case op:
+            assert_never(op)
 
 
 def _unsupported_sums(
     layer: Layer, container: Container, inputs: Sequence[Tensor], made: Tensor
 ) -> str | None:
-    tensors, given = container.tensors, inputs[0]
-    if len(inputs) > 1 or given.type not in _NARROW:
+    tensors, given, sums = container.tensors, inputs[0], layer.sums
+    assert sums is not None
+    if len(inputs) > 1 or not given.narrow:
         return "sums of 32-bit data, or of several tensors"
     if layer.weights == NONE:
         return "no weights"
     weights = tensors[layer.weights]
-    if weights.type not in (*_NARROW, Element.PACKED):
+    if not (weights.narrow or weights.packed):
         return "weights of this type"
     if not _orderly(weights, Order.CHW):
         return "weights in the order CHW"
     if layer.bias != NONE:
         bias = tensors[layer.bias]
-        if bias.type == Element.PACKED or bias.elements != made.channels:
+        if bias.packed or bias.elements != made.channels:
             return "biases packed, or not one for each channel"
     if not 0 <= layer.bias_shift <= LONGEST_SHIFT or abs(layer.out_shift) > LONGEST_SHIFT:
         return f"shifts by {layer.bias_shift} and {layer.out_shift}"
-    if layer.op != Op.FC:
+    if not sums.full:
         if given.channels % layer.groups or made.channels % layer.groups:
             return "channels that groups do not divide"
-        if layer.op == Op.CONV_TRANSPOSED:
+        if sums.transposed:
             needed = (made.channels, *layer.kernel, given.channels // layer.groups)
             if (weights.count, *weights.shape) != needed or (
                 layer.bias != NONE and tensors[layer.bias].channels != made.channels
@@ -170,7 +177,7 @@ def _unsupported_sums(
 
 def plain(tensor: Tensor) -> bool:
     """Whether activations stand as all kernels want them."""
-    return tensor.type != Element.PACKED and tensor.count == 1 and _orderly(tensor, Order.CHW)
+    return not tensor.packed and tensor.count == 1 and _orderly(tensor, Order.CHW)
 
 
 def _orderly(tensor: Tensor, other: Order) -> bool:
@@ -183,10 +190,8 @@ def sum_limit(layer: Layer, container: Container) -> int:
     weights = container.tensors[layer.weights]
     given = container.tensors[container.inputs_of(layer)[0]]
     taps = weights.rows * weights.columns * weights.channels
-    largest = _PACKED_MAGNITUDE
-    if weights.type != Element.PACKED:
-        largest = 1 << (Element(weights.type).bits - 1)
-    return taps * largest << (Element(given.type).bits - 1)
+    largest = _PACKED_MAGNITUDE if weights.packed else 1 << weights.element.bits - 1
+    return taps * largest << given.element.bits - 1
 
 
 def _fits(layer: Layer, container: Container) -> bool:

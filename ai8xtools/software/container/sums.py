@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.software.container.records import Layer, Op, Tensor
+from ai8xtools.software.container.records import Layer, Tensor
 
 Int64: TypeAlias = NDArray[np.int64]
 _Values: TypeAlias = NDArray[Any]
@@ -19,10 +19,13 @@ def sums_of(layer: Layer, given: _Values, weights: _Values, made: Tensor) -> _Va
     `given` is [row, column, channel], `weights` [filter, row, column, channel of the group]. The
     caller has made sure that no sum leaves the type.
     """
-    if layer.op == Op.FC:
+    assert layer.sums is not None
+    if layer.sums.full:
         return (weights.reshape(len(weights), -1) @ given.reshape(-1)).reshape(made.shape)
-    stride = (1, 1) if layer.op == Op.CONV_TRANSPOSED else layer.stride
-    wide = _canvas(layer, given, made, stride)
+    stride, apart = layer.stride, (1, 1)
+    if layer.sums.transposed:
+        stride, apart = apart, stride
+    wide = _canvas(layer, given, made, stride, apart)
     total = np.zeros((made.rows, made.columns, made.channels), given.dtype)
     for row in range(layer.kernel_rows):
         for column in range(layer.kernel_columns):
@@ -32,15 +35,16 @@ def sums_of(layer: Layer, given: _Values, weights: _Values, made: Tensor) -> _Va
     return total
 
 
-def _canvas(layer: Layer, given: _Values, made: Tensor, stride: tuple[int, int]) -> _Values:
-    """Return the input within zeros, as far as windows reach; its pixels apart if transposed."""
+def _canvas(
+    layer: Layer, given: _Values, made: Tensor, stride: tuple[int, int], apart: tuple[int, int]
+) -> _Values:
+    """Return the input within zeros, as far as windows reach, its pixels so far apart."""
     size = [
         (count - 1) * step + (kernel - 1) * dilation + 1
         for count, step, kernel, dilation in zip(
             (made.rows, made.columns), stride, layer.kernel, layer.dilation, strict=True
         )
     ]
-    apart = layer.stride if layer.op == Op.CONV_TRANSPOSED else (1, 1)
     wide = np.zeros((*size, given.shape[2]), given.dtype)
     rows = np.arange(given.shape[0]) * apart[0] + layer.pad_rows
     columns = np.arange(given.shape[1]) * apart[1] + layer.pad_columns

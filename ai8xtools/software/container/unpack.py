@@ -144,10 +144,10 @@ def _check_tensor(number: int, tensor: Tensor, header: Header, end: int) -> None
         raise refuse(f"type {tensor.type}, order {tensor.order}")
     if not tensor.elements:
         raise refuse("a dimension is 0")
-    packed = tensor.type == Element.PACKED
+    packed = tensor.packed
     if packed == (tensor.encoding == 0):
         raise refuse(f"encoding {tensor.encoding} of type {tensor.type}")
-    size = packed_bytes(tensor) if packed else tensor.elements * Element(tensor.type).bits // 8
+    size = packed_bytes(tensor) if packed else tensor.elements * tensor.element.bits // 8
     if size is None:
         raise refuse(f"encoding {tensor.encoding} is not known")
     if tensor.size_bytes != size:
