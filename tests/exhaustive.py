@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,34 +69,58 @@ def _is_over(node: ast.AST, enumerations: Collection[str]) -> bool:
 def _decides(node: ast.Compare, enumerations: Collection[str]) -> bool:
     """Whether something is compared with members; `member in collection` asks for that one only."""
     asks = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
-    named = _members(node, enumerations)
-    return bool(named) and not (asks and named == _members(node.left, enumerations))
+    sides = node.comparators if asks else (node.left, *node.comparators)
+    return any(_members(side, enumerations) for side in sides if not isinstance(side, _HELD))
+
+
+_HELD = ast.Subscript | ast.Call | ast.Dict
+"""What is compared there is what a member leads to."""
 
 
 def _members(node: ast.AST, enumerations: Collection[str]) -> list[str]:
     """Return the members that are named in an expression."""
     return [
-        ast.unparse(part)
+        ".".join(ast.unparse(part).split(".")[-2:])
         for part in ast.walk(node)
         if isinstance(part, ast.Attribute)
-        and isinstance(part.value, ast.Name)
-        and part.value.id in enumerations
+        and isinstance(part.value, ast.Name | ast.Attribute)
+        and ast.unparse(part.value).split(".")[-1] in enumerations
         and part.attr.isupper()
     ]
 
 
-def fall_through(path: Path, enumerations: Collection[str]) -> Iterator[str]:
+def declared(paths: Iterable[Path]) -> dict[str, list[set[str]]]:
+    """Return the members of all enumerations that modules declare, by name; flags are none."""
+    found: dict[str, list[set[str]]] = {}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and "Enum" in " ".join(map(ast.unparse, node.bases)):
+                named = {
+                    f"{node.name}.{target.id}"
+                    for line in node.body
+                    if isinstance(line, ast.Assign)
+                    for target in line.targets
+                    if isinstance(target, ast.Name)
+                }
+                found.setdefault(node.name, []).append(named)
+    return found
+
+
+def fall_through(path: Path, enumerations: Mapping[str, Sequence[set[str]]]) -> Iterator[str]:
     """Yield where a module decides by a member in a way that a new one slips through.
 
-    These are comparisons with members, tables of them, and matches without `assert_never`.
+    These are comparisons with members, tables of some of them, and matches without `assert_never`.
+    `enumerations` are the members by the name of the class, of each class with this name.
     """
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Compare) and _decides(node, enumerations):
             yield f"line {node.lineno}: comparison {ast.unparse(node)}"
         elif isinstance(node, ast.Dict):
-            keys = [name for key in node.keys if key for name in _members(key, enumerations)]
-            if keys:
-                yield f"line {node.lineno}: table of {', '.join(keys)}"
+            keys = {name for key in node.keys if key for name in _members(key, enumerations)}
+            whole = (some for name in {key.split(".")[0] for key in keys}
+                     for some in enumerations[name])  # fmt: skip
+            if keys and not any(some <= keys for some in whole):
+                yield f"line {node.lineno}: table of {', '.join(sorted(keys))}"
         elif _is_over(node, enumerations):
             assert isinstance(node, ast.Match)
             *_, last = node.cases

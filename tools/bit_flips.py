@@ -221,13 +221,12 @@ Counts = dict[str, Counter[Verdict]]
 def judge_all(network: Network, flips: Iterable[Flip]) -> tuple[Counts, list[Flip]]:
     """Judge flips; return how many there are of each verdict by register, and the silent ones."""
     counts: Counts = defaultdict(Counter)
-    silent = []
+    judged: dict[Verdict, list[Flip]] = defaultdict(list)
     for flip in flips:
         verdict = judge(network, flip)
         counts[flip.register][verdict] += 1
-        if verdict is Verdict.SILENT:
-            silent.append(flip)
-    return counts, silent
+        judged[verdict].append(flip)
+    return counts, judged[Verdict.SILENT]
 
 
 def table(counts: Counts) -> Iterator[str]:

@@ -164,7 +164,7 @@ def test_units_decide_and_note_as_their_registers_say() -> None:
 
         pointers = sorted(draw.sample(range(12), draw.choice([0, 6, 8])))
         words = [draw.choice(edges) for _ in pointers]
-        decision, complaints = Decision.AS_CONFIGURED, 0
+        decision, complaints = None, 0
         wanted: dict[tuple[int, int], list[int]] = {}
         watching = {group: draw.random() < 0.8 for group in (0, 2)}
         for group, watches in watching.items():
@@ -227,7 +227,7 @@ def test_units_decide_and_note_as_their_registers_say() -> None:
         for (group, unit), results in wanted.items():
             assert [get(group, unit, name) for name in ("ACC", "HIT", "MAX", "AM")] == results
         seen[decision] += 1
-    assert all(seen[decision] > 15 for decision in Decision), seen
+    assert all(seen[decision] > 15 for decision in (None, *Decision)), seen
 
 
 def test_what_is_not_emulated_is_said() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +189,8 @@ def _first_wrong(layer: LayerAnswer, values: Integers) -> Pixel | None:
             return Pixel(int(wrong[0])) if len(wrong) else None
         case LayerForm.ROWS | LayerForm.LINES:
             return _of_lines(layer, values)
+        case _:
+            assert_never(layer.form)
 
 
 def _of_values(layer: LayerAnswer, values: Integers) -> Pixel | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from ai8xtools.emulator.state.memory import Memory
 def describe_wrong(memory: Memory, answer: Answer, word: WrongWord) -> str:
     """Return a line: where a word is, what it belongs to, what was expected and what found."""
     what = ", ".join(dict.fromkeys(_meanings(memory, answer, word)))
-    if word.kind is Kind.REGISTER:
+    if word.kind.has_fields:
         place, values = memory.addresses.describe(word.address), _fields(memory, word)
     elif word.wanted is None or word.found is None:
         place, values = f"several words of {_memory_place(memory, word)}", ""
@@ -33,7 +34,7 @@ def describe_wrong(memory: Memory, answer: Answer, word: WrongWord) -> str:
         place = _memory_place(memory, word)
         if word.surplus:
             return f"{word.phase}: 0x{word.address:08x}, {place}: expected nothing, found a kernel"
-        digits = 2 if word.kind is Kind.BIAS else 8
+        digits = word.kind.digits
         values = f"expected 0x{word.wanted:0{digits}x}, found 0x{word.found:0{digits}x}"
     parts = [part for part in (place, what) if part]
     text = f"{word.phase}: 0x{word.address:08x}, {', '.join(parts)}"
@@ -42,12 +43,16 @@ def describe_wrong(memory: Memory, answer: Answer, word: WrongWord) -> str:
 
 def _memory_place(memory: Memory, word: WrongWord) -> str:
     place = memory.addresses.describe(word.address)
-    if word.kind is Kind.PUSH:
-        return f"{place}, word {word.number}"
-    if word.kind is Kind.KERNEL and word.changes:
-        columns = sorted({change.place for change in word.changes})
-        return f"processor {word.changes[0].unit} {_numbers('kernel column', columns)}"
-    return place
+    match word.kind:
+        case Kind.PUSH:
+            return f"{place}, word {word.number}"
+        case Kind.KERNEL if word.changes:
+            columns = sorted({change.place for change in word.changes})
+            return f"processor {word.changes[0].unit} {_numbers('kernel column', columns)}"
+        case Kind.REGISTER | Kind.KERNEL | Kind.BIAS | Kind.INPUT:
+            return place
+        case _:
+            assert_never(word.kind)
 
 
 def _fields(memory: Memory, word: WrongWord) -> str:
@@ -78,6 +83,8 @@ def _meanings(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
             yield from _pixels(memory, answer, word)
         case Kind.REGISTER | Kind.PUSH:
             return
+        case _:
+            assert_never(word.kind)
 
 
 def _configurations(memory: Memory, answer: Answer) -> Iterator[tuple[LayerConfig, LayerAnswer]]:

@@ -283,7 +283,8 @@ def _inputs(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[Wr
     words, wanted = input_words(memory, answer), _right(input_words, right, answer)
     for run, first, block, faults in _wrong_blocks(words, answer.inputs, wanted):
         for fault in faults:
-            yield _input(Kind.INPUT, int(answer.inputs.addresses[run]), first, block, fault)
+            start = int(answer.inputs.addresses[run])
+            yield _input(Kind.INPUT, start, 4, first, block, fault)
 
 
 def _pushes(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
@@ -291,17 +292,23 @@ def _pushes(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[Wr
     words, wanted = pushed_words(memory, answer), _right(pushed_words, right, answer)
     for run, first, block, faults in _wrong_blocks(words, answer.pushes, wanted):
         for fault in faults:
-            yield _input(Kind.PUSH, int(answer.pushes.addresses[run]), first, block, fault)
+            yield _input(Kind.PUSH, int(answer.pushes.addresses[run]), 0, first, block, fault)
 
 
 def _input(
-    kind: Kind, start: int, first: int, block: NDArray[np.uint32], fault: WordFault | None
+    kind: Kind,
+    start: int,
+    step: int,
+    first: int,
+    block: NDArray[np.uint32],
+    fault: WordFault | None,
 ) -> WrongWord:
+    """Return a wrong word; the next one is `step` bytes further."""
     number = first + (fault.number if fault else 0)
     return WrongWord(
         kind,
         "load_input",
-        start if kind is Kind.PUSH else start + 4 * number,
+        start + step * number,
         fault.wanted if fault else None,
         int(block[fault.number]) if fault else None,
         number=number,

@@ -17,6 +17,19 @@ class Kind(Enum):
     INPUT = "input"
     PUSH = "FIFO word"
 
+    @property
+    def digits(self) -> int:
+        """Hexadecimal digits of such a word."""
+        return {Kind.REGISTER: 8, Kind.KERNEL: 8, Kind.BIAS: 2, Kind.INPUT: 8, Kind.PUSH: 8}[self]
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether such a word has fields with names."""
+        return {
+            Kind.REGISTER: True, Kind.KERNEL: False, Kind.BIAS: False, Kind.INPUT: False,
+            Kind.PUSH: False,
+        }[self]  # fmt: skip
+
 
 class ByteChange(NamedTuple):
     """Bits (`mask`) of a byte of kernel or bias memory that are not as they should be.

@@ -9,6 +9,7 @@ memory nor which branches are taken (all are taken to be).
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import assert_never
 
 from ai8xtools.emulator.cpu.architecture import Architecture
 from ai8xtools.emulator.cpu.core import Core
@@ -52,6 +53,8 @@ class CycleTable:
                 return self.branch
             case Kind.JUMP:
                 return self.jump
+            case _:
+                assert_never(instruction.kind)
 
 
 _SMALL_ARM = CycleTable(store=2, branch=2, jump=3)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum, auto
+from typing import assert_never
 
 from ai8xtools.emulator.bits import WORD_BITS, WORD_LIMIT, signed, truncated
 from ai8xtools.emulator.cpu.io import CoreObserver, IoArea
@@ -49,6 +50,11 @@ class _Register(IntEnum):
     STOPWATCH_STOP = auto()
     FLASH_ADDRESS = auto()
     FLASH_WORD = auto()
+    UNUSED = auto()
+
+    @classmethod
+    def _missing_(cls, _value: object) -> _Register:
+        return cls.UNUSED
 
 
 class Port:
@@ -83,7 +89,7 @@ class Port:
         return (IoArea("the emulator's port", PORT, _BYTES, self._read, self._write),)
 
     def _read(self, address: int, _width: int) -> int:
-        match (address - PORT) // 4:
+        match register := _Register((address - PORT) // 4):
             case _Register.STOPWATCH:
                 return self._measured
             case _Register.RESULT_LOW:
@@ -99,10 +105,19 @@ class Port:
                 return truncated(int(self._now()))
             case _Register.CLOCK_HIGH:
                 return int(self._now()) // WORD_LIMIT
-        return 0
+            case (
+                _Register.CONSOLE | _Register.ABORT | _Register.EXIT | _Register.STAND_IN
+                | _Register.X_LOW | _Register.X_HIGH | _Register.Y_LOW | _Register.Y_HIGH
+                | _Register.COMPUTE | _Register.FORMAT | _Register.PARSE | _Register.DELAY
+                | _Register.ASLEEP | _Register.STOPWATCH_START | _Register.STOPWATCH_STOP
+                | _Register.FLASH_ADDRESS | _Register.FLASH_WORD | _Register.UNUSED
+            ):  # fmt: skip
+                return 0
+            case _:
+                assert_never(register)
 
     def _write(self, address: int, _width: int, value: int) -> None:
-        match register := (address - PORT) // 4:
+        match register := _Register((address - PORT) // 4):
             case _Register.CONSOLE:
                 self._observer.text(chr(truncated(value, 8)))
             case _Register.ABORT:
@@ -134,6 +149,14 @@ class Port:
                 elapsed = self._now() - self._started.get(value, 0.0)
                 self._measured = max(1, truncated(round(elapsed)))
                 self._observer.measured(self._measured)
+            case (
+                _Register.STOPWATCH | _Register.RESULT_LOW | _Register.RESULT_HIGH
+                | _Register.FORMATTED | _Register.PARSED | _Register.CLOCK_LOW
+                | _Register.CLOCK_HIGH | _Register.UNUSED
+            ):  # fmt: skip
+                pass
+            case _:
+                assert_never(register)
 
     def _now(self) -> float:
         """Return the microseconds since the start, with what the devices have taken."""

@@ -44,7 +44,8 @@ def decode_layer(memory: Memory, layer: int) -> LayerConfig:
     post = read("POST")
     kind = _kind(post, read("LCTL"))
     broadcast = (
-        kind is LayerKind.DEPTHWISE
+        kind.has_kernels
+        and not kind.sums_channels
         and bool(read("LCTL").get("depthwise_broadcast"))
         and not read("WPTR_TOFFS")["words"]
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,11 +228,15 @@ class Accelerator:
         decision = snoop.watch(
             self.memory, lambda: _written_words(done, target, self.memory.chip), complain
         )
-        if decision is snoop.Decision.STOP:
-            return []
-        if decision is snoop.Decision.NEXT_IN_ORDER and done.config.next_layer is not None:
-            return _taking_part(self._links(done.config.layer + 1, run))
-        return planned
+        match decision:
+            case snoop.Decision.STOP:
+                return []
+            case snoop.Decision.NEXT_IN_ORDER if done.config.next_layer is not None:
+                return _taking_part(self._links(done.config.layer + 1, run))
+            case snoop.Decision.NEXT_IN_ORDER | None:
+                return planned
+            case _:
+                assert_never(decision)
 
     def _enabled_groups(self, layers: list[LayerConfig]) -> set[int]:
         """Return the groups that are enabled, which must be all that take part.

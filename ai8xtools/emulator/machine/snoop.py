@@ -30,9 +30,8 @@ _UNITS = (1, 2)
 
 
 class Decision(Enum):
-    """What a unit says about the layer that follows."""
+    """What a unit says about the layer that follows, unless it is the one of the registers."""
 
-    AS_CONFIGURED = "as the registers say"
     STOP = "none"
     NEXT_IN_ORDER = "the next one"
 
@@ -47,16 +46,14 @@ class WrittenWords:
 
 def watch(
     memory: Memory, written: Callable[[], WrittenWords], complain: Callable[[str], None]
-) -> Decision:
+) -> Decision | None:
     """Let all units see what a layer wrote; they leave their results in their registers.
 
     `written` is only called if there is a unit in use; `complain` gets what cannot be modelled.
     """
-    decision = Decision.AS_CONFIGURED
+    decision = None
     for group, unit in _units_in_use(memory):
-        found = _Unit(memory, group, unit).look_at(written(), complain)
-        if found is not Decision.AS_CONFIGURED:
-            decision = found
+        decision = _Unit(memory, group, unit).look_at(written(), complain) or decision
     return decision
 
 
@@ -93,7 +90,7 @@ class _Unit:
         self._memory, self._group, self._unit = memory, group, unit
         self._condition = self._fields("C1")
 
-    def look_at(self, written: WrittenWords, complain: Callable[[str], None]) -> Decision:
+    def look_at(self, written: WrittenWords, complain: Callable[[str], None]) -> Decision | None:
         """Compare what was written, note the results and say what follows."""
         condition = self._condition
         first, last = self._fields("A1"), self._fields("A2")
@@ -104,12 +101,12 @@ class _Unit:
             and condition["unit"] in (_UPPER_BYTE, _WORD)
         ):
             complain(self._says("its comparison is not emulated, nothing is counted"))
-            return Decision.AS_CONFIGURED
+            return None
         start = first["pointer"]
         end = last["pointer"] if condition["compare_address"] == _RANGE else start
         watched = (written.pointers >= start) & (written.pointers <= end)
         if not watched.any():
-            return Decision.AS_CONFIGURED
+            return None
         values = written.values[watched]
         if condition["unit"] == _UPPER_BYTE:
             values = values.astype("<u4").view(np.uint8)[3::4].astype(np.int64)
@@ -117,12 +114,12 @@ class _Unit:
         self._note(written.pointers[watched][matches], values[matches])
         if condition["compare_count"] and (condition["stop"] or condition["jump"]):
             complain(self._says("it compares counts, so that the layers that follow are a guess"))
-            return Decision.AS_CONFIGURED
+            return None
         if condition["stop"] and matches.any():
             return Decision.STOP
         if condition["jump"] and not matches.any():
             return Decision.NEXT_IN_ORDER
-        return Decision.AS_CONFIGURED
+        return None
 
     def _matches(self, values: Integers) -> NDArray[np.bool_]:
         first, last = self._signed(self._get("D1")), self._signed(self._get("D2"))

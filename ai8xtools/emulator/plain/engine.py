@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum, auto
+from typing import assert_never
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -79,10 +80,18 @@ class CopyEngine:
     def _store(self, address: int, _width: int, value: int) -> None:
         register = _Register((address - BASE) // _WORD_BYTES)
         self._registers[register] = value
-        if register is _Register.START:
-            self._start(self._registers)
-        elif register is _Register.WAIT:
-            self._wait(self._registers[_Register.CHANNEL])
+        match register:
+            case _Register.START:
+                self._start(self._registers)
+            case _Register.WAIT:
+                self._wait(self._registers[_Register.CHANNEL])
+            case (
+                _Register.CHANNEL | _Register.TO | _Register.TO_STEP | _Register.FROM
+                | _Register.FROM_STEP | _Register.ROW_BYTES | _Register.ROWS
+            ):  # fmt: skip
+                pass
+            case _:
+                assert_never(register)
 
     def _start(self, told: dict[_Register, int]) -> None:
         copy = _Copy(

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import assert_never
 
 from ai8xtools.emulator.cpu.architecture import Architecture
 from ai8xtools.emulator.cpu.compiler import compiler, compiler_headers, is_clang, run_compiler
@@ -166,11 +167,16 @@ class SourceCompiler:
 
     def _mend(self, message: CompilerMessage, standins: StandIns) -> bool:
         """Find or make up what the compiler lacks; tell whether anything came of it."""
-        if message.kind is Complaint.HEADER:
-            return self.headers.provide(message)
-        of_types = message.kind in (Complaint.MEMBER, Complaint.STRUCTURE)
-        if not (of_types or is_sdk_name(message.name)) and self.headers.foreign():
-            return False  # it would come from a header of the project, which is missing
+        match message.kind:
+            case Complaint.HEADER:
+                return self.headers.provide(message)
+            case Complaint.IDENTIFIER | Complaint.TYPE | Complaint.OTHER:
+                if not is_sdk_name(message.name) and self.headers.foreign():
+                    return False  # it would come from a header of the project, which is missing
+            case Complaint.MEMBER | Complaint.STRUCTURE:
+                pass
+            case _:
+                assert_never(message.kind)
         return standins.learn(message, self.headers.extend_sdk)
 
     def _refused(

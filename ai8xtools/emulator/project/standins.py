@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import assert_never
 
 from ai8xtools.emulator.project.messages import CompilerMessage, Complaint
 from ai8xtools.reading import source_text
@@ -116,7 +117,10 @@ class StandIns:
                 return True
             case Complaint.MEMBER:
                 return self._add_member(message.owner, name, may_add)
-        return False
+            case Complaint.HEADER | Complaint.TYPE | Complaint.STRUCTURE | Complaint.OTHER:
+                return False
+            case _:
+                assert_never(message.kind)
 
     def _add_member(self, owner: str, name: str, may_add: Callable[[str, str], bool]) -> bool:
         block = owner.removeprefix("emulator_block_")

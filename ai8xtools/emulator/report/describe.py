@@ -32,8 +32,10 @@ def describe_layer(config: LayerConfig) -> str:
         parts.append(f"{name} {_size(kernels.shape)} pad {inputs.pad[0]}, {kernels.bits} bit")
         parts.append(f"{output.passes * output.slots} outputs {_size(config.output_size)}")
         parts.append(f"shift {output.shift:+d}")
-    if output.activation is not ActivationFunction.NONE:
-        parts.append(output.activation.value)
+    parts += {
+        ActivationFunction.NONE: [], ActivationFunction.RELU: ["ReLU"],
+        ActivationFunction.ABS: ["Abs"],
+    }[output.activation]  # fmt: skip
     if output.wide:
         parts.append("32 bit")
     start = config.start

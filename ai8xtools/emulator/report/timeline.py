@@ -38,6 +38,21 @@ class CoreActivity(Enum):
     UNLOAD = "unload"
     READ = "read registers"
 
+    @property
+    def reads(self) -> bool:
+        """Whether the core reads and writes nothing."""
+        match self:
+            case CoreActivity.UNLOAD | CoreActivity.READ:
+                return True
+            case (
+                CoreActivity.POWER | CoreActivity.CONTROL | CoreActivity.CONFIGURE
+                | CoreActivity.WEIGHTS | CoreActivity.BIASES | CoreActivity.INPUT
+                | CoreActivity.START | CoreActivity.ACKNOWLEDGE
+            ):  # fmt: skip
+                return False
+            case _:
+                assert_never(self)
+
 
 @frozen
 class Span:
@@ -97,6 +112,10 @@ class Timeline:
     def end(self) -> float:
         """When the last span ends."""
         return max((span.end for span in self.spans), default=0.0)
+
+    def ends_of(self, activity: CoreActivity) -> list[float]:
+        """Return when the core has ended an activity."""
+        return [span.end for span in self.spans if span.activity is activity]
 
     @property
     def layers(self) -> tuple[Span, ...]:
@@ -201,14 +220,30 @@ def _named_by_neighbours(spans: list[Span]) -> Iterator[Span]:
     for number, span in enumerate(joined):
         before = joined[number - 1].layer if number else None
         after = joined[number + 1].layer if number + 1 < len(joined) else None
-        activity = span.activity
-        if activity is CoreActivity.CONTROL and before is not None:
-            activity = CoreActivity.ACKNOWLEDGE
-        elif activity is CoreActivity.CONTROL and after is not None:
-            activity = CoreActivity.START
-        elif activity is CoreActivity.UNLOAD and not any(s.layer for s in joined[:number]):
-            activity = CoreActivity.READ
+        at_start = not any(s.layer for s in joined[:number])
+        activity = _named(span.activity, before is not None, after is not None, at_start)
         yield span if span.layer else Span(span.start, span.duration, activity, span.words)
+
+
+def _named(
+    activity: CoreActivity | None, behind_run: bool, before_run: bool, at_start: bool
+) -> CoreActivity | None:
+    """Return what an activity is for where it stands."""
+    match activity:
+        case CoreActivity.CONTROL if behind_run:
+            return CoreActivity.ACKNOWLEDGE
+        case CoreActivity.CONTROL if before_run:
+            return CoreActivity.START
+        case CoreActivity.UNLOAD if at_start:
+            return CoreActivity.READ
+        case (
+            CoreActivity.CONTROL | CoreActivity.UNLOAD | CoreActivity.POWER | CoreActivity.WEIGHTS
+            | CoreActivity.CONFIGURE | CoreActivity.BIASES | CoreActivity.INPUT
+            | CoreActivity.START | CoreActivity.ACKNOWLEDGE | CoreActivity.READ | None
+        ):  # fmt: skip
+            return activity
+        case _:
+            assert_never(activity)
 
 
 def _joined(spans: list[Span]) -> list[Span]:
@@ -230,7 +265,7 @@ def _joined(spans: list[Span]) -> list[Span]:
 def _is_between(first: Span, span: Span, second: Span) -> bool:
     """Tell whether a span belongs to those around it; nothing belongs to reads."""
     few = span.layer is None and span.words <= _FEW
-    return few and first.activity is not CoreActivity.UNLOAD and _are_alike(first, second)
+    return few and not (first.activity and first.activity.reads) and _are_alike(first, second)
 
 
 def _are_alike(first: Span, second: Span) -> bool:

@@ -127,7 +127,7 @@ def _clock(layers: tuple[Span, ...]) -> _Signal:
 
 def _interrupt(found: Timeline) -> _Signal:
     """Return the interrupt: from the end of a run until the core has acknowledged it."""
-    ends = [span.end for span in found.spans if span.activity is CoreActivity.ACKNOWLEDGE]
+    ends = found.ends_of(CoreActivity.ACKNOWLEDGE)
     changes: dict[int, int] = {}
     for time in found.interrupts:
         changes[_time(time)] = 1

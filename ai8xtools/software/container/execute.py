@@ -114,7 +114,7 @@ def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[in
     """Return the output of a layer."""
     made = container.tensors[layer.output]
     first, *others = [known[number] for number in container.inputs_of(layer)]
-    match Op(layer.op):
+    match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
             total = _shifted(_summed(container, data, layer, first), layer.out_shift, made)
         case Op.MAXPOOL:
@@ -135,7 +135,7 @@ def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[in
             total = first.reshape(made.shape)
         case Op.SOFTMAX:
             total = _softmax(first)
-        case op:
+        case _:
             assert_never(op)
     return _stored(total, layer, made)
 
@@ -148,7 +148,7 @@ def _limits(tensor: Tensor) -> tuple[int, int]:
 def _stored(total: Int64, layer: Layer, made: Tensor) -> Int64:
     """Limit values to the type of the output, and do what follows."""
     low, high = _limits(made)
-    match Follow(layer.follow):
+    match follow := Follow(layer.follow):
         case Follow.NOTHING:
             return total.clip(low, high)
         case Follow.RELU:
@@ -157,7 +157,7 @@ def _stored(total: Int64, layer: Layer, made: Tensor) -> Int64:
             return np.abs(total).clip(0, high)
         case Follow.SHIFT_NORM:
             return _normalized(total)
-        case follow:
+        case _:
             assert_never(follow)
 
 

@@ -79,7 +79,7 @@ def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> st
 def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> str | None:
     """Return which shapes of a layer contradict each other; others are for `check_executable`."""
     given, made = tensors[inputs[0]], tensors[layer.output]
-    match Op(layer.op):
+    match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE:
             needed = (made.channels, *layer.kernel, given.channels // layer.groups)
             return _windows(layer, given, made) or _weights(layer, tensors, needed)
@@ -96,7 +96,7 @@ def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> st
             return None
         case Op.ADD | Op.SUB | Op.XOR | Op.OR:
             return None
-        case op:
+        case _:
             assert_never(op)
 
 

@@ -102,16 +102,16 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
     made = tensors[layer.output]
     if any(not plain(tensor) for tensor in (*inputs, made)):
         return "data in another order than HWC, packed, or more than one image"
-    match Follow(layer.follow):
+    match follow := Follow(layer.follow):
         case Follow.NOTHING | Follow.RELU | Follow.ABS:
             pass
         case Follow.SHIFT_NORM:
             full = layer.sums and layer.sums.full and made.element.bits == 8
             if not full or layer.bias_shift or layer.out_shift:
                 return "ShiftNorm of what is no fully connected layer of 8 bits without shifts"
-        case other:
-            assert_never(other)
-    match Op(layer.op):
+        case _:
+            assert_never(follow)
+    match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
             return _unsupported_sums(layer, container, inputs, made)
         case Op.AVGPOOL if not made.narrow:
@@ -139,7 +139,7 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
             channels = sum(one.channels for one in inputs)
             fits = all((*one.shape[:2], channels) == made.shape for one in inputs)
             return None if fits else "concatenated tensors do not make the output"
-        case op:
+        case _:
             assert_never(op)
 
 
