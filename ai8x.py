@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import TYPE_CHECKING, Any
 
 from ai8xtools.layers import chips
 from ai8xtools.layers.bias_correction import correct_biases
@@ -99,6 +100,11 @@ from ai8xtools.layers.training_steps import (
     use_thresholds,
 )
 from ai8xtools.layers.weight_ranges import fit_ranges, refit_ranges, settle_quantiles
+
+if TYPE_CHECKING:  # the classes of FUSED_NAMES are made when this runs
+
+    def __getattr__(name: str) -> Any: ...
+
 
 globals().update(NAMED_CLASSES)
 globals().update(DEVICE_CLASSES)

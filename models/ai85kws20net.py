@@ -57,7 +57,7 @@ class AI85KWS20NetV3(nn.Module):
     128, 128, 126, 63, 61, 30, 28, 14, 4.
     """
 
-    layers = (
+    layers: tuple[ai8x_blocks.Row, ...] = (
         #                                                in   out kernel padding
         ("voice_conv1", "FusedConv1dReLU", 128, 100, 1, 0),
         ("voice_conv2", "FusedConv1dReLU", 100, 96, 3, 0),

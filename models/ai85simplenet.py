@@ -39,7 +39,7 @@ class AI85SimpleNet(nn.Module):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        rows = []
+        rows: list[ai8x_blocks.Row] = []
         for number, (inputs, outputs) in enumerate(pairwise((num_channels, *self.channels)), 1):
             pooled = "MaxPool" if number in POOLED else ""
             kernel, padding = (1, 0) if number in ONE_BY_ONE else (3, 1)

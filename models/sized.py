@@ -6,9 +6,14 @@ numbers; W is the number of channels of their first layer.
 
 from __future__ import annotations
 
-from torch import nn
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
 
 import ai8x
+
+Maker = Callable[..., nn.Module]
 
 _MOST_FEATURES = 1024
 """Inputs of a fully connected layer."""
@@ -20,7 +25,14 @@ WIDTHS = (32, 16, 8)
 class Sized2d(nn.Module):
     """Convolutions that double their channels, halving the picture, and a fully connected layer."""
 
-    def __init__(self, width=32, num_classes=10, num_channels=3, dimensions=(32, 32), **kwargs):
+    def __init__(
+        self,
+        width: int = 32,
+        num_classes: int = 10,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (32, 32),
+        **kwargs: Any,
+    ) -> None:
         super().__init__()
         kwargs |= {"bias": True}
         rows, columns = dimensions
@@ -35,7 +47,7 @@ class Sized2d(nn.Module):
         self.features = nn.Sequential(*layers)
         self.fc = ai8x.Linear(width * rows * columns, num_classes, wide=True, **kwargs)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """Return a score for each class."""
         return self.fc(self.features(x).flatten(1))
 
@@ -43,7 +55,14 @@ class Sized2d(nn.Module):
 class Sized1d(nn.Module):
     """The same over time; the first layer mixes the channels of each moment."""
 
-    def __init__(self, width=32, num_classes=10, num_channels=128, dimensions=(128, 1), **kwargs):
+    def __init__(
+        self,
+        width: int = 32,
+        num_classes: int = 10,
+        num_channels: int = 128,
+        dimensions: tuple[int, int] = (128, 1),
+        **kwargs: Any,
+    ) -> None:
         super().__init__()
         kwargs |= {"bias": True}
         length = dimensions[0]
@@ -56,7 +75,7 @@ class Sized1d(nn.Module):
         self.features = nn.Sequential(*layers)
         self.fc = ai8x.Linear(width * length, num_classes, wide=True, **kwargs)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """Return a score for each class."""
         return self.fc(self.features(x).flatten(1))
 
@@ -64,7 +83,14 @@ class Sized1d(nn.Module):
 class SizedRow(nn.Module):
     """Three fully connected layers."""
 
-    def __init__(self, width=32, num_classes=10, num_channels=16, dimensions=(1, 1), **kwargs):
+    def __init__(
+        self,
+        width: int = 32,
+        num_classes: int = 10,
+        num_channels: int = 16,
+        dimensions: tuple[int, int] = (1, 1),
+        **kwargs: Any,
+    ) -> None:
         super().__init__()
         kwargs |= {"bias": True}
         inputs = num_channels * dimensions[0]
@@ -74,16 +100,16 @@ class SizedRow(nn.Module):
         self.fc2 = ai8x.FusedLinearReLU(2 * width, 2 * width, **kwargs)
         self.fc3 = ai8x.Linear(2 * width, num_classes, wide=True, **kwargs)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """Return a score for each class."""
         return self.fc3(self.fc2(self.fc1(x.flatten(1))))
 
 
-def _makers(kind, name):
+def _makers(kind: Maker, name: str) -> dict[str, Maker]:
     """Return functions by name, a width each."""
 
-    def maker(width):
-        def make(pretrained=False, **kwargs):
+    def maker(width: int) -> Maker:
+        def make(pretrained: bool = False, **kwargs: Any) -> nn.Module:
             del pretrained
             return kind(width, **kwargs)
 

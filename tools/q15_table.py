@@ -34,7 +34,7 @@ from ai8xtools.quantization.fixed.network import FixedRules, fix_network  # noqa
 from ai8xtools.quantization.fixed.ranges import Rule  # noqa: E402
 from ai8xtools.quantization.formats import to_fixed  # noqa: E402
 from ai8xtools.quantization.q15.execute import execute, quantize_input  # noqa: E402
-from ai8xtools.quantization.q15.floating import measure  # noqa: E402
+from ai8xtools.quantization.q15.floating import compute, measure  # noqa: E402
 from ai8xtools.quantization.q15.formats import Guard  # noqa: E402
 from ai8xtools.quantization.q15.network import quantize_network  # noqa: E402
 from ai8xtools.software.container.from_fixed import FixedLowering  # noqa: E402
@@ -139,8 +139,8 @@ def main() -> int:
         right = np.zeros(1 + len(programs), int)
         total = 0
         for inputs, targets in test_batches(args.data_set, args.data, args.images):
-            with torch.no_grad():
-                found = [case.model(inputs.clone()).reshape(len(inputs), -1).argmax(1).numpy()]
+            results = compute(case.graph, as_maps(inputs))[case.graph.output]
+            found = [results.reshape(len(inputs), -1).argmax(1)]
             found += [program.classes(inputs) for program in programs]
             right += np.array([(one == targets).sum() for one in found])
             total += len(targets)

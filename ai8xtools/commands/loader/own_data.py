@@ -53,9 +53,9 @@ def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
     if options.rtl is None:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
     header = prepare_header(recorded.preparation)
-    files = ((DESCRIPTION, _json(recorded)),)
-    files += () if header is None else ((HEADER, header.encode()),)
-    return replace(options, resolve=resolve, project=project, files=files)
+    files = [(DESCRIPTION, _json(recorded))]
+    files += [] if header is None else [(HEADER, header.encode())]
+    return replace(options, resolve=resolve, project=project, files=tuple(files))
 
 
 def _network(source: ModelSource, checkpoint: Checkpoint, path: str) -> str:
