@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -164,13 +165,10 @@ def test_low_bit_networks_take_grey_pictures(channels: int, wanted: str | None) 
 def test_what_was_understood_computes_what_the_network_does(
     computes: Any, left: tuple[str, ...], wanted: str | None
 ) -> None:
-    class Network(nn.Module):
-        def forward(self, x: torch.Tensor) -> Any:
-            return computes(x)
-
     graph = GraphBuilder((2, 2, 2)).finished(0)
-    samples = torch.arange(16.0).reshape(2, 2, 2, 2) / 8
-    assert code(lambda: q15_network._compare(Network(), graph, samples, left, "a")) == wanted
+    samples = torch.arange(16.0, dtype=torch.float64).reshape(2, 2, 2, 2) / 8
+    compare = functools.partial(q15_network._compare, computes(samples), graph, samples.numpy())
+    assert code(lambda: compare(left, "net.pth", "Net")) == wanted
 
 
 def test_weights_of_an_ordinary_network_need_the_network(
