@@ -12,18 +12,22 @@ import pytest
 
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.checkpoint.onnx import read_onnx
-from ai8xtools.checkpoint.onnx_graph import OnnxNode
-from ai8xtools.frontends.layers import Refusal
-from ai8xtools.frontends.onnx import geometry
-from ai8xtools.frontends.onnx.constants import computed
+from ai8xtools.checkpoint.onnx_graph import OnnxGraph, OnnxNode
+from ai8xtools.frontends.onnx.door import read_operators
 from ai8xtools.frontends.onnx.network import describe_onnx
 from tests.checkpoint import onnx_writer as wire
 
-WEIGHTS = np.zeros((8, 1, 3, 3))
-
 
 def node(operator: str, **attributes: Any) -> OnnxNode:
-    return OnnxNode("n", operator, ("x", "w"), ("y",), attributes)
+    return OnnxNode("n", operator, ("x", "w")[: 1 + (operator != "MaxPool")], ("y",), attributes)
+
+
+def refused(*nodes: OnnxNode, **constants: Any) -> str:
+    """Return why a graph that takes 1x8x8 is refused."""
+    graph = OnnxGraph(nodes, constants, "x", (1, 1, 8, 8), nodes[-1].outputs, 17)
+    (found,) = read_operators(graph, (1, 8, 8))[1]
+    assert found.node == "n"
+    return found.why
 
 
 @pytest.mark.parametrize(
@@ -43,22 +47,29 @@ def node(operator: str, **attributes: Any) -> OnnxNode:
     ],
 )
 def test_attributes_out_of_range_are_refused(attributes: dict[str, Any], message: str) -> None:
-    found = geometry.operator(node("Conv", **attributes), WEIGHTS, (1, 8, 8))
-    assert isinstance(found, Refusal) and message in found.why
+    assert message in refused(node("Conv", **attributes), w=np.zeros((8, 1, 3, 3)))
 
 
 @pytest.mark.parametrize(
     "attributes", [{}, {"kernel_shape": (2, 2), "strides": (0, 0)}, {"kernel_shape": (2,)}]
 )
 def test_pooling_without_a_window_is_refused(attributes: dict[str, Any]) -> None:
-    assert isinstance(geometry.pooling(node("MaxPool", **attributes), (1, 8, 8), {}), Refusal)
+    assert "its kernel_shape" in (why := refused(node("MaxPool", **attributes))) or "strides" in why
 
 
-def test_constants_that_grow_without_end_are_not_computed() -> None:
-    large = np.zeros(1 << 24)
-    assert computed(node("Concat", axis=0), [large, large, large]) is None
-    assert computed(node("Add"), [large[:, None], large[None]]) is None
-    assert computed(node("Gather"), [large, np.zeros(1 << 20)]) is None
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        ("Add", {"a": np.zeros((1 << 13, 1)), "b": np.zeros((1, 1 << 13))}),
+        ("Gather", {"a": np.zeros((1 << 14, 2)), "b": np.zeros(1 << 14)}),
+        ("ConstantOfShape", {"a": np.array([1 << 40])}),
+        ("Expand", {"a": np.zeros(1), "b": np.array([1 << 40])}),
+    ],
+)
+def test_constants_that_grow_without_end_are_not_computed(operator: str, values: Any) -> None:
+    nodes = (OnnxNode("n", operator, tuple(values), ("c",), {}),
+             OnnxNode("end", "Add", ("x", "c"), ("y",), {}))  # fmt: skip
+    assert "of constants" in refused(*nodes, **values)
 
 
 KERNEL = wire.tensor("w", np.ones((4, 1, 3, 3), np.float32))

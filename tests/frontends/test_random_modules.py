@@ -20,6 +20,7 @@ from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.commands.q15.network import graph_of
 from ai8xtools.diagnostics import DiagnosticError, Severity
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
@@ -177,7 +178,7 @@ def judge_q15(seed: int) -> list[str]:
     drawn = Drawing(seed, depthwise=True)
     network, random = drawn.network, np.random.default_rng(seed)
     samples = torch.from_numpy(random.uniform(-1, 1, (SAMPLES, *drawn.shape))).float()
-    graph, _ = graph_of(network, samples[:1], "net")
+    graph, _ = graph_of(read_module(network, samples[:1]), "net")
     with torch.no_grad():
         real = network.double()(samples.double()).numpy()
     maps = samples.double().numpy().reshape((SAMPLES, *drawn.shape, 1)[:4])

@@ -36,7 +36,7 @@ from ai8xtools.frontends.graph.operators import (
     name_of,
 )
 
-_MOST = 1 << 26
+_MOST = 1 << 25
 """No constant that a graph computes has more elements."""
 
 
@@ -75,7 +75,9 @@ def make(place: str, operator: Operator, *inputs: Node) -> Node:
     Raises ShapeError for operands that do not fit.
     """
     shape = shape_of(operator, [one.shape for one in inputs])
-    if inputs and all(one.constant is not None for one in inputs) and math.prod(shape) <= _MOST:
+    if inputs and all(one.constant is not None for one in inputs):
+        if math.prod(shape) > _MOST:
+            raise ShapeError(f"it makes {math.prod(shape)} values of constants")
         value = value_of(operator, [one.constant for one in inputs if one.constant is not None])
         if value is not None:
             return constant(value, place)
@@ -176,14 +178,25 @@ def shape_of(operator: Operator, given: Sequence[Shape]) -> Shape:
                 return np.broadcast_shapes(*given)
             except ValueError:
                 raise ShapeError(f"its operands have the shapes {_listed(given)}") from None
-        case Clip() | BatchNormalization() | Softmax():
+        case Clip() | Softmax():
+            return given[0]
+        case BatchNormalization():
+            if any(one != given[0][1:2] for one in given[1:]):
+                raise ShapeError(f"its factors are {_listed(given[1:])} for {_listed(given[:1])}")
             return given[0]
         case Conv() | ConvTranspose():
-            return _convolved(operator, *given[:2])
+            shape = _convolved(operator, *given[:2])
+            if any(one != shape[1:2] for one in given[2:]):
+                raise ShapeError(f"its bias is {_listed(given[2:])} for {_listed([shape])}")
+            return shape
         case Gemm():
             data, weights = given[:2]
-            if len(weights) != 2 or not data or data[-1] != weights[1]:
-                raise ShapeError(f"it multiplies {_listed((data, weights))}")
+            if len(weights) != 2:
+                raise ShapeError(f"its weights have {len(weights)} axes")
+            if not data or data[-1] != weights[1]:
+                raise ShapeError(f"it works on the last axis of {_listed([data[1:]])}")
+            if any(math.prod(one) not in (1, weights[0]) for one in given[2:]):
+                raise ShapeError(f"its bias is {_listed(given[2:])} for {weights[0]} results")
             return (*data[:-1], weights[0])
         case MatMul():
             if min(map(len, given)) < 2 or given[0][-1] != given[1][-2]:
@@ -220,7 +233,9 @@ def shape_of(operator: Operator, given: Sequence[Shape]) -> Shape:
 def _convolved(operator: Conv | ConvTranspose, data: Shape, weights: Shape) -> Shape:
     kernel, back = weights[2:], isinstance(operator, ConvTranspose)
     channels = weights[0] if back else weights[1] * operator.groups
-    if len(data) != len(weights) or len(data) < 3 or data[1] != channels:
+    if len(weights) < 3:
+        raise ShapeError(f"its weights have {len(weights)} axes")
+    if len(data) != len(weights) or data[1] != channels:
         raise ShapeError(f"its weights are {_listed([weights])} for {_listed([data])}")
     extra = operator.output_padding if isinstance(operator, ConvTranspose) else (0,) * len(kernel)
     sizes = []

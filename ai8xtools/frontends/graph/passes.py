@@ -24,6 +24,7 @@ from ai8xtools.frontends.graph.operators import (
     Function,
     Gemm,
     Pad,
+    Pool,
     Reduce,
     Reduction,
     Reshape,
@@ -34,6 +35,7 @@ from ai8xtools.frontends.graph.operators import (
 
 Readers: TypeAlias = Mapping[Node, Sequence[Node]]
 Rule: TypeAlias = Callable[[Node, Readers], Node]
+_MOST = 1 << 24
 _CLOSE = 1e-6
 """By what share of the largest result a rewriting may change float64 results by rounding."""
 
@@ -44,10 +46,14 @@ class DepartsError(ValueError):
 
 def improved(graph: Graph, passes: Sequence[Rule]) -> Graph:
     """Return a graph behind all passes; DepartsError, ShapeError for one that changes something."""
-    sample = np.random.default_rng(0).uniform(-1, 1, graph.input.shape)
+    shape = graph.input.shape
+    small = math.prod(shape) <= _MOST
+    sample = np.random.default_rng(0).uniform(-1, 1, shape) if small else None
     wanted = results(graph, sample)
     for rule in passes:
-        graph = rewritten(graph, rule)
+        former, graph = graph, rewritten(graph, rule)
+        if graph.nodes == former.nodes:
+            continue
         check(graph)
         found = results(graph, sample)
         for number, (before, after) in enumerate(zip(wanted, found, strict=True)):
@@ -59,14 +65,17 @@ def improved(graph: Graph, passes: Sequence[Rule]) -> Graph:
     return graph
 
 
-def results(graph: Graph, sample: Array) -> list[Array | None]:
-    """Return the results for a sample [1, ...]; None where nothing here computes an operator."""
+def results(graph: Graph, sample: Array | None) -> list[Array | None]:
+    """Return the results for a sample [1, ...]; None where nothing here computes an operator, or
+    where data have more than `_MOST` values.
+    """
     known: dict[Node, Array | None] = {}
     for node in graph.nodes:
         given = [known[one] for one in node.inputs]
         values = [one for one in given if one is not None]
-        known[node] = value_of(node.operator, values) if len(values) == len(given) else None
-        if node is graph.input:
+        fits = len(values) == len(given) and math.prod(node.shape) <= _MOST
+        known[node] = value_of(node.operator, values) if fits else None
+        if node is graph.input and sample is not None:
             known[node] = sample
     return [known[node] for node in graph.outputs]
 
@@ -95,6 +104,17 @@ def normalizations(node: Node, _readers: Readers) -> Node:
     )
 
 
+def folded_normalizations(node: Node, readers: Readers) -> Node:
+    """Batch normalization directly behind an operator becomes part of its weights and bias."""
+    affine = normalizations(node, readers)
+    if affine is node:
+        return node
+    scaled = into_weights(affine.inputs[0], {**readers, **{affine.inputs[0]: ()}})
+    if scaled is affine.inputs[0]:
+        return node
+    return into_weights(make(node.place, affine.operator, scaled, affine.inputs[1]), readers)
+
+
 def _affine(node: Node, data: Node, factor: Array, offset: Array) -> Node:
     scaled = make(node.place, Each(Function.MUL), data, constant(factor))
     return make(node.place, Each(Function.ADD), scaled, constant(offset))
@@ -116,18 +136,31 @@ def constants_second(node: Node, _readers: Readers) -> Node:
             return make(node.place, node.operator, b, a)
         case Function.SUB if right is not None:
             return make(node.place, Each(Function.ADD), a, constant(-right))
-        case Function.SUB:
-            negative = make(node.place, Each(Function.MUL), b, constant(np.array(-1.0)))
-            order = (negative, a) if left is not None else (a, negative)
-            return make(node.place, Each(Function.ADD), *order)
+        case Function.SUB if left is not None:
+            return _less(node.place, a, b)
         case Function.DIV if right is not None and right.all():
             inverse = constant(1 / np.asarray(right, np.float64))
             return make(node.place, Each(Function.MUL), a, inverse)
     return node
 
 
-def by_rectifiers(node: Node, _readers: Readers) -> Node:
-    """Kinks, magnitudes, maxima and minima are sums of parts above and below zero."""
+def limits(node: Node, _readers: Readers) -> Node:
+    """The maximum or minimum with a number is a limit."""
+    if not isinstance(node.operator, Each) or not node.operator.function.pairs:
+        return node
+    data, bound = node.inputs[0], node.inputs[1].constant
+    if bound is None or bound.size != 1 or data.shape != node.shape:
+        return node
+    match node.operator.function:
+        case Function.MAX:
+            return make(node.place, Clip(float(bound.ravel()[0]), np.inf), data)
+        case Function.MIN:
+            return make(node.place, Clip(-np.inf, float(bound.ravel()[0])), data)
+    return node
+
+
+def by_sums(node: Node, _readers: Readers) -> Node:
+    """Differences, kinks, magnitudes, maxima and minima are sums: of parts above and below zero."""
     if not isinstance(node.operator, Each):
         return node
     function, x = node.operator.function, node.inputs[0]
@@ -141,36 +174,46 @@ def by_rectifiers(node: Node, _readers: Readers) -> Node:
             steep = make(place, mul, make(place, below, x), node.inputs[1])
             return make(place, add, make(place, above, x), steep)
         case Function.MAX | Function.MIN:
-            limit = node.inputs[1].constant
-            if limit is not None and limit.size == 1:
-                bound = float(limit.ravel()[0])
-                ends = (bound, np.inf) if function is Function.MAX else (-np.inf, bound)
-                return make(place, Clip(*ends), x)
-            negative = constants_second(
-                make(place, Each(Function.SUB), node.inputs[1], x), _readers
-            )
             part = above if function is Function.MAX else below
-            return make(place, add, make(place, part, negative), x)
+            return make(place, add, make(place, part, _less(place, node.inputs[1], x)), x)
+        case Function.SUB:
+            return _less(place, x, node.inputs[1])
     return node
 
 
-def padding(node: Node, _readers: Readers) -> Node:
-    """Zeros around the data of a convolution are its own; other values are zeros with an offset."""
-    operator, (data, *rest) = node.operator, node.inputs
-    if isinstance(operator, Pad) and operator.mode == "constant" and operator.value:
-        value = operator.value
-        lowered = make(node.place, Each(Function.ADD), data, constant(np.array(-value)))
-        zeros = make(node.place, Pad(operator.pads), lowered)
-        return make(node.place, Each(Function.ADD), zeros, constant(np.array(value)))
-    before = data.operator
-    if not isinstance(operator, Conv) or not isinstance(before, Pad):
+def _less(place: str, a: Node, b: Node) -> Node:
+    """Return a - b as a sum."""
+    negative = make(place, Each(Function.MUL), b, constant(np.array(-1.0)))
+    order = (negative, a) if a.constant is not None else (a, negative)
+    return make(place, Each(Function.ADD), *order)
+
+
+def offset_padding(node: Node, _readers: Readers) -> Node:
+    """What is padded with a value is padded with zeros, with an offset before and behind."""
+    operator = node.operator
+    if not isinstance(operator, Pad) or operator.mode != "constant" or not operator.value:
         return node
-    if before.mode != "constant" or before.value or any(map(any, before.pads[:2])):
+    value = operator.value
+    lowered = make(node.place, Each(Function.ADD), node.inputs[0], constant(np.array(-value)))
+    zeros = make(node.place, replace(operator, value=0.0), lowered)
+    return make(node.place, Each(Function.ADD), zeros, constant(np.array(value)))
+
+
+def padding(node: Node, _readers: Readers) -> Node:
+    """Zeros around the data of a convolution are its own."""
+    operator = node.operator
+    if not isinstance(operator, Conv):
+        return node
+    (data, *rest), before = node.inputs, node.inputs[0].operator
+    if (
+        not isinstance(before, Pad)
+        or before.mode != "constant"
+        or before.value
+        or any(map(any, before.pads[:2]))
+    ):
         return node
     pads = tuple((b + c, e + f) for (b, e), (c, f) in
                  zip(operator.pads, before.pads[2:], strict=True))  # fmt: skip
-    if min(map(min, pads)) < 0 or min(map(min, before.pads)) < 0:
-        return node
     return make(node.place, replace(operator, pads=pads), data.inputs[0], *rest)
 
 
@@ -200,7 +243,16 @@ def into_weights(node: Node, readers: Readers) -> Node:
             weights = _times(operator, weights, values)
         case _:
             return node
-    return make(before.place, operator, before.inputs[0], constant(weights), constant(bias))
+    return make(before.place, operator, before.inputs[0], constant(weights, before.inputs[1].place),
+                constant(bias))  # fmt: skip
+
+
+def whole_by_channel(node: Node, readers: Readers) -> Node:
+    """Whole factors and offsets by channel directly behind an operator become part of it."""
+    value = node.inputs[-1].constant if isinstance(node.operator, Each) else None
+    if value is None or value.size == 1 or (np.asarray(value) % 1).any():
+        return node
+    return into_weights(node, readers)
 
 
 def _times(operator: Conv | ConvTranspose | Gemm, weights: Array, factors: Array) -> Array:
@@ -211,6 +263,70 @@ def _times(operator: Conv | ConvTranspose | Gemm, weights: Array, factors: Array
     parts = weights.reshape(operator.groups, -1, *weights.shape[1:])
     made = parts * factors.reshape(operator.groups, 1, -1, *axes[1:])
     return np.asarray(made.reshape(weights.shape))
+
+
+def sections(node: Node, _readers: Readers) -> Node:
+    """What cuts one axis after the other cuts both."""
+    operator, before = node.operator, node.inputs[0]
+    if not isinstance(operator, Slice) or not isinstance(before.operator, Slice):
+        return node
+    first = before.operator
+    start = tuple(
+        a + s * b for a, s, b in zip(first.start, first.step, operator.start, strict=True)
+    )
+    step = tuple(a * b for a, b in zip(first.step, operator.step, strict=True))
+    return make(node.place, Slice(start, step, operator.count), before.inputs[0])
+
+
+def elements_first(node: Node, readers: Readers) -> Node:
+    """What never falls with its argument stands before maxima and sections, not behind."""
+    if not node.inputs or not _rises(node):
+        return node
+    before = node.inputs[0]
+    selects = (
+        isinstance(before.operator, Slice)
+        or (isinstance(before.operator, Pool) and not before.operator.average)
+        or (isinstance(before.operator, Reduce) and before.operator.reduction is Reduction.MAX)
+    )
+    if not selects or len(readers.get(before, (node,))) > 1 or node.shape != before.shape:
+        return node
+    inner = make(node.place, node.operator, before.inputs[0], *node.inputs[1:])
+    inner = elements_first(inner, readers)
+    return make(before.place, before.operator, inner)
+
+
+def _rises(node: Node) -> bool:
+    """Return whether a node does the same to all elements, and never falls with them."""
+    if isinstance(node.operator, Clip):
+        return True
+    if isinstance(node.operator, BatchNormalization):
+        gain, data = node.inputs[1].constant, node.inputs[0]
+        same = data.shape[1] == data.inputs[0].shape[1] if data.inputs else False
+        return gain is not None and same and bool((gain > 0).all())
+    if not isinstance(node.operator, Each):
+        return False
+    value = node.inputs[-1].constant
+    match node.operator.function:
+        case Function.FLOOR | Function.CEIL | Function.ROUND | Function.TRUNC:
+            return True
+        case Function.ADD:
+            return value is not None and value.size == 1
+        case Function.MUL:
+            return value is not None and value.size == 1 and bool(value.ravel()[0] > 0)
+    return False
+
+
+def truncations(node: Node, _readers: Readers) -> Node:
+    """The sign of a value times the floor of its magnitude is the value without its fraction."""
+    if node.operator != Each(Function.MUL):
+        return node
+    for sign, floor in (node.inputs, node.inputs[::-1]):
+        if sign.operator != Each(Function.SIGN) or floor.operator != Each(Function.FLOOR):
+            continue
+        magnitude = floor.inputs[0]
+        if magnitude.operator == Each(Function.ABS) and magnitude.inputs == sign.inputs:
+            return make(node.place, Each(Function.TRUNC), sign.inputs[0])
+    return node
 
 
 def reductions(node: Node, _readers: Readers) -> Node:
@@ -271,7 +387,7 @@ def transposes(node: Node, _readers: Readers) -> Node:
                 wide = value.reshape(*(1,) * (len(order) - value.ndim), *value.shape)
                 inputs.append(constant(wide.transpose(back)))
             made = make(place, operator, *inputs)
-    return make(place, Transpose(order), made)
+    return make(first.place, Transpose(order), made)
 
 
 def channel_orders(node: Node, _readers: Readers) -> Node:

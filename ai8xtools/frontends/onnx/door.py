@@ -50,6 +50,20 @@ _TYPES: dict[int, Any] = {
     9: np.bool_, 10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64,
 }  # fmt: skip
 """Types of elements by their numbers in onnx.proto; bfloat16 has none in numpy."""
+INSTEAD = {
+    "Sigmoid": "Use Relu inside; at the end, compute it in the application.",
+    "Tanh": "Use Relu inside; at the end, compute it in the application.",
+    "PRelu": "Use Relu.", "Elu": "Use Relu.", "Gelu": "Use Relu.", "Erf": "Use Relu.",
+    "Transpose": "Leave the channels on axis 1; average a map before it is flattened.",
+    "Resize": "Use ConvTranspose with stride 2.",
+    "LSTM": "Use Conv along the time.", "GRU": "Use Conv along the time.",
+    "QuantizeLinear": "Export the integers as weights, without quantize and dequantize nodes.",
+    "DequantizeLinear": "Export the integers as weights, without quantize and dequantize nodes.",
+    "QLinearConv": "Export the integers as weights of Conv.",
+    "Mul": "Use Add or Concat: the chip multiplies by weights only.",
+    "Div": "Use Add or Concat: the chip multiplies by weights only.",
+}  # fmt: skip
+"""What to use instead of an operator."""
 _FRACTIONS = (1, 10, 11, 16)
 _AXIS_BY_INPUT = 13
 """From this version on Softmax has one axis; before it has all from that on."""
@@ -145,8 +159,12 @@ class _Door:
             made = make(graph.input_name, Transpose((0, *range(2, len(shape) + 1), 1)), made)
         constants = {name: constant(np.asarray(v), name) for name, v in graph.constants.items()}
         self.made: dict[str, Node] = {**constants, graph.input_name: made}
+        needed = set(graph.outputs)
+        for node in reversed(graph.nodes):
+            needed |= set(node.inputs) if needed & set(node.outputs) else set()
         for node in graph.nodes:
-            self._visit(node)
+            if needed & set(node.outputs):
+                self._visit(node)
 
     def _visit(self, node: OnnxNode) -> None:
         if any(name and name not in self.made for name in node.inputs):
@@ -183,7 +201,8 @@ def _read(call: _Call) -> Any:
         return constant(np.asarray(computes(call, known)), call.node.name)
     handler = _HANDLERS.get(call.name)
     if handler is None:
-        raise UnknownError(f"the operator {call.name} is not known here")
+        remedy = INSTEAD.get(call.name, "Simplify the graph before.")
+        raise UnknownError(f"the operator {call.name} is not known here", remedy)
     return handler(call)
 
 
@@ -290,9 +309,9 @@ def _conv_transpose(call: _Call) -> Node:
 def _gemm(call: _Call) -> Node:
     if call.get("transA", 0):
         raise UnknownError("it turns its data around", "Use transA=0.")
-    weights = _weights(call)
+    weights = _weights(call, 2)
     if not call.get("transB", 0):
-        weights = call.make(Transpose((1, 0)), weights)
+        weights = _turned(weights)
     alpha, beta = float(call.get("alpha", 1.0)), float(call.get("beta", 1.0))
     if alpha != 1:
         weights = call.make(Each(Function.MUL), weights, constant(np.array(alpha)))
@@ -304,10 +323,9 @@ def _gemm(call: _Call) -> Node:
 
 @_handles("MatMul")
 def _matmul(call: _Call) -> Node:
-    a, b = call.input(0), call.input(1)
-    if b.constant is not None and len(b.shape) == 2:
-        return call.make(Gemm(), a, call.make(Transpose((1, 0)), b))
-    return call.make(MatMul(), a, b)
+    if call.input(1).constant is None or call.data.constant is not None:
+        return call.make(MatMul(), call.data, call.input(1))
+    return call.make(Gemm(), call.data, _turned(_weights(call, 2)))
 
 
 @_handles("BatchNormalization")
@@ -324,13 +342,24 @@ def _batch_norm(call: _Call) -> Node:
     return call.make(operator, call.data, *factors)
 
 
-def _weights(call: _Call) -> Node:
+def _turned(weights: Node) -> Node:
+    """Return weights [O, I] of [I, O] under their name."""
+    return constant(np.asarray(weights.constant).transpose(), weights.place)
+
+
+def _weights(call: _Call, axes: int = 0) -> Node:
+    """Return the weights, of so many axes, or of a convolution."""
     weights = call.input(1)
     if weights.constant is None:
         remedy = "Export the integers as weights, without quantize and dequantize nodes."
         if call.data.constant is not None:
             raise UnknownError("the weights stand on the left", "Multiply data by weights.")
         raise UnknownError("its weights are not constants", remedy)
+    if len(weights.shape) != axes if axes else len(weights.shape) < 3:
+        raise UnknownError(
+            f"its weights have {len(weights.shape)} axes",
+            "Give weights the axes that ONNX has for them.",
+        )
     return weights
 
 
@@ -439,6 +468,8 @@ def _same(call: _Call) -> Node:
             "its result is random: it is that of training",
             "Export the network behind its training.",
         )
+    if call.data.constant is not None:  # one value under several names
+        return constant(call.data.constant, call.node.outputs[0])
     return call.data
 
 

@@ -1,4 +1,4 @@
-"""Layers that nodes of an ONNX graph take beside their own operators: pooling, kernels of ones.
+"""Layers that nodes of a graph take beside their own operators: pooling, kernels of ones.
 
 Source: docs/checkpoints.md, "ONNX graphs".
 """
@@ -6,19 +6,30 @@ Source: docs/checkpoints.md, "ONNX graphs".
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ai8xtools.checkpoint.onnx_graph import OnnxGraph, OnnxNode
+from ai8xtools.frontends.graph.nodes import Graph, Node
+from ai8xtools.frontends.graph.operators import (
+    Array,
+    BatchNormalization,
+    Clip,
+    Conv,
+    ConvTranspose,
+    Each,
+    Function,
+    Gemm,
+    Operator,
+    Pad,
+)
 from ai8xtools.frontends.layers import INPUT, DescribedLayer, Refusal, unused
 from ai8xtools.frontends.onnx import geometry
-from ai8xtools.frontends.onnx.folding import Array, factors
 from ai8xtools.frontends.onnx.values import Tensors, Value, dims
 
-READS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-PASSING = ("Identity", "Dropout")
+READS = Conv | ConvTranspose | Gemm
 _ONE = 64
 """A weight that is exactly one with an output shift of 1."""
 
@@ -29,34 +40,34 @@ class Maker:
     `depthwise`: the chip has depth-wise convolutions.
     """
 
-    def __init__(
-        self, graph: OnnxGraph, shape: tuple[int, ...], *, depthwise: bool = False
-    ) -> None:
+    def __init__(self, graph: Graph, *, depthwise: bool = False) -> None:
         self.layers: list[DescribedLayer] = []
         self.tensors: dict[int, Tensors] = {}
         self.refusals: list[Refusal] = []
-        self._graph = graph
         self._depthwise = depthwise
-        self._constants = {name: np.asarray(value) for name, value in graph.constants.items()}
-        self._values: dict[str, Value] = {graph.input_name: Value((INPUT,), shape)}
-        self._readers: dict[str, list[OnnxNode]] = {}
-        for node in graph.nodes:
-            for name in node.inputs:
-                self._readers.setdefault(name, []).append(node)
+        shape = graph.input.shape[1:]
+        whole = shape if len(shape) > 1 else (*shape, 1, 1)
+        self._values: dict[Node, Value] = {graph.input: Value((INPUT,), whole)}
+        self._readers: Mapping[Node, list[Node]] = graph.readers()
 
-    def _decimated(self, node: OnnxNode, value: Value, stride: int) -> Value:
+    def _alone(self, node: Node) -> Node | None:
+        """Return the only node that reads a result; None where there are others, or none."""
+        readers = self._readers[node]
+        return readers[0] if len(readers) == 1 and readers[0] is not node else None
+
+    def _decimated(self, label: str, value: Value, stride: int) -> Value:
         """Return every `stride`-th pixel; the reader does it."""
         if value.pool:
-            value = self._pooled(node.name, value)
+            value = self._pooled(label, value)
         sizes = tuple((size - 1) // stride + 1 for size in value.shape[1:])
         pool = {"max_pool": 1, "pool_stride": stride}
         return replace(value, pool=pool, taken=value.shape, shape=(value.shape[0], *sizes))
 
-    def _rectifier(self, node: OnnxNode, value: Value, activation: str) -> Value | Refusal:
+    def _rectifier(self, node: Node, value: Value, activation: str) -> Value | Refusal:
         """Add a layer that only applies an activation: kernels that are exactly one."""
         if value.flat or len(value.shape) < 2:
-            return Refusal(node.name, "it stands behind no layer", "Put it behind a Conv or Gemm.")
-        return self._ones(node.name, value, activation)
+            return Refusal(node.place, "it stands behind no layer", "Put it behind a Conv or Gemm.")
+        return self._ones(node.place, value, activation)
 
     def _ones(
         self,
@@ -93,17 +104,17 @@ class Maker:
         self.layers.append(layer)
         return Value((len(self.layers) - 1,), given)
 
-    def _normalized(self, node: OnnxNode, value: Value) -> Value | Refusal:
+    def _normalized(self, node: Node, norm: BatchNormalization, value: Value) -> Value | Refusal:
         """Add a layer for batch normalization that follows none: kernels of 1x1, depth-wise where
         the chip has that.
         """
-        constants = [self._constants.get(name) for name in node.inputs[1:5]]
-        if any(one is None for one in constants):
-            return Refusal(node.name, "its factors are not constants")
         if len(value.shape) < 2 or value.flat:
-            return Refusal(node.name, "batch normalization that follows no layer",
+            return Refusal(node.place, "batch normalization that follows no layer",
                            "Put it directly behind a Gemm.")  # fmt: skip
-        factor, offset = factors(node, constants)
+        gain, offset, mean, variance = (
+            np.asarray(one.constant, np.float64) for one in node.inputs[1:]
+        )
+        factor = gain / np.sqrt(variance + norm.epsilon)
         channels, axes = value.shape[0], len(value.shape) - 1
         alone = self._depthwise and axes == 2
         kernels = factor.reshape(-1, 1) if alone else np.diag(factor)
@@ -113,12 +124,12 @@ class Maker:
         keys |= {"activate": "None", "quantization": 8}
         kernels = kernels.reshape(*kernels.shape, *(1,) * axes)
         index = len(self.layers)
-        made = self._made(node.name, value, keys, kernels, value.shape)
-        self.tensors[index] = Tensors(kernels, offset)
-        self.layers[index].weights = node.inputs[1].removesuffix(".weight")
+        made = self._made(node.place, value, keys, kernels, value.shape)
+        self.tensors[index] = Tensors(kernels, offset - mean * factor)
+        self.layers[index].weights = node.inputs[1].place.removesuffix(".weight")
         return replace(made, open=True)
 
-    def _doubled(self, node: OnnxNode, value: Value) -> Value:
+    def _doubled(self, node: Node, value: Value) -> Value:
         """Add a layer that repeats each pixel in 2x2: transposed kernels that are one."""
         channels = value.shape[0]
         groups = channels if self._depthwise else 1
@@ -130,55 +141,49 @@ class Maker:
         keys |= {"groups": groups} if groups > 1 else {}
         keys |= {"activate": "None", "quantization": 8}
         given = (channels, *(2 * n for n in value.shape[1:]))
-        return replace(self._made(node.name, value, keys, kernels, given), positive=value.positive)
+        return replace(self._made(node.place, value, keys, kernels, given), positive=value.positive)
 
-    def _bordered(self, node: OnnxNode, value: Value) -> Value | Refusal:
-        """Return data with zeros around it or beside its channels; a convolution pads itself."""
-        found = geometry.zeros(node, value.shape, self._constants)
+    def _bordered(self, node: Node, pad: Pad, value: Value) -> Value | Refusal:
+        """Return data with zeros around it or beside its channels."""
+        found = geometry.zeros(node, pad)
         if isinstance(found, Refusal):
             return found
         border, beside = found
-        if value.flat or value.border or len(value.shape) < 2:
-            return Refusal(node.name, "it pads flattened data", "Use more outputs of the layer.")
-        if not border and not any(beside):
-            return value
-        readers = self._readers.get(node.outputs[0], [])
-        alone = len(readers) == 1 and node.outputs[0] not in self._graph.outputs
-        if alone and readers[0].operator == "Conv" and not any(beside) and not value.pool:
-            return replace(value, border=border)
+        if value.flat or len(value.shape) < 2:
+            return Refusal(node.place, "it pads flattened data", "Use more outputs of the layer.")
         if border > 1:
-            return Refusal(node.name, f"its padding is {border}",
+            return Refusal(node.place, f"its padding is {border}",
                            "Use a padding of 1, or that of a Conv.")  # fmt: skip
-        return self._ones(node.name, value, border=border, beside=beside)
+        return self._ones(node.place, value, border=border, beside=beside)
 
-    def _whole(self, name: str) -> Value:
+    def _whole(self, node: Node) -> Value:
         """Return a value as the result of one layer."""
-        value = self._values[name]
+        value = self._values[node]
         plain = len(value.inputs) == 1 and not value.pool and not value.flat
-        return value if plain else self._pooled(name, value)
+        return value if plain else self._pooled(node.place, value)
 
-    def _read_by_operator(self, name: str) -> bool:
+    def _read_by_operator(self, node: Node) -> bool:
         """Return whether one operator alone takes a value, perhaps clamped before."""
-        readers = self._readers.get(name, [])
-        if sorted(reader.operator for reader in readers) == ["Abs", "Sign"]:
-            sign = next(reader for reader in readers if reader.operator == "Sign")
-            (product,) = self._readers[sign.outputs[0]]
-            return self._read_by_operator(product.outputs[0])
-        if len(readers) != 1 or name in self._graph.outputs:
+        reader = self._alone(node)
+        if reader is None:
             return False
-        (reader,) = readers
-        if reader.operator in READS:
-            return True
-        follows = reader.operator in ("Floor", "Clip", "Relu", *PASSING)
-        return follows and self._read_by_operator(reader.outputs[0])
+        return isinstance(reader.operator, READS) or (
+            _passes(reader.operator) and self._read_by_operator(reader)
+        )
 
     def _pooled(self, name: str, value: Value) -> Value:
         """Add a layer that only pools, or that puts joined data together."""
         keys = {"op": "Passthrough", **dims(value), **value.pool}
-        label = unused(name, [x.name for x in self.layers])
+        label = unused(f"{name}_result", [x.name for x in self.layers])
         taken = value.taken or value.shape
         layer = DescribedLayer(label, value.inputs, value.join, keys, taken, value.shape, node=name)
         self.layers.append(layer)
         index = len(self.layers) - 1
         averaged = "avg_pool" in value.pool
         return Value((index,), value.shape, positive=value.positive, averaged=averaged)
+
+
+def _passes(operator: Operator) -> bool:
+    """Return whether data may go through a node to the layer that reads it."""
+    rounds = isinstance(operator, Each) and operator.function in (Function.FLOOR, Function.TRUNC)
+    return rounds or isinstance(operator, Clip)

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.onnx_graph import OnnxGraph, read_graph
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.graph.nodes import ShapeError
+from ai8xtools.frontends.graph.passes import DepartsError
 from ai8xtools.frontends.layers import refuse, times
+from ai8xtools.frontends.onnx.door import read_operators
 from ai8xtools.frontends.onnx.geometry import channels_last
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
 from ai8xtools.frontends.onnx.layers import Follower
@@ -41,8 +44,18 @@ def describe_onnx(
     """
     graph = read_graph(path)
     shape = given_shape or input_shape(graph, path)
+    operators, refusals = read_operators(graph, shape)
+    refuse(refusals, path)
     shape = shape if len(shape) > 1 else (*shape, 1, 1)
-    follower = Follower(graph, shape, depthwise=depthwise)
+    try:
+        follower = Follower(operators, depthwise=depthwise)
+    except (DepartsError, ShapeError) as exc:
+        raise InputError(
+            "E668",
+            f"what was made of the graph computes something else: {exc}",
+            path,
+            "Write the graph with other operators, or report it.",
+        ) from exc
     refuse(follower.refusals, path)
     layers = follower.layers
     if not layers:

@@ -1,15 +1,12 @@
-"""What is known of the results of an ONNX graph while its nodes are followed."""
+"""What is known of the results of a graph while its nodes become layers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ai8xtools.checkpoint.onnx_graph import OnnxNode
 
 Weights = NDArray[np.float64]
 
@@ -29,19 +26,8 @@ class Tensors:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """What a node does with single axes, until another one does it with the others: by axis."""
-
-    node: OnnxNode
-    axes: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
 class Value:
-    """A result: the layers that hold it, how they join, and what is left for the reader to do.
-
-    `border` zeros stand around it. `pending`: `shape` is still that before a node.
-    """
+    """A result: the layers that hold it, how they join, and what is left for the reader to do."""
 
     inputs: tuple[int, ...]
     shape: tuple[int, ...]
@@ -51,12 +37,8 @@ class Value:
     flat: bool = False
     open: bool = False
     positive: bool = False
-    part: Literal["sign", "magnitude"] | None = None
     averaged: bool = False
     dims: tuple[int, ...] | None = None
-    left: bool = False
-    border: int = 0
-    pending: Pending | None = None
 
 
 def dims(value: Value) -> dict[str, Any]:
