@@ -102,7 +102,7 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
             raise DatasetError("E620", "the matte of a picture is missing", str(matte), _LAYOUT)
         found.append((picture, matte))
     if not found:
-        raise DatasetError("E621", "the folder has no pictures", str(clips), _LAYOUT)
+        raise DatasetError("E620", "the folder has no pictures", str(clips), _LAYOUT)
     return found
 
 

@@ -23,7 +23,7 @@ Sample = tuple[Path, int]
 def class_folders(folder: Path, classes: int, layout: str) -> list[Sample]:
     """Return the pictures in all folders of `folder`, class by class.
 
-    Raises DatasetError E620 without the folder, E625 when it has not `classes` folders, E621 for a
+    Raises DatasetError E620 without the folder, E625 when it has not `classes` folders, E620 for a
     folder without pictures; `layout` is the remedy.
     """
     if not folder.is_dir():

@@ -16,8 +16,8 @@ class DatasetError(InputError):
     """A data set cannot be read: `place` is a file or folder."""
 
 
-def library(name: str, purpose: str, place: str) -> ModuleType:
-    """Import a library that only some data sets need; DatasetError says how to install it."""
+def library(name: str, purpose: str, place: str, packages: str = "") -> ModuleType:
+    """Import a library that few need; DatasetError says how to install it, or `packages`."""
     try:
         return importlib.import_module(name)
     except ImportError as exc:
@@ -25,5 +25,5 @@ def library(name: str, purpose: str, place: str) -> ModuleType:
             "E624",
             f"the Python package {name!r}, which {purpose}, cannot be imported ({exc})",
             place,
-            f"Install it: pip install {name.partition('.')[0]}",
+            f"Install it: pip install {packages or name.partition('.')[0]}",
         ) from exc

@@ -23,13 +23,13 @@ _SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
 def image_files(folder: Path, layout: str) -> list[Path]:
     """Return the pictures directly in `folder` by name.
 
-    Raises DatasetError E620 if it does not exist, E621 if there are none; `layout` is the remedy.
+    Raises DatasetError E620 if it does not exist or there are none; `layout` is the remedy.
     """
     if not folder.is_dir():
         raise DatasetError("E620", "the folder is missing", str(folder), layout)
     files = in_order(p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES)
     if not files:
-        raise DatasetError("E621", "the folder has no pictures", str(folder), layout)
+        raise DatasetError("E620", "the folder has no pictures", str(folder), layout)
     return files
 
 

@@ -91,7 +91,7 @@ def _clips(folder: Path) -> Iterator[tuple[Path, int]]:
             raise DatasetError("E620", "the folder is missing", str(own), _LAYOUT)
         clips = [p for p in own.iterdir() if p.is_dir() or p.suffix.lower() in _VIDEOS]
         if not clips:
-            raise DatasetError("E621", "the folder has no clips", str(own), _LAYOUT)
+            raise DatasetError("E620", "the folder has no clips", str(own), _LAYOUT)
         yield from ((clip, number) for clip in sorted(clips))
 
 

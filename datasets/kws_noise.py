@@ -69,13 +69,13 @@ def _integer(low: int, high: int, generator: torch.Generator | None) -> int:
 def read_noises(folder: Path) -> tuple[Tensor, ...]:
     """Return the recordings of a folder as int16 [n]; those that are too short are repeated.
 
-    Raises DatasetError E620 without the folder, E621 when it has no WAV files.
+    Raises DatasetError E620 without the folder or its WAV files.
     """
     if not folder.is_dir():
         raise DatasetError("E620", "the folder of noises is missing", str(folder), LAYOUT)
     files = in_order(folder.glob("*.wav"))
     if not files:
-        raise DatasetError("E621", "the folder has no WAV files", str(folder), LAYOUT)
+        raise DatasetError("E620", "the folder has no WAV files", str(folder), LAYOUT)
     noises = []
     for path in files:
         levels = (read_recording(path) * 32768).astype(np.int16)

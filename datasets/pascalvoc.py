@@ -183,7 +183,7 @@ def _scenes(folder: Path, parts: tuple[tuple[str, str], ...]) -> list[Scene]:
                     raise DatasetError("E620", "the file is missing", str(file), _LAYOUT)
             scenes.append(scene)
     if not scenes:
-        raise DatasetError("E621", "the lists name no pictures", str(folder), _LAYOUT)
+        raise DatasetError("E620", "the lists name no pictures", str(folder), _LAYOUT)
     return scenes
 
 

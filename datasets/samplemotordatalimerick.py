@@ -130,7 +130,7 @@ def _read(folder: Path) -> tuple[Recordings, Recordings]:
     healthy = [path for path in files if _HEALTHY in path.name]
     if not healthy:
         raise DatasetError(
-            "E620" if not files else "E621",
+            "E620",
             f"it has {len(files)} recordings, none of them of the healthy motor (*{_HEALTHY}*)",
             str(folder / _FOLDER),
             _LAYOUT,

@@ -98,7 +98,7 @@ def _files(folder: Path) -> list[Path]:
     """Return the WAV files of a class in the order of their names."""
     files = in_order(folder.glob("*.wav"))
     if not files:
-        raise DatasetError("E621", "the folder has no WAV files", str(folder), _LAYOUT)
+        raise DatasetError("E620", "the folder has no WAV files", str(folder), _LAYOUT)
     return files
 
 
@@ -155,7 +155,7 @@ def _cut_speech(source: Path, target: Path) -> None:
     files = in_order(source.rglob("*.flac"))
     if not files:
         raise DatasetError(
-            "E621",
+            "E620",
             "there are no FLAC files in it",
             str(source),
             f"Unpack {LIBRISPEECH.url} there, or delete the folder, so that it is downloaded.",

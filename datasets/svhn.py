@@ -111,7 +111,7 @@ def _prepared(folder: Path, part: str) -> tuple[Tensor, ...]:
             return found
     houses = list(read_annotations(annotations))
     if not houses:
-        raise DatasetError("E621", "they name no pictures", str(annotations), _LAYOUT)
+        raise DatasetError("E620", "they name no pictures", str(annotations), _LAYOUT)
     with cache.bytes_on_disk(path.parent, (len(houses), 3, _SIZE, _SIZE)) as data:
         boxes = _cut_all(data, houses, annotations.parent)
         count = torch.tensor([len(house.labels) for house in houses])

@@ -62,7 +62,7 @@ def read_faces(folder: Path, part: str) -> list[Face]:
     """Return the faces of a part in the order of the table of boxes.
 
     Raises DatasetError: E620 without a table or a picture, E613 when a table is damaged, E625 for a
-    face without size or landmarks, E621 for an empty table.
+    face without size or landmarks, E620 for an empty table.
     """
     boxes = _table(folder / "bb_landmark" / f"loose_bb_{part}.csv", 4)
     marks = _table(folder / "bb_landmark" / f"loose_landmark_{part}.csv", 10)
@@ -77,7 +77,7 @@ def read_faces(folder: Path, part: str) -> list[Face]:
         x, y, width, height = box
         faces.append(Face(path, path.parent.name, (x, y, width, height), marks[name]))
     if not faces:
-        raise DatasetError("E621", "the tables have no faces", str(folder), _LAYOUT)
+        raise DatasetError("E620", "the tables have no faces", str(folder), _LAYOUT)
     return faces
 
 

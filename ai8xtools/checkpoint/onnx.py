@@ -68,8 +68,8 @@ class OnnxModel:
 def read_onnx(path: str | os.PathLike[str]) -> OnnxModel:
     """Read the weights of an ONNX file; only the file itself is opened.
 
-    Raises CheckpointError with `place` = path: E501 unreadable, E510 another kind of file, E511
-    damaged, E512 data in another file, E513 a data type without plain numbers, E514 exceeds a
+    Raises CheckpointError with `place` = path: E501 unreadable, E502 another kind of file, E503
+    damaged, E512 data in another file, E513 a data type without plain numbers, E505 exceeds a
     limit, E515 weights that the graph computes.
     """
     try:
@@ -81,7 +81,7 @@ def read_onnx(path: str | os.PathLike[str]) -> OnnxModel:
 
 
 def file_bytes(path: Path) -> memoryview:
-    """Return the bytes of a file; CheckpointError E501 or E514."""
+    """Return the bytes of a file; CheckpointError E501 or E505."""
     with reading():
         try:
             return memoryview(read_bytes(path, MAX_FILE_BYTES))
@@ -89,17 +89,17 @@ def file_bytes(path: Path) -> memoryview:
             if exc.size is None:
                 raise
             raise CheckpointError(
-                "E514", f"the file has {exc.size} bytes, the limit is {MAX_FILE_BYTES}"
+                "E505", f"the file has {exc.size} bytes, the limit is {MAX_FILE_BYTES}"
             ) from None
 
 
 def graph_of(data: memoryview) -> tuple[Decoder, memoryview, Fields]:
-    """Return a decoder, the graph of a file, and the fields of the file; CheckpointError E510."""
+    """Return a decoder, the graph of a file, and the fields of the file; CheckpointError E502."""
     known = accident(data)
     if known is not None:
-        raise CheckpointError("E510", known[0], remedy=known[1])
+        raise CheckpointError("E502", known[0], remedy=known[1])
     other = CheckpointError(
-        "E510",
+        "E502",
         "the file is not an ONNX model",
         remedy="Names that end in .onnx are read as ONNX; PyTorch checkpoints end in .pth.tar.",
     )

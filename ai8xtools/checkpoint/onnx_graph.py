@@ -65,7 +65,7 @@ class OnnxGraph:
 def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
     """Read the graph of an ONNX file.
 
-    Raises CheckpointError with `place` = path: E501, E510 to E514 as `read_onnx`; E518 another
+    Raises CheckpointError with `place` = path: E501, E502 to E505 as `read_onnx`; E518 another
     version or several inputs, E517 nodes that are not in order, as in a cycle.
     """
     try:

@@ -56,8 +56,8 @@ class TensorReader:
     def values(self, message: memoryview, name: str) -> Array:
         """Return a tensor's values (bfloat16 widened to float32), read-only.
 
-        `name` stands in messages and is printable. Raises CheckpointError E511 (damaged), E512 (its
-        data is in another file), E513 (a type without plain numbers) or E514 (too large).
+        `name` stands in messages and is printable. Raises CheckpointError E503 (damaged), E512 (its
+        data is in another file), E513 (a type without plain numbers) or E505 (too large).
         """
         fields = self._decoder.fields(message)
         if integer(fields, DATA_LOCATION) or EXTERNAL_DATA in fields:
@@ -84,7 +84,7 @@ class TensorReader:
         self._elements_left -= math.prod(shape)
         if self._elements_left < 0:
             raise CheckpointError(
-                "E514",
+                "E505",
                 f"with the tensor '{name}' of shape {list(shape)} the weights have more than "
                 f"{MAX_ELEMENTS} elements",
                 remedy="No network of this size fits the accelerator.",

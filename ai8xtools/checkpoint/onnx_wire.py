@@ -28,7 +28,7 @@ Fields: TypeAlias = Mapping[int, list[Value]]
 def damaged(what: str) -> CheckpointError:
     """Return the error for an inconsistent file."""
     return CheckpointError(
-        "E511", f"the ONNX file is damaged: {what}", remedy="Export or copy it again."
+        "E503", f"the ONNX file is damaged: {what}", remedy="Export or copy it again."
     )
 
 
@@ -41,14 +41,14 @@ class Decoder:
     def fields(self, message: memoryview) -> Fields:
         """Return the fields of a message.
 
-        Raises CheckpointError E511 where the bytes end early or make no sense, E514 if the file
+        Raises CheckpointError E503 where the bytes end early or make no sense, E505 if the file
         has more than `MAX_FIELDS` fields.
         """
         found: dict[int, list[Value]] = {}
         for number, value in self._split(message):
             self._fields_left -= 1
             if self._fields_left < 0:
-                raise CheckpointError("E514", f"the file has more than {MAX_FIELDS} fields")
+                raise CheckpointError("E505", f"the file has more than {MAX_FIELDS} fields")
             found.setdefault(number, []).append(value)
         return found
 

@@ -52,10 +52,10 @@ def parse_checkpoint(data: bytes, place: str, *, bare: bool = False) -> Checkpoi
 
 
 def refuse_integers(checkpoint: Checkpoint, place: str | None = None) -> None:
-    """Raise CheckpointError E709 for a network of 16 or 8 bits: nothing trains or quantizes it."""
+    """Raise CheckpointError E707 for a network of 16 or 8 bits: nothing trains or quantizes it."""
     if checkpoint.network is not None:
         error = CheckpointError(
-            "E709",
+            "E707",
             "the checkpoint holds a network that is quantized to 16 or 8 bits",
             remedy="Name the trained one; ai8xize.py --device MCU makes a project of this one.",
         )

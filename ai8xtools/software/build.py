@@ -58,7 +58,7 @@ def build(
 ) -> Built:
     """Return the project of a network for a microcontroller; `scheme` is a word of --scheme.
 
-    Raises DiagnosticError if no plan fits (E905, E906, E915) or a sum could overflow (E901).
+    Raises DiagnosticError if no plan fits (E905) or a sum could overflow (E901).
     """
     graph = fuse(lower(network, average_rounding=average_rounding))
     sample = sample_of(network, average_rounding=average_rounding)
@@ -169,7 +169,7 @@ def flash_problems(need: Need, profile: Profile, sizes: Mapping[str, int]) -> li
     deciding = f"; those of {worst} alone take {sizes[worst]:,}" if worst else ""
     return [
         Diagnostic(
-            "E906",
+            "E905",
             f"{profile.name} has {profile.flash:,} bytes of flash, {need.flash:,} are needed: "
             f"{need.weights:,} of weights, about {need.code:,} of code{deciding}",
             profile.place("flash"),
@@ -208,7 +208,7 @@ def _in_levels(
     if not in_place and weights > profile.l3:
         raise NoRoomError(
             Diagnostic(
-                "E906",
+                "E905",
                 f"{profile.name} has {profile.flash:,} bytes of flash and {profile.l3:,} of l3; "
                 f"{weights:,} of weights and about {CODE_BYTES:,} of code have to be there",
                 profile.place("l3" if profile.l3 else "flash"),

@@ -98,11 +98,11 @@ class Profile:
         return found
 
     def exceeded(self, flash: int, ram: int) -> list[Diagnostic]:
-        """Return what is wrong (E914) where a program without a plan of its memory is too large."""
+        """Return what is wrong (E905) where a program without a plan of its memory is too large."""
         needs = (("flash", flash, self.flash), ("RAM", ram, self.l1))
         return [
             Diagnostic(
-                "E914",
+                "E905",
                 f"{self.name} has {available:,} bytes of {kind}, {needed:,} are needed",
                 Place(option="--mcu"),
                 "Choose narrower layers, fewer bits or a larger microcontroller.",

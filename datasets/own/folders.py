@@ -37,7 +37,7 @@ def class_files(folder: Path, endings: Collection[str], share: float, seed: int)
     """Return the files with these endings in the class folders of `folder`.
 
     Without folders `train` and `test`, a `share` of each class, at least one file, is for tests:
-    the same ones for the same `seed`. Raises DatasetError: E620 without the folder, E621 for a
+    the same ones for the same `seed`. Raises DatasetError: E620 without the folder, E620 for a
     class without files, E683 for fewer than two classes, test folders of other classes, or names
     that cannot be printed.
     """
@@ -100,7 +100,7 @@ def _files(folder: Path, endings: Collection[str]) -> list[Path]:
     )  # fmt: skip
     if not found:
         raise DatasetError(
-            "E621", "the class folder has none of the files that are looked for", str(folder),
+            "E620", "the class folder has none of the files that are looked for", str(folder),
             f"Their names end in {', '.join(sorted(endings))}. Add some, or remove the folder.",
         )  # fmt: skip
     return found
@@ -119,7 +119,7 @@ def _divided(
     """Return files for training and for tests."""
     if len(files) < 2:
         raise DatasetError(
-            "E621", f"there is one file, {files[0].relative_to(folder)}, to train and to test with",
+            "E620", f"there is one file, {files[0].relative_to(folder)}, to train and to test with",
             str(files[0].parent), "Add further files of the class.",
         )  # fmt: skip
     count = min(len(files) - 1, max(1, round(share * len(files))))

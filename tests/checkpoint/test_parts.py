@@ -500,7 +500,7 @@ def test_nodes_are_in_order_and_make_each_value_once() -> None:
             if given not in known:
                 code = code or "E517"
             elif gives in known:
-                code = code or "E511"
+                code = code or "E503"
             known.append(gives)
         found = None
         try:
@@ -514,7 +514,7 @@ def test_nodes_are_in_order_and_make_each_value_once() -> None:
     nodes = (onnx_node("1", "x", "a b"),)
     onnx_graph._check_outputs(nodes, ("b", "a"))
     for outputs in ((), ("x",), ("a", "c")):
-        assert refused("E511", lambda o=outputs: onnx_graph._check_outputs(nodes, o))
+        assert refused("E503", lambda o=outputs: onnx_graph._check_outputs(nodes, o))
 
 
 # -- files -------------------------------------------------------------------------------------

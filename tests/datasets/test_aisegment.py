@@ -81,7 +81,7 @@ def test_squares_move_down_the_picture(data: Path, integers: Namespace) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "code"),
-    [("missing", "E620"), ("size", "E625"), ("damaged", "E613"), ("empty", "E621"), ("no", "E620")],
+    [("missing", "E620"), ("size", "E625"), ("damaged", "E613"), ("empty", "E620"), ("no", "E620")],
 )
 def test_faults_are_named(fault: str, code: str, data: Path, args: Namespace) -> None:
     matte = data / "AISegment" / "matting" / "18" / "matting_00" / "0.png"

@@ -166,7 +166,7 @@ def _break(folder: Path, fault: str) -> Path:
     [
         ("missing label", "E620", "missing"),
         ("missing table", "E620", "missing"),
-        ("empty", "E621", "no pictures"),
+        ("empty", "E620", "no pictures"),
         ("other table", "E613", "no table of name, r, g, b"),
         ("short table", "E625", "no colour for Wall"),
         ("size", "E625", "960x719 pixels; it must have 960x720"),

@@ -91,7 +91,7 @@ def test_a_damaged_picture_is_named(content: bytes | None, data: Path, args: Nam
     assert "BufferedReader" not in info.value.message
 
 
-@pytest.mark.parametrize(("empty", "code"), [(False, "E620"), (True, "E621")])
+@pytest.mark.parametrize(("empty", "code"), [(False, "E620"), (True, "E620")])
 def test_a_folder_without_pictures_is_named(
     empty: bool, code: str, data: Path, args: Namespace
 ) -> None:

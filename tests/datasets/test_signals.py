@@ -116,7 +116,7 @@ def test_other_tables_are_named(content: str, code: str, message: str, tmp_path:
     assert (info.value.code, info.value.place) == (code, str(path))
 
 
-@pytest.mark.parametrize(("files", "code"), [([], "E620"), ([FAULTY], "E621")])
+@pytest.mark.parametrize(("files", "code"), [([], "E620"), ([FAULTY], "E620")])
 def test_without_a_healthy_motor_there_is_nothing_to_learn(
     files: list[str], code: str, args: Namespace, tmp_path: Path
 ) -> None:

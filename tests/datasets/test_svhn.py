@@ -151,7 +151,7 @@ def test_pictures_are_prepared_once(data: Path, args: Namespace) -> None:
         ({"../1.png": [(0, 0, 5, 5, 1)]}, "E613", "no name of a picture"),
         (b"\x89HDF\r\n\x1a\n", "E613", "no table of house numbers"),
         (b"", "E613", "no table of house numbers"),
-        ({}, "E621", "they name no pictures"),
+        ({}, "E620", "they name no pictures"),
         (None, "E620", "missing"),
     ],
 )

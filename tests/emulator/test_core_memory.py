@@ -208,7 +208,7 @@ def test_a_result_that_is_too_large_for_the_sram_is_left_to_the_program(
     program = shrunk(mnist, sram=800)
     found = fitted(program, options)
     said = complaint(found)
-    assert (said.code, said.severity, said.effects.unsound) == ("W415", "warning", False)
+    assert (said.code, said.severity, said.effects.unsound) == ("W414", "warning", False)
     assert footprint(program, found.options).sram.fits
     files = emit_project(program, mnist.summary, found.options)
     plain = emit_project(mnist.program, mnist.summary, options)
@@ -216,7 +216,7 @@ def test_a_result_that_is_too_large_for_the_sram_is_left_to_the_program(
     assert "cnn_unload" not in files["main.c"] and "softmax" not in files["main.c"]
     assert said.remedy is not None and "--no-unload asks for that" in said.remedy
     assert fitted(program, with_options(OPTIONS, "--no-unload")).complaints == ()
-    assert complaint(fitted(shrunk(mnist, sram=700), options)).code == "E445"
+    assert complaint(fitted(shrunk(mnist, sram=700), options)).code == "E444"
 
 
 @pytest.mark.parametrize("old", [False, True])

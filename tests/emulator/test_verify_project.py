@@ -97,7 +97,7 @@ def test_first_wrong_words_are_named(edited: Path, compare: Compare) -> None:
     assert f"expected {kernels[3]}, found" in found[1]
     assert "bias 1, bias of layer 3" in found[2]
     assert "group 0 layer 0 WPTR_MOFFS: expected 0x00002000, found 0x00002400 (words" in found[3]
-    assert "4 words differ from the program [E843]" in text
+    assert "4 words differ from the program [E840]" in text
 
 
 def test_functions_that_stop_show_the_words_before(edited: Path, compare: Compare) -> None:

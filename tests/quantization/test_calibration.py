@@ -331,7 +331,7 @@ BAD = {
         ["--calibrate", "digits", "--model", "ai85firetestnet"], "error",
     ),
     "no data": (["--calibrate", "MNIST", "--model", "ai85net5", "--data", "none"], "error"),
-    "an earlier result": (["--calibrate", "digits"], "E709"),
+    "an earlier result": (["--calibrate", "digits"], "E707"),
 }  # fmt: skip
 
 
@@ -379,4 +379,4 @@ def test_data_set_without_samples_is_refused(
     monkeypatch.chdir(tmp_path)
     options = ("--device", "MAX78000", "--calibrate", "empty")
     assert status(digits, tmp_path / "q.pth.tar", *options) == 1
-    assert "the data set empty holds no samples [E710]" in capsys.readouterr().err
+    assert "the data set empty holds no samples [E606]" in capsys.readouterr().err

@@ -800,4 +800,4 @@ def test_fixed_network_keeps_formats_that_meet_and_its_budget() -> None:
             assert fix_network(graph, ranges, replace(rules, budget=size)).lengths.fits
             with pytest.raises(InputError) as caught:
                 fix_network(graph, ranges, replace(rules, budget=size - 1))
-            assert caught.value.code == "E929"
+            assert caught.value.code == "E713"

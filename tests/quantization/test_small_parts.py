@@ -409,7 +409,7 @@ def test_shifts_go_up_to_30_bits(division: Division) -> None:
                 return fixed_layer(w, b, bits=8, division=division, magnitude=m, in_fraction=10,
                                    out_fraction=k)  # fmt: skip
 
-            found = refused("E921", made)
+            found = refused("E741", made)
             assert found == (max(shift, 0) + spare > 30)
             if not found:
                 layer = made()
@@ -449,7 +449,7 @@ def test_widths_by_ratio_stay_within_the_budget() -> None:
                               (False, 15, None)):  # fmt: skip
         rules = FixedRules(None, 1000.0, Division.INTEGER, Rule(), Rule(), budget, few)
         if bits is None:
-            assert refused("E929", lambda r=rules: fix_network(graph, ranges, r))
+            assert refused("E713", lambda r=rules: fix_network(graph, ranges, r))
             continue
         found = fix_network(graph, ranges, rules)
         assert found.lengths.bits == (bits,)

@@ -193,7 +193,7 @@ def test_damaged_files_are_recognized(
     ("options", "message"),
     [
         (("--sofmax",), "--sofmax; did you mean --softmax?"),
-        (("--fast-fifo",), "Add --riscv."),
+        (("--fast-fifo",), "Add --riscv"),
         (("--mexpress", "--no-mexpress"), "--no-mexpress: not allowed with argument --mexpress"),
         (("--fifo", "--input-split", "2"), "--input-split 2"),
         (("--sample-input", "sampel.npy"), "did you mean sample.npy?"),

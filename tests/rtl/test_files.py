@@ -228,7 +228,7 @@ def test_pixels_are_bytes_of_the_sample() -> None:
 @pytest.mark.parametrize(
     ("changes", "made", "code"),
     [
-        ({}, program(), "E093"),
+        ({}, program(), "E095"),
         ({"format": 565}, FIFO, "E094"),
         ({"image": np.zeros((1, 2, 5), np.int64)}, FIFO, "E097"),
         ({"retrace": -1}, FIFO, "E073"),

@@ -96,7 +96,7 @@ def test_plan_and_page_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_network_that_does_not_fit_is_refused_with_the_deciding_tensor(tmp_path: Path) -> None:
     told = refusal(tmp_path, "--mcu", "ch32v003")
-    assert "E906" in told and "bytes of flash" in told
+    assert "E905" in told and "bytes of flash" in told
     assert "those of layer 1 (conv2) alone take 13,824" in told
     assert "alone takes" in refusal(tmp_path, "--mcu", "stm32f103c8", "--l1", "1500")
 

@@ -145,7 +145,7 @@ def test_wrong_use_of_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["--encrypt", str(tmp_path / "key")], "E927"),
         (["--slot", "100"], "E926"),
         (["--arena", "100"], "E926"),
-        (["--l1", "1K"], "E914"),
+        (["--l1", "1K"], "E905"),
     ):
         with pytest.raises((InputError, DiagnosticError)) as refused:
             create(tmp_path, "--container", file, *more)

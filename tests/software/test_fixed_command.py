@@ -89,7 +89,7 @@ def test_digits_become_a_container(tmp_path: Path, capsys: pytest.CaptureFixture
     before = file.read_bytes()
     with pytest.raises(InputError) as refused:
         main("quantize.py", [*line, "--flash", "1K"])
-    assert refused.value.code == "E929" and file.read_bytes() == before
+    assert refused.value.code == "E713" and file.read_bytes() == before
 
 
 def test_four_bits_where_they_reach_the_ratio(

@@ -279,7 +279,7 @@ def run_q15(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str
     [
         (np.full((2, 1, 28, 28), np.nan), "E740: 1568 values of the calibration samples are not"),
         (np.zeros((2, 1, 28, 28)), "E740: all values of the calibration samples are zero"),
-        (np.ones((0, 1, 28, 28)), "E710"),
+        (np.ones((0, 1, 28, 28)), "E606"),
         (np.ones((2, 1, 20, 20)), "E647: the data flow of the network cannot be traced"),
         (np.ones(5), "E740: an array of shape (5,) and type float64 holds no samples"),
     ],

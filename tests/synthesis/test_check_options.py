@@ -78,31 +78,32 @@ def test_numbers_have_limits(
 ) -> None:
     (value,) = (resolving | encoding).values()
     assert complaints(MAX78000, resolving=resolving, encoding=encoding) == [
-        f"option {option}: error: is {value}, the limits are {limits} [E083]\n"
+        f"option {option}: error: is {value}, the limits are {limits} [E073]\n"
         f"  The nearest valid value is {nearest}."
     ]
 
 
 def test_first_layer_has_limits_on_the_newer_chip() -> None:
     assert complaints(MAX78002, resolving={"start_layer": 128}) == [
-        "option --start-layer: error: is 128, the limits are 0 and 127 [E083]\n"
+        "option --start-layer: error: is 128, the limits are 0 and 127 [E073]\n"
         "  The nearest valid value is 127."
     ]
 
 
 def test_base_address_is_aligned() -> None:
     assert complaints(MAX78000, encoding={"apb_base": 0x50000800}) == [
-        "option --apb-base: error: is 0x50000800, not a multiple of 0x1000 [E083]\n"
+        "option --apb-base: error: is 0x50000800, not a multiple of 0x1000 [E073]\n"
         "  Use such a multiple."
     ]
 
 
 def test_full_speed_needs_the_pll() -> None:
     assert complaints(MAX78002, encoding={"max_speed": True, "pll": False}) == [
-        "option --max-speed: error: it needs the PLL [E081]\n  Leave out --no-pll."
+        "option --max-speed: error: it cannot be used together with --no-pll [E092]\n"
+        "  Leave out --max-speed or --no-pll."
     ]
     assert complaints(MAX78000, encoding={"max_speed": True}) == [
-        "option --max-speed: error: it needs a PLL, MAX78000 has none [E081]\n"
+        "option --max-speed: error: it needs a PLL, MAX78000 has none [E080]\n"
         "  Leave the option out, or use --device MAX78002."
     ]
 
@@ -117,14 +118,15 @@ def test_fifo_feeds_the_first_layer_only() -> None:
 
 def test_input_is_synthesized_for_a_fifo() -> None:
     assert complaints(MAX78000, resolving={"synthesize_input": 1}) == [
-        "option --synthesize-input: error: it needs a FIFO [E084]\n  Add --fifo."
+        "option --synthesize-input: error: it needs --fifo [E095]\n"
+        "  Add --fifo or leave out --synthesize-input."
     ]
 
 
 def test_words_are_counted_for_a_synthesized_input_only() -> None:
     assert complaints(MAX78000, resolving={"synthesize_words": 4}) == [
         "option --synthesize-words: warning: it has no effect without --synthesize-input [W041]\n"
-        "  Add --synthesize-input or leave the option out."
+        "  Leave the option out."
     ]
 
 

@@ -63,7 +63,7 @@ def test_network_simulates_what_the_program_pushes(tmp_path: Path) -> None:
 
 def test_made_input_needs_a_fifo() -> None:
     found = check_chip_options(MAX78000, ResolveOptions(synthesize_input=1), EncodeOptions())
-    assert [(d.code, str(d.place)) for d in found] == [("E084", "option --synthesize-input")]
+    assert [(d.code, str(d.place)) for d in found] == [("E095", "option --synthesize-input")]
 
 
 def test_compiled_loop_makes_the_words(tmp_path: Path) -> None:

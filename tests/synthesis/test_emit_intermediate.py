@@ -243,10 +243,10 @@ def test_names_do_not_matter_unless_files_are_written() -> None:
 
 def test_known_answer_test_is_needed() -> None:
     (found,) = check_options(options(log_intermediate=True, kat=False))
-    assert (found.code, str(found.place)) == ("E087", "option --log-intermediate")
+    assert (found.code, str(found.place)) == ("E092", "option --log-intermediate")
 
 
 def test_latency_terms_without_a_verbose_log_are_noted() -> None:
     (found,) = check_options(options(debug_latency=True))
-    assert (found.code, str(found.place)) == ("W088", "option --debug-latency")
+    assert (found.code, str(found.place)) == ("W041", "option --debug-latency")
     assert check_options(options(debug_latency=True, verbose=True)) == []

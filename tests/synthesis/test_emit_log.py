@@ -100,9 +100,9 @@ def test_needed_products_follow_the_operations() -> None:
 
 
 def test_messages_are_repeated_in_the_verbose_log() -> None:
-    messages = ("option --timer: warning: x [W020]", "other")
+    messages = ("option --timer: warning: x [W041]", "other")
     text = log_text(program(), summary(), options(verbose=True, messages=messages))
-    assert "\nnet\n\nMessages:\noption --timer: warning: x [W020]\nother\n\nKernel map:" in text
+    assert "\nnet\n\nMessages:\noption --timer: warning: x [W041]\nother\n\nKernel map:" in text
     assert "Messages" not in log_text(program(), summary(), options(messages=messages))
 
 

@@ -64,7 +64,7 @@ def test_unrolling_needs_the_port_that_it_is_about() -> None:
 
 
 def test_timer_is_dropped_with_energy() -> None:
-    assert codes(timer=0, energy=True) == [("W020", "option --timer")]
+    assert codes(timer=0, energy=True) == [("W041", "option --timer")]
     assert codes(timer=0, energy=True, no_timer=True) == []
 
 

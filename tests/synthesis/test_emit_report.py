@@ -392,7 +392,7 @@ def test_option_writes_nothing_about_a_network_that_is_wrong(tmp_path: Path) -> 
 def test_option_does_not_go_with_check_only(tmp_path: Path) -> None:
     done = run(tmp_path, describe(CONV), "--report", "page.html", "--check-only")
     assert done.returncode == 1
-    assert "option --report" in done.stderr and "[E090]" in done.stderr
+    assert "option --report" in done.stderr and "[E092]" in done.stderr
     assert not (tmp_path / "page.html").exists()
 
 

@@ -133,9 +133,9 @@ def test_fast_fifo_has_its_own_registers() -> None:
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"deepsleep": True}, [("E078", "option --deepsleep")]),
-        ({"fast_fifo": True}, [("E078", "option --fast-fifo")]),
-        ({"riscv": True, "riscv_cache": False}, [("E079", "option --no-riscv-cache")]),
+        ({"deepsleep": True}, [("E095", "option --deepsleep")]),
+        ({"fast_fifo": True}, [("E095", "option --fast-fifo")]),
+        ({"riscv": True, "riscv_cache": False}, [("E092", "option --no-riscv-cache")]),
         ({"riscv": True, "deepsleep": True, "fast_fifo": True}, []),
         ({"riscv_cache": False}, []),
         ({"riscv": True, "api_filename": "main.c"}, [("E072", "option --api-filename")]),

@@ -185,8 +185,8 @@ def test_confusion_picture_grows_with_the_classes() -> None:
         (("tinyclasses", "--regression", "--embedding"), 2, "--embedding"),
         (("tinyclasses", "-e", "-8", "--save-sample", "1", "--save-csv", "a"), 2, "--save-csv"),
         (("tinyclasses", "--shap", "0"), 2, "--shap"),
-        (("tinynumbers", "--pr-curves"), 1, "for classes only [E641]"),
-        (("tinynumbers4", "--embedding"), 1, "E642"),
+        (("tinynumbers", "--pr-curves"), 1, "for classes only [E638]"),
+        (("tinynumbers4", "--embedding"), 1, "E638"),
         (("tinyclasses", "--save-csv", "/dev/null/a"), 1, "[E644]"),
     ],
 )
@@ -200,8 +200,8 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_pixels_have_no_points_and_no_table(tiny: Train) -> None:
-    assert "E642" in tiny("tinysegmenter", "tinypixels", "--embedding").error
-    assert "E643" in tiny("tinysegmenter", "tinypixels", "-e", "--save-csv", "a").error
+    assert "E638" in tiny("tinysegmenter", "tinypixels", "--embedding").error
+    assert "E638" in tiny("tinysegmenter", "tinypixels", "-e", "--save-csv", "a").error
 
 
 def test_nothing_of_this_is_imported_without_need() -> None:

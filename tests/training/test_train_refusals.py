@@ -113,7 +113,7 @@ def test_faults_of_detection_parameters_are_named(
     done = tiny("tinydetector", "tinyobjects", *OBJECTS)
     assert done.status == 1
     assert message in done.error
-    assert "[E639]" in done.error
+    assert "[E604]" in done.error
 
 
 def test_missing_measure_of_precision_is_named(
@@ -125,7 +125,7 @@ def test_missing_measure_of_precision_is_named(
     monkeypatch.setitem(sys.modules, "torchmetrics.detection", None)
     done = tiny("tinydetector", "tinyobjects", *OBJECTS, "-e")
     assert done.status == 1
-    assert "pip install torchmetrics pycocotools" in done.error and "[E640]" in done.error
+    assert "pip install torchmetrics pycocotools" in done.error and "[E624]" in done.error
 
 
 def test_checkpoint_of_another_network_is_explained(tiny: Train) -> None:
@@ -174,7 +174,7 @@ def test_log_folder_is_copied(tiny: Train) -> None:
     done = tiny("tinyclassifier", "tinyclasses", "--copy-output-folder", "file")
     assert done.status == 1
     assert "the log folder" in done.error
-    assert "E636" in done.error
+    assert "E644" in done.error
 
 
 def test_options_without_effect_are_accepted(tiny: Train) -> None:

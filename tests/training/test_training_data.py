@@ -118,4 +118,4 @@ def test_items_that_are_no_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_empty_training_set_is_refused() -> None:
     with pytest.raises(InputError, match="no training samples") as refused:
         load_data(_entry(_QuickNumbers, train=0), _args())
-    assert refused.value.code == "E614"
+    assert refused.value.code == "E606"

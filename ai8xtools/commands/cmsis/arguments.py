@@ -53,5 +53,5 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
 
 
 def _former(option: str) -> Diagnostic:
-    return Diagnostic("N958", "it is accepted from command lines from before and changes nothing",
+    return Diagnostic("N957", "it is accepted from command lines from before and changes nothing",
                       Place(option=option), severity=Severity.NOTICE)  # fmt: skip

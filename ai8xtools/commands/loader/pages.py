@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ai8xtools.commands.deliver import Folder
 from ai8xtools.commands.loader.options import LoaderOptions, inputs
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.options import excludes
 
 
 def destination(options: LoaderOptions) -> Folder:
@@ -35,14 +36,7 @@ def check_report(options: LoaderOptions) -> None:
     if report is None:
         return
     if options.output.check_only:
-        raise DiagnosticError(
-            Diagnostic(
-                "E090",
-                "--check-only writes nothing, no report either",
-                Place(option="--report"),
-                "Leave out --report or --check-only.",
-            )
-        )
+        raise DiagnosticError(excludes("--report", "--check-only"))
     if Path(report).is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), report)
     for path in report_files(report):

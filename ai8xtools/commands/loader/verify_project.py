@@ -31,7 +31,7 @@ def verify_project(
     """Compare the words that the C in a folder writes with those of a program.
 
     `repeat` and `fixed_input` are options of the program (see `build_answer`). Yields what was
-    found right. Raises DiagnosticError that names the first wrong words (E843) or says that the
+    found right. Raises DiagnosticError that names the first wrong words (E840) or says that the
     project is of another network (E844); EmulatorError as `NetworkAlone`.
     """
     network = NetworkAlone(folder, result.chip, apb_base, load=False)
@@ -96,10 +96,10 @@ def _differences(
         differences = _control(memory, wanted)
         texts, count = [str(text) for text in differences[:SHOWN_DIFFERENCES]], len(differences)
     for text in texts:
-        yield Diagnostic("E843", f"wrong word: {text}", place)
+        yield Diagnostic("E840", f"wrong word: {text}", place)
     if count:
         number = "1 word differs" if count == 1 else f"{count} words differ"
-        yield Diagnostic("E843", f"{number} from the program", place)
+        yield Diagnostic("E840", f"{number} from the program", place)
 
 
 def _control(memory: Memory, wanted: dict[str, PhaseWords]) -> list[Difference]:

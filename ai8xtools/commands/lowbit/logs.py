@@ -33,7 +33,7 @@ class Run:
 
 def read_run(path: str) -> Run:
     """Return what the log of a training says, or its output on a terminal; of a teacher's epochs,
-    which come first, nothing. Raises InputError (E730) and what `read_text` does.
+    which come first, nothing. Raises InputError (E726) and what `read_text` does.
     """
     recipe: dict[str, Any] | None = None
     accuracies: list[float] = []
@@ -65,4 +65,4 @@ def _values(text: str, path: str) -> dict[str, Any]:
 
 
 def _refusal(message: str, path: str) -> InputError:
-    return InputError("E730", message, path, "Name logs of train.py --model ai85fcbit.")
+    return InputError("E726", message, path, "Name logs of train.py --model ai85fcbit.")

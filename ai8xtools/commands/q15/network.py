@@ -80,7 +80,7 @@ def read_case(options: CaseOptions) -> Case:
 def _onnx_case(options: CaseOptions) -> Case:
     """Return a graph of ONNX with samples in the shape of its input."""
     if options.model is not None:
-        warn("W752", "has no effect on an ONNX graph", Place(option="--model"))
+        warn("W041", "has no effect on an ONNX graph", Place(option="--model"))
     onnx = read_graph(options.input)
     shape = input_shape(onnx, options.input)
     found, refusals = read_operators(onnx, shape)

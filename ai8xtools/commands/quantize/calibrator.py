@@ -84,7 +84,7 @@ def prepare(
     """
     if "clipping_method" in checkpoint.extras:
         raise InputError(
-            "E709",
+            "E707",
             "the checkpoint is quantized; calibration begins with trained weights",
             given.input,
             "Name the checkpoint that training wrote.",
@@ -119,7 +119,7 @@ def load_samples(
 ) -> tuple[list[Tensor], list[Any]]:
     """Return batches of inputs and of targets: samples of the training set, always the same ones.
 
-    Where there is no training set, samples of the test set serve. Raises InputError E710 when there
+    Where there is no training set, samples of the test set serve. Raises InputError E606 when there
     are none, E740 for numbers that are not finite.
     """
     torch.manual_seed(0)  # augmentation is random, too
@@ -132,7 +132,7 @@ def load_samples(
         print(line)
     source: Any = test if training is None else training
     if source is None or not len(source):
-        raise InputError("E710", f"the data set {dataset.name} holds no samples", options.data)
+        raise InputError("E606", f"the data set {dataset.name} holds no samples", options.data)
     order = torch.randperm(len(source))[:count]
     if hasattr(source, "batch"):
         found = [source.batch(part) for part in order.split(size)]
@@ -224,7 +224,7 @@ def _fitting_network(
     if refusal is not None and not complaints:
         raise refusal
     raise InputError(
-        "E709",
+        "E676",
         f"the checkpoint does not belong to {model.name} for {dataset.name}: "
         + min(complaints, key=len),
         path,

@@ -133,7 +133,7 @@ def without_batchnorm(
     layers = normalized_layers(checkpoint)
     if not layers or keep:
         if transposed:
-            warn("W752", "has no effect on a checkpoint without batch normalization to fold",
+            warn("W041", "has no effect on a checkpoint without batch normalization to fold",
                  Place(option="--transposed"))  # fmt: skip
         return checkpoint
     print(f"Folding batch normalization into weights and biases: {', '.join(layers)}")
@@ -169,11 +169,11 @@ def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
         if method is of and not given:
             warn("W751", f"not given, {default} is used for --clip-method {of}", option)
         elif method is not of and given is not None:
-            warn("W752", f"has no effect without --clip-method {of}", option)
+            warn("W041", f"has no effect without --clip-method {of}", option)
         parameters[name] = given or default
     sampled = options.calibration or (options.report and options.report.samples)
     if options.network.model is not None and sampled is None:
-        warn("W752", "has no effect without --calibrate", Place(option="--model"))
+        warn("W041", "has no effect without --calibrate", Place(option="--model"))
     return QuantizationOptions(
         clip_method=method,
         default_bits=options.default_bits,

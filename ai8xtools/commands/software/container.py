@@ -80,7 +80,7 @@ def _room(option: str, given: int | None, needed: int) -> int:
 
 
 def check_room(profile: Profile, room: Room) -> None:
-    """Raise DiagnosticError (E914) if the firmware does not fit."""
+    """Raise DiagnosticError (E905) if the firmware does not fit."""
     problems = profile.exceeded(*needed(room))
     if problems:
         raise DiagnosticError(problems)

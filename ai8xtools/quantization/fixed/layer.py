@@ -115,7 +115,7 @@ def fixed_layer(
 
     `magnitude` is that of the weights for which D is chosen; `in_fraction` and `out_fraction` count
     the fraction bits of input and output, the latter at most. `data_bits` is the width of both and
-    of biases, that of the weights unless given. Raises InputError E921 for a shift beyond 30.
+    of biases, that of the weights unless given. Raises InputError E741 for a shift beyond 30.
     """
     by = divisor(magnitude, division)
     width = bits if data_bits is None else data_bits
@@ -141,7 +141,7 @@ def _check_shifts(made: FixedLayer, name: str) -> None:
     for what, shift in shifts.items():
         if shift + made.spare > LONGEST_SHIFT:
             raise InputError(
-                "E921",
+                "E741",
                 f"{name}: {what} would be shifted by {shift + made.spare} bits, "
                 f"the limit is {LONGEST_SHIFT}",
                 remedy="Scale the data or the weights of this layer: their ranges lie too far "

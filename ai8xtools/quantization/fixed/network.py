@@ -57,7 +57,7 @@ class FixedNetwork:
 def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRules) -> FixedNetwork:
     """Return the integers of a network; `ranges` are the statistics of its maps.
 
-    Raises InputError: E921 for shifts beyond 30, E929 if the weights do not fit the budget, E930
+    Raises InputError: E741 for shifts beyond 30, E713 if the weights do not fit the budget, E930
     for limits that no format has.
     """
     _check_clips(graph)
@@ -96,7 +96,7 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
 
 
 def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
-    """Return the widths of all weighted steps, or raise InputError E929."""
+    """Return the widths of all weighted steps, or raise InputError E713."""
     few = {
         bits: [
             weight_sqnr_db(step.weights, bits, rules.division,
@@ -118,7 +118,7 @@ def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
         fits = found.fits
     if not fits:
         raise InputError(
-            "E929",
+            "E713",
             f"the weights take {found.size_bytes:,} bytes with the fewest bits that are allowed, "
             f"the limit is {rules.budget:,}",
             "--flash",

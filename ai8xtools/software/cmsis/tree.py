@@ -24,7 +24,7 @@ def read_library(folder: str, names: Iterable[str]) -> Library:
     """Return what a project takes of a copy of CMSIS 5: its files with these `names`.
 
     Raises DiagnosticError: no folder or no library (E940), a newer one, which does not have the
-    functions (E941), files are missing (E942), a name that make cannot take (E943).
+    functions (E941), files are missing (E940), a name that make cannot take (E943).
     """
     base = real_path(folder)
     if not base.is_dir():
@@ -46,7 +46,7 @@ def read_library(folder: str, names: Iterable[str]) -> Library:
         missing.append(f"Include/{_HEADER}")
     if missing:
         partial = f"the copy of CMSIS-NN in {folder} is not complete, it lacks {', '.join(missing)}"
-        raise _refusal("E942", partial, "Copy the whole folder CMSIS of the release.")
+        raise _refusal("E940", partial, "Copy the whole folder CMSIS of the release.")
     return Library(
         str(base),
         tuple(path.relative_to(base).as_posix() for path in _includes(library)),

@@ -25,7 +25,7 @@ TAG_BYTES = len(TAG_MARK) + 16
 def deciphered(data: bytes, key: bytes, nonce: bytes) -> bytes:
     """Return the data decrypted, or encrypted: both are the same.
 
-    Raises InputError E923 if the library is not installed, ValueError for a key or nonce of another
+    Raises InputError E624 if the library is not installed, ValueError for a key or nonce of another
     length.
     """
     if len(key) != KEY_BYTES or len(nonce) != NONCE_BYTES:
@@ -43,7 +43,7 @@ def _library() -> tuple[Any, Any, Any]:
         from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
     except ImportError:
         raise InputError(
-            "E923",
+            "E624",
             "the package cryptography is not installed; it encrypts and decrypts",
             remedy="Install it: pip install cryptography",
         ) from None
@@ -51,7 +51,7 @@ def _library() -> tuple[Any, Any, Any]:
 
 
 def tagged(blob: bytes, key: bytes) -> bytes:
-    """Return an encrypted file with its tag behind it; raises InputError E923."""
+    """Return an encrypted file with its tag behind it; raises InputError E624."""
     return blob + TAG_MARK + _tag(blob, Header(*HEADER.unpack_from(blob)), key)
 
 

@@ -12,7 +12,7 @@ _LIMIT = 2**31 - 1
 
 
 def prove_sums(network: LowBitNetwork) -> None:
-    """Raise DiagnosticError (E911) if a layer has a sum, or a sum of one code, beyond 32 bits."""
+    """Raise DiagnosticError (E901) if a layer has a sum, or a sum of one code, beyond 32 bits."""
     inputs = 128
     stem = network.stem
     if isinstance(stem, DepthwiseChain):
@@ -54,7 +54,7 @@ def _refuse_beyond(name: str, most: int) -> None:
     if most > _LIMIT:
         raise DiagnosticError(
             Diagnostic(
-                "E911",
+                "E901",
                 f"{name}: a sum can reach {most}; accumulators hold {_LIMIT}",
                 remedy="use narrower weights or fewer inputs in this layer",
             )

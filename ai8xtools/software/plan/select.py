@@ -372,7 +372,7 @@ class Planner:
         step = self.graph.steps[-index]
         taken = self.profile.l1 - self.l1
         return Diagnostic(
-            "E915",
+            "E905",
             f"{step.name} needs {least + taken:,} bytes of l1 at least, {self.profile.name} has "
             f"{self.profile.l1:,}: {least + taken - self.profile.l1:,} are missing",
             self.profile.place("l1"),

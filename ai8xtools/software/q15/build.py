@@ -61,7 +61,7 @@ def build_qformat(
 
     `sample` [row, column, channel] takes the place of the stored one; `library` is a folder with a
     copy of CMSIS 5, without one all functions are ours. With `interleaving` fully connected layers
-    take the weights of `_opt`. Raises DiagnosticError if the network does not fit (E905, E906) or
+    take the weights of `_opt`. Raises DiagnosticError if the network does not fit (E905) or
     the copy is of no use (E940 to E943, E945).
     """
     network = stored.network

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.diagnostics.options import excludes, needs, no_effect, outside
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, HIGHEST_APB_BASE
@@ -43,11 +44,9 @@ def _chip_options(
     yield "--pll", encoding.pll is True, _has_pll
 
 
-def _unsupported(
-    option: str, code: str, message: str, supported: Callable[[Chip], bool]
-) -> Diagnostic:
+def _unsupported(option: str, message: str, supported: Callable[[Chip], bool]) -> Diagnostic:
     remedy = f"Leave the option out, or use --device {names_where(supported)}."
-    return Diagnostic(code, message, Place(option=option), remedy)
+    return Diagnostic("E080", message, Place(option=option), remedy)
 
 
 def check_chip_options(
@@ -56,17 +55,15 @@ def check_chip_options(
     """Complain about options that need another chip or another option."""
     for option, used, supported in _chip_options(resolving, encoding):
         if used and not supported(chip):
-            yield _unsupported(option, "E080", f"{chip.name} does not support it", supported)
+            yield _unsupported(option, f"{chip.name} does not support it", supported)
     if encoding.telling.latency_terms and not _is_timed(chip):
         message = f"the timing of {chip.name} is not known"
-        yield _unsupported("--debug-latency", "E080", message, _is_timed)
+        yield _unsupported("--debug-latency", message, _is_timed)
     if encoding.max_speed and not _has_pll(chip):
         message = f"it needs a PLL, {chip.name} has none"
-        yield _unsupported("--max-speed", "E081", message, _has_pll)
+        yield _unsupported("--max-speed", message, _has_pll)
     elif encoding.max_speed and encoding.pll is False:
-        yield Diagnostic(
-            "E081", "it needs the PLL", Place(option="--max-speed"), "Leave out --no-pll."
-        )
+        yield excludes("--max-speed", "--no-pll")
     if resolving.start_layer and resolving.input_port.is_fifo:
         yield Diagnostic(
             "E082",
@@ -75,17 +72,9 @@ def check_chip_options(
             "Leave one of the two out.",
         )
     if resolving.synthesize_input is not None and not resolving.input_port.is_fifo:
-        yield Diagnostic(
-            "E084", "it needs a FIFO", Place(option="--synthesize-input"), "Add --fifo."
-        )
+        yield needs("--synthesize-input", "--fifo")
     if resolving.synthesize_input is None and resolving.synthesize_words != DEFAULT_WORDS:
-        yield Diagnostic(
-            "W041",
-            "it has no effect without --synthesize-input",
-            Place(option="--synthesize-words"),
-            "Add --synthesize-input or leave the option out.",
-            Severity.WARNING,
-        )
+        yield no_effect("--synthesize-words", "without --synthesize-input")
     if resolving.allow_streaming and not resolving.input_port.is_fifo:
         yield Diagnostic(
             "W037",
@@ -125,15 +114,10 @@ def _ranges(chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions) -> I
     )
     for option, value, low, high in limits:
         if value is not None and not low <= value <= high:
-            yield Diagnostic(
-                "E083",
-                f"is {value}, the limits are {low} and {high}",
-                Place(option=option),
-                f"The nearest valid value is {min(max(value, low), high)}.",
-            )
+            yield outside(option, value, low, high)
     if encoding.apb_base % ACCELERATOR_ALIGNMENT:
         yield Diagnostic(
-            "E083",
+            "E073",
             f"is 0x{encoding.apb_base:x}, not a multiple of 0x{ACCELERATOR_ALIGNMENT:x}",
             Place(option="--apb-base"),
             "Use such a multiple.",

@@ -223,12 +223,12 @@ def _with_result_that_fits(whole: Fitting) -> Fitting:
     if not footprint(program, smaller).sram.fits:
         remedy = "Use a chip with more SRAM."
         return replace(
-            whole, complaints=(Diagnostic("E445", message, _PLACE, remedy, effects=NO_ROOM),)
+            whole, complaints=(Diagnostic("E444", message, _PLACE, remedy, effects=NO_ROOM),)
         )
     what = "the buffer for the result" + (" and the softmax of it" if options.softmax else "")
     asked = "Leave out --softmax: --no-unload" if options.softmax else "--no-unload"
     complaint = Diagnostic(
-        "W415",
+        "W414",
         f"{message}; the project is written without {what}; cnn_unload() is there, for a program "
         "that has room",
         _PLACE,

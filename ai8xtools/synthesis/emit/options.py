@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from ai8xtools.answer import FILE_NAME
-from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.diagnostics import Diagnostic, Place
+from ai8xtools.diagnostics.options import excludes, needs, no_effect, outside
 from ai8xtools.reading.system import is_reserved
 from ai8xtools.values import frozen
 
@@ -179,24 +180,9 @@ def check_options(options: ProjectOptions) -> list[Diagnostic]:
     """Return complaints about options that cannot be honoured, whatever the network is."""
     found = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
     if options.timer is not None and options.energy and not options.no_timer:
-        found.append(
-            Diagnostic(
-                "W020",
-                f"timer {options.timer} is not used: --energy measures with the power monitor",
-                Place(option="--timer"),
-                "Leave out --timer or --energy.",
-                Severity.WARNING,
-            )
-        )
+        found.append(no_effect("--timer", "with --energy, which measures with the power monitor"))
     if options.one_shot and options.inference_timer is not None:
-        found.append(
-            Diagnostic(
-                "E077",
-                f"timer {options.timer} cannot measure an inference that is started layer by layer",
-                Place(option="--timer"),
-                "Leave out --timer or --one-shot.",
-            )
-        )
+        found.append(excludes("--timer", "--one-shot"))
     found += _debugging(options)
     return found
 
@@ -313,55 +299,26 @@ def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
     )
     for option, value, low, high in limits:
         if not low <= value <= high:
-            yield Diagnostic(
-                "E073",
-                f"{value} is outside {low} to {high}",
-                Place(option=option),
-                f"Use a value from {low} to {high}.",
-            )
+            yield outside(option, value, low, high)
 
 
 def _cores(options: ProjectOptions) -> Iterator[Diagnostic]:
     """What only the RISC-V core can do, and what it needs."""
     for option, given in (("--deepsleep", options.deepsleep), ("--fast-fifo", options.fast_fifo)):
         if given and not options.riscv:
-            yield Diagnostic(
-                "E078", "it needs the RISC-V core", Place(option=option), "Add --riscv."
-            )
+            yield needs(option, "--riscv")
     if options.riscv and not options.riscv_cache and not options.simulated:
-        yield Diagnostic(
-            "E079",
-            "the RISC-V core runs the program from flash memory, through its cache",
-            Place(option="--no-riscv-cache"),
-            "Leave out --no-riscv-cache.",
-        )
+        yield excludes("--no-riscv-cache", "--riscv")
 
 
 def _debugging(options: ProjectOptions) -> Iterator[Diagnostic]:
     """What the debugging options need."""
     if options.log_intermediate and not options.kat:
-        yield Diagnostic(
-            "E087",
-            "it writes what the known-answer test is made from, and there is none",
-            Place(option="--log-intermediate"),
-            "Leave out --no-kat or --log-intermediate.",
-        )
+        yield excludes("--log-intermediate", "--no-kat")
     if options.unroll_mlator != _UNROLLED and not options.mlator:
-        yield Diagnostic(
-            "W041",
-            "it has no effect without --mlator",
-            Place(option="--unroll-mlator"),
-            "Add --mlator or leave the option out.",
-            Severity.WARNING,
-        )
+        yield no_effect("--unroll-mlator", "without --mlator")
     if options.debug_latency and not options.verbose:
-        yield Diagnostic(
-            "W088",
-            "it adds to the verbose log, which is not written",
-            Place(option="--debug-latency"),
-            "Add --verbose.",
-            Severity.WARNING,
-        )
+        yield no_effect("--debug-latency", "without the verbose log", "Add --verbose.")
 
 
 def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:

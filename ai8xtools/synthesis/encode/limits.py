@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.synthesis.encode.control import power
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.mapping import MappedNetwork, map_network
@@ -106,10 +107,4 @@ def _without_effect(network: MappedNetwork, options: EncodeOptions) -> Iterator[
     for changed, useful, needed in cases:
         for option, value in changed.items():
             if value and not useful:
-                yield Diagnostic(
-                    "W041",
-                    f"it has no effect without {needed}",
-                    Place(option=option),
-                    "Leave the option out.",
-                    Severity.WARNING,
-                )
+                yield no_effect(option, f"without {needed}")

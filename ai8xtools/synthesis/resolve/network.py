@@ -8,12 +8,11 @@ from ai8xtools.checkpoint import CheckpointError
 from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
-    Place,
-    Severity,
     diagnostics_of,
     has_errors,
     refuse_errors,
 )
+from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.synthesis.facts import Fact, blocked
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.network import DataBuffer, Layer, Network, Tensor
@@ -205,12 +204,7 @@ def _unknown_layers(description: Description, options: ResolveOptions) -> list[D
     """Lists of layers in options should name layers that exist."""
     last = len(description.layers) - 1
     return [
-        Diagnostic(
-            "W224",
-            f"names layer {index}, the last layer is {last}",
-            Place(option=option),
-            severity=Severity.WARNING,
-        )
+        no_effect(option, f"on layer {index}, the last layer is {last}")
         for option, layers in (
             ("--no-bias", options.no_bias or ()),
             ("--streaming-layers", options.streaming_layers),

@@ -327,7 +327,7 @@ def load_data(
         kept, rest = order[:count], order[count:]
     if not len(rest):
         raise InputError(
-            "E614",
+            "E606",
             "no training samples are left",
             "--validation-split",
             "Keep a smaller share for validation.",

@@ -12,17 +12,17 @@ def check(task: Task, options: TrainingOptions) -> None:
     """Raise InputError for a display that the task does not support."""
     if options.pr_curves and not isinstance(task, Classification):
         raise InputError(
-            "E641", "precision and recall are measured for classes only", "--pr-curves",
+            "E638", "precision and recall are measured for classes only", "--pr-curves",
             "Leave out the option.",
         )  # fmt: skip
     if options.embedding and not _has_labelled_samples(task):
         raise InputError(
-            "E642", "only samples with one class each are shown as points", "--embedding",
+            "E638", "only samples with one class each are shown as points", "--embedding",
             "Leave out the option.",
         )  # fmt: skip
     if options.save_csv is not None and isinstance(task, Segmentation):
         raise InputError(
-            "E643", "a table has one line per sample, not one per pixel", "--save-csv",
+            "E638", "a table has one line per sample, not one per pixel", "--save-csv",
             "Leave out the option.",
         )  # fmt: skip
 

@@ -5,17 +5,16 @@ Source: docs/training.md, "Displays and exports".
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from torch import nn
 
-from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.loop.metrics import Scores
 from ai8xtools.training.loop.observers import Context, Observer, Phase
 from ai8xtools.training.options import TrainingOptions
+from datasets.errors import library
 
 _PROJECT = "max78000"
 _LONGEST = 500
@@ -23,15 +22,9 @@ _LONGEST = 500
 
 
 def tracker_of(name: str, context: Context) -> Observer:
-    """Return the observer for `mlflow` or `wandb`; InputError E681 where it is not installed."""
-    try:
-        library = importlib.import_module(name)
-    except ImportError as exc:
-        raise InputError(
-            "E681", f"the Python package {name!r} cannot be imported ({exc})", "--track",
-            f"Install it: pip install {name}, or leave out the option.",
-        ) from exc  # fmt: skip
-    return MlflowTracker(library, context) if name == "mlflow" else WandbTracker(library, context)
+    """Return the observer for `mlflow` or `wandb`; InputError E624 where it is not installed."""
+    found = library(name, "records trainings", "--track")
+    return MlflowTracker(found, context) if name == "mlflow" else WandbTracker(found, context)
 
 
 def _settings(options: TrainingOptions) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def run(model: nn.Module, example: Tensor) -> Any:
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
         reason = reason_of(exc)
         raise InputError(
-            "E646", f"the network cannot take inputs of {dimensions(example.shape[1:])}: {reason}",
+            "E630", f"the network cannot take inputs of {dimensions(example.shape[1:])}: {reason}",
             "--model", "Choose another network or data set.",
         ) from exc  # fmt: skip
 

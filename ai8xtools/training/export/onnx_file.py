@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import warnings
 
@@ -13,6 +12,7 @@ import ai8x
 from ai8xtools.checkpoint import atomic
 from ai8xtools.diagnostics.errors import InputError, reason_of
 from ai8xtools.training.export.counting import run
+from datasets.errors import library
 
 
 def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> str:
@@ -20,7 +20,7 @@ def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> 
 
     The network is changed and must not be used afterwards.
     """
-    _require_onnx()
+    library("onnx", "writes ONNX files", "--summary")
     run(model, example)
     ai8x.onnx_export_prep(model, simplify)
     buffer = io.BytesIO()
@@ -40,14 +40,3 @@ def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> 
         ) from exc  # fmt: skip
     atomic.write_bytes(path, buffer.getvalue())
     return f"Saved the network as {path}"
-
-
-def _require_onnx() -> None:
-    """Raise InputError without the package that PyTorch writes ONNX files with."""
-    try:
-        importlib.import_module("onnx")
-    except ImportError as exc:
-        raise InputError(
-            "E651", f"ONNX files need the package onnx: {exc}", "--summary",
-            "Install it: pip install onnx",
-        ) from exc  # fmt: skip

@@ -21,7 +21,7 @@ from ai8xtools.training.losses.boxes import (
 from ai8xtools.training.policies.complaints import Complaints
 from ai8xtools.training.policies.yaml_file import read_section
 
-_CODE = "E639"
+_CODE = "E604"
 _MATCH = 0.5
 """A prior box that overlaps every object by less than this is background."""
 _RANGES = {

@@ -192,7 +192,7 @@ def copy_folder(folder: Path, destination: str | None) -> None:
             atomic.sync(path)
     except (OSError, shutil.Error) as exc:
         raise InputError(
-            "E636",
+            "E644",
             f"the log folder {folder} cannot be copied: {exc}",
             "--copy-output-folder",
             "The results are complete in the log folder; copy it by hand.",

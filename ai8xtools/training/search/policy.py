@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from ai8xtools.training.policies.complaints import Complaints, shown
 from ai8xtools.training.policies.yaml_file import read_section
 
-_CODE = "E690"
+_CODE = "E604"
 Teacher = Literal["full_model", "prev_stage_model"]
 _STAGES = ("elastic_kernel", "elastic_depth", "elastic_width")
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -92,7 +92,7 @@ class SearchPolicy:
 
 
 def read_search_policy(path: str) -> SearchPolicy:
-    """Return the policy in a YAML file; InputError E690 with line, key, value, what is allowed."""
+    """Return the policy in a YAML file; InputError E604 with line, key, value, what is allowed."""
     complaints = Complaints(_CODE, path)
     found = _Section(complaints, "", read_section(complaints), _TOP)
     kernel, depth, width = (_stage(found, name) for name in _STAGES)

@@ -20,6 +20,7 @@ from ai8xtools.training.losses.multibox import (
 )
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
+from datasets.errors import library
 from datasets.torchvision_access import torchvision
 
 Outputs = tuple[Tensor, Tensor]
@@ -34,7 +35,7 @@ class Detection(Task):
     def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         super().__init__(entry, model, options)
         if options.obj_detection_params is None:
-            raise InputError("E639", "there are no parameters", "--obj-detection-params")
+            raise InputError("E604", "there are no parameters", "--obj-detection-params")
         self.parameters = read_parameters(options.obj_detection_params)
         self._priors = getattr(model, "priors_cxcy", None)
         if not isinstance(self._priors, Tensor):
@@ -158,14 +159,7 @@ class DetectionMeter:
 def _precision() -> Any:
     """Return torchmetrics' measure, which is imported only for detection."""
     torchvision()  # torchmetrics imports it, which may need some preparation
-    try:
-        from torchmetrics.detection import MeanAveragePrecision
-
-        return MeanAveragePrecision(iou_thresholds=[0.5], class_metrics=True)
-    except ImportError as exc:
-        raise InputError(
-            "E640",
-            f"the precision of detectors cannot be measured ({exc})",
-            "--obj-detection",
-            "Install it: pip install torchmetrics pycocotools",
-        ) from exc
+    for name in ("pycocotools", "torchmetrics.detection"):
+        found = library(name, "measures the precision of detectors", "--obj-detection",
+                        "torchmetrics pycocotools")  # fmt: skip
+    return found.MeanAveragePrecision(iou_thresholds=[0.5], class_metrics=True)

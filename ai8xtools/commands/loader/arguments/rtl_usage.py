@@ -9,7 +9,8 @@ import argparse
 from collections.abc import Iterator
 
 from ai8xtools.commands.loader.arguments.rtl_parser import CAMERA, SIMULATION_ONLY
-from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.diagnostics.options import excludes, needs, no_effect
 
 NONE = "none"
 """What --top-level and --autogen take for: no such thing."""
@@ -47,14 +48,7 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
         return [*_only_with(SIMULATION_ONLY, "--rtl", args)]
     found = [*_without_effect(args)]
     if args.verify:
-        found.append(
-            Diagnostic(
-                "E092",
-                "it cannot be used together with --rtl",
-                Place(option="--verify"),
-                "Leave out --verify; make rtl-demo shows how to run a test.",
-            )
-        )
+        found.append(excludes("--verify", "--rtl"))
     if args.input_csv is None:
         found += _only_with(CAMERA, "--input-csv", args)
     elif not (args.fast_fifo or args.fast_fifo_quad):
@@ -72,12 +66,7 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
     )
     for option, given in others:
         if given and args.verify_project is not None:
-            yield Diagnostic(
-                "E092",
-                f"it cannot be used together with {option}",
-                Place(option="--verify-project"),
-                f"Leave out {option}: no project is written.",
-            )
+            yield excludes("--verify-project", option)
 
 
 def _only_with(
@@ -85,12 +74,7 @@ def _only_with(
 ) -> Iterator[Diagnostic]:
     for name in names:
         if getattr(args, name.lstrip("-").replace("-", "_")) is not None:
-            yield Diagnostic(
-                "E095",
-                f"it needs {needed}",
-                Place(option=name),
-                f"Add {needed} or leave out {name}.",
-            )
+            yield needs(name, needed)
 
 
 def _without_effect(args: argparse.Namespace) -> Iterator[Diagnostic]:
@@ -107,10 +91,4 @@ def _without_effect(args: argparse.Namespace) -> Iterator[Diagnostic]:
     for option, reason in reasons.items():
         if reason:
             name = f"--{reason.replace('_', '-')}" if "_" in reason else reason
-            yield Diagnostic(
-                "W043",
-                f"it has no effect together with {name}",
-                Place(option=option),
-                "Leave one of them out.",
-                Severity.WARNING,
-            )
+            yield no_effect(option, f"together with {name}")

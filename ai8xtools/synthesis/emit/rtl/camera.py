@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.diagnostics import Diagnostic, Place
+from ai8xtools.diagnostics.options import needs
 from ai8xtools.synthesis.program import Program
 from ai8xtools.values import frozen
 
@@ -69,12 +70,7 @@ class Camera:
 def camera_problems(camera: Camera, program: Program) -> Iterator[Diagnostic]:
     """Yield why the camera cannot feed the network."""
     if not program.fifo:
-        yield Diagnostic(
-            "E093",
-            "the camera feeds FIFOs, and the network has none",
-            Place(option="--input-csv"),
-            "Add --fifo.",
-        )
+        yield needs("--input-csv", "--fifo")
     if camera.format != 888 and camera.channels != 3:
         yield Diagnostic(
             "E094",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
-from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.diagnostics import Diagnostic, Place
+from ai8xtools.diagnostics.options import excludes, no_effect, outside
 from ai8xtools.synthesis.emit.options import (
     ProjectOptions,
     file_names,
@@ -167,12 +168,7 @@ def _ranges(options: RtlOptions) -> Iterator[Diagnostic]:
         ]
     for option, value, low, high in limits:
         if value is not None and not low <= value <= high:
-            yield Diagnostic(
-                "E073",
-                f"{value} is outside {low} to {high}",
-                Place(option=option),
-                f"Use a value from {low} to {high}.",
-            )
+            yield outside(option, value, low, high)
 
 
 def _combinations(options: RtlOptions) -> Iterator[Diagnostic]:
@@ -195,17 +191,6 @@ def _combinations(options: RtlOptions) -> Iterator[Diagnostic]:
     )
     for option, given, other, conflicting in excluding:
         if given and conflicting:
-            yield Diagnostic(
-                "E092",
-                f"it cannot be used together with {other}",
-                Place(option=option),
-                f"Leave out {option} or {other}.",
-            )
+            yield excludes(option, other)
     if options.slow_load and options.compact_data:
-        yield Diagnostic(
-            "W042",
-            "it has no effect on input that is loaded by a loop",
-            Place(option="--slow-load"),
-            "Add --no-compact-data or leave the option out.",
-            Severity.WARNING,
-        )
+        yield no_effect("--slow-load", "on input that a loop loads", "Add --no-compact-data.")

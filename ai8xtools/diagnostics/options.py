@@ -1,0 +1,30 @@
+"""What options have in common: complaints about one that needs, excludes or exceeds something."""
+
+from __future__ import annotations
+
+from ai8xtools.diagnostics.diagnostic import Diagnostic, Place, Severity
+
+
+def needs(option: str, other: str) -> Diagnostic:
+    """Complain that an option needs another one."""
+    remedy = f"Add {other} or leave out {option}."
+    return Diagnostic("E095", f"it needs {other}", Place(option=option), remedy)
+
+
+def excludes(option: str, other: str) -> Diagnostic:
+    """Complain that two options exclude each other."""
+    message = f"it cannot be used together with {other}"
+    return Diagnostic("E092", message, Place(option=option), f"Leave out {option} or {other}.")
+
+
+def no_effect(option: str, why: str, remedy: str = "Leave the option out.") -> Diagnostic:
+    """Warn that an option has no effect here; `why` goes on from there."""
+    message = f"it has no effect {why}"
+    return Diagnostic("W041", message, Place(option=option), remedy, Severity.WARNING)
+
+
+def outside(option: str, value: int, low: int, high: int) -> Diagnostic:
+    """Complain about a value beyond its limits."""
+    nearest = f"The nearest valid value is {min(max(value, low), high)}."
+    message = f"is {value}, the limits are {low} and {high}"
+    return Diagnostic("E073", message, Place(option=option), nearest)
