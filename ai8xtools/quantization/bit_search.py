@@ -61,7 +61,7 @@ def sensitivities(
 ) -> list[Sensitivity]:
     """Measure every layer; `simulated` has 8 bits everywhere afterwards.
 
-    The networks and samples are those of `calibration.calibrate`. Raises InputError E708.
+    The networks and samples are those of `calibration.calibrate`. Raises InputError E630.
     """
     found = []
     with torch.no_grad():

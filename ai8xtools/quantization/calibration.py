@@ -67,7 +67,7 @@ def calibrate(
     `trained` computes in floating point, `simulated` is the same network in the 8-bit simulation;
     its layers are filled on the way. `samples` are batches of inputs in -1..127/128, at least one;
     `bits` the widths of weights by layer, 8 unless named. `progress` wraps the names of layers.
-    Raises InputError E708 when the network cannot compute the samples.
+    Raises InputError E630 when the network cannot compute the samples.
     """
     walk = Walk(trained.eval(), simulated.eval(), samples)
     with torch.no_grad():
@@ -158,7 +158,7 @@ class Walk:
 def layers_in_order(model: nn.Module, samples: Tensor) -> list[str]:
     """Return the names of layers with weights in the order of their first use.
 
-    `samples` [N, ...] are inputs; one of them is computed. Raises InputError E708 when it cannot.
+    `samples` [N, ...] are inputs; one of them is computed. Raises InputError E630 when it cannot.
     """
     seen: dict[str, None] = {}
     handles = [
@@ -171,7 +171,7 @@ def layers_in_order(model: nn.Module, samples: Tensor) -> list[str]:
     except (RuntimeError, ValueError, AssertionError, IndexError, TypeError) as exc:
         shape = "x".join(map(str, samples.shape[1:]))
         raise InputError(
-            "E708", f"the network cannot compute samples of shape {shape}: {exc}"
+            "E630", f"the network cannot compute samples of shape {shape}: {exc}"
         ) from exc
     finally:
         for handle in handles:

@@ -64,7 +64,7 @@ def quantize_checkpoint(checkpoint: Checkpoint, options: QuantizationOptions) ->
     """Return the checkpoint with integer weights and biases (stored as float32) and output shifts.
 
     Every tensor named `weight` is quantized together with its bias, in the order of the file. All
-    else is kept, order and dtypes included. Raises InputError E701 (impossible bits), E702
+    else is kept, order and dtypes included. Raises InputError E701 (impossible bits), E516
     (asymmetric quantization), E705 (nothing to quantize, not numbers, or too large ones).
     """
     return _Conversion(checkpoint, options).run()
@@ -189,7 +189,7 @@ class _Conversion:
             case "w_zero_point" | "b_zero_point":
                 if self._original[name].any():
                     raise InputError(
-                        "E702",
+                        "E516",
                         f"{name} is not zero; the accelerator multiplies symmetric integers only",
                         remedy="Train with symmetric quantization.",
                     )

@@ -67,7 +67,7 @@ def network_errors(
     """Compare a network in floating point with its quantized twin in the 8-bit simulation.
 
     `samples` are batches of inputs [N, ...] in -1..127/128, `classes` [all N] their numbers, if
-    they have some. Raises InputError E708 when the network cannot compute them.
+    they have some. Raises InputError E630 when the network cannot compute them.
     """
     with torch.no_grad():
         return _measured(trained.eval(), simulated.eval(), samples, classes)

@@ -64,7 +64,7 @@ class QuantizationOptions:
         tensors beyond the end stay as they are. None instead of the list: no preference.
     calibration: integers chosen before, in place of rounding.
 
-    Raises InputError E701 (bits) or E703 (scale, stddev) on values out of range.
+    Raises InputError E701 (bits) or E516 (scale, stddev) on values out of range.
     """
 
     clip_method: ClipMethod | None = None
@@ -78,7 +78,7 @@ class QuantizationOptions:
         for name, value in (("--scale", self.scale), ("--stddev", self.stddev)):
             if not 0 < value <= LARGEST:
                 raise InputError(
-                    "E703", f"{value} is not usable; it must be above 0, at most 2^60", name
+                    "E516", f"{value} is not usable; it must be above 0, at most 2^60", name
                 )
         if self.default_bits is not None:
             check_bits(self.default_bits, "--qat-weight-bits")

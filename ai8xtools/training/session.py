@@ -261,7 +261,7 @@ def _check_version(
     asked = options.qat_version is not None or qat.version_of(policy) == 2
     if asked and wanted_version(options, policy) != found:
         raise InputError(
-            "E604",
+            "E609",
             f"the checkpoint is of generation {found} of quantization-aware training, the run "
             f"asks for generation {wanted_version(options, policy)}",
             path,

@@ -162,7 +162,7 @@ def test_layers_find_their_weights_by_name(
     ("model", "options", "said"),
     [
         ("net.py:Missing", [], "there is no class 'Missing' in it [E672]"),
-        ("none.py:Net", [], "the file does not exist [E671]"),
+        ("none.py:Net", [], "the file does not exist [E602]"),
         ("broken.py:Net", [], "broken.py:2: error: the file cannot be imported: ZeroDivision"),
         ("net.py:Needy", [], "Needy needs arguments that are not known here: width [E673]"),
         ("net.py:Branching", [], "the data flow of the network cannot be traced"),

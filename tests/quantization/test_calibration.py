@@ -268,7 +268,7 @@ def test_few_samples_suffice(trained: nn.Module, count: int) -> None:
 def test_samples_of_another_shape_are_refused(trained: nn.Module) -> None:
     with pytest.raises(InputError, match="shape 3x8x8") as caught:
         calibrate(trained, network(simulate=True), [torch.zeros(4, 3, 8, 8)], {})
-    assert caught.value.code == "E708"
+    assert caught.value.code == "E630"
 
 
 def status(*arguments: object) -> int:

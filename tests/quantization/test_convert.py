@@ -191,7 +191,7 @@ def test_report_measures_noise_and_clipping() -> None:
     ("state", "code"),
     [
         ({"a__op__weight": WEIGHTS, "a__weight_bits": [3.0]}, "E701"),
-        ({"a__op__weight": WEIGHTS, "a__w_zero_point": [1.0]}, "E702"),
+        ({"a__op__weight": WEIGHTS, "a__w_zero_point": [1.0]}, "E516"),
         ({"a__op__weight": WEIGHTS, "a__weight_bits": [8, 8]}, "E705"),
         ({"a__op__weight": WEIGHTS, "a__shift_quantile": [1.5]}, "E705"),
         ({"a__op__weight": np.zeros((0, 3))}, "E705"),
@@ -220,7 +220,7 @@ def test_checkpoint_that_cannot_be_quantized(state: dict[str, Any], code: str) -
 def test_impossible_options(options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         QuantizationOptions(**options)
-    assert caught.value.code in ("E701", "E703")
+    assert caught.value.code in ("E701", "E516")
 
 
 @pytest.mark.filterwarnings("error")

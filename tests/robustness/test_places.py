@@ -52,7 +52,7 @@ def test_network_of_a_file_with_any_ending_is_imported(tmp_path: Path) -> None:
     path.write_text("x = 1/0\n")
     with pytest.raises(Exception, match="ZeroDivisionError") as refused:
         own_model(f"{path}:Net", 2)
-    assert [d.code for d in diagnostics_of(refused.value)] == ["E671"]
+    assert [d.code for d in diagnostics_of(refused.value)] == ["E602"]
 
 
 def test_library_behind_a_loop_of_links_is_refused(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_products_exclude_each_other(
         (["--rtl", "--input-csv", "cam.csv"], "E095", ["--input-csv", "Add --fifo"]),
         (["--rtl", "--fifo", "--input-csv", "c.csv", "--input-csv-format", "565"], "E094",
          ["--input-csv-format", "565", "3 channels"]),
-        (["--rtl", "--riscv", "--fast-fifo", "--input-csv", "c.csv", "--input-fifo"], "E098",
+        (["--rtl", "--riscv", "--fast-fifo", "--input-csv", "c.csv", "--input-fifo"], "E094",
          ["--input-fifo", "planar"]),
         (["--rtl", "--autogen", ".", "--autogen_list", "docs"], "E096", ["--autogen_list", "docs"]),
         (["--rtl", "--autogen", ""], "E096", ["--autogen", "is empty"]),

@@ -143,8 +143,8 @@ def test_wrong_use_of_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     file = str(tmp_path / "a.nnb")
     for more, code in (
         (["--encrypt", str(tmp_path / "key")], "E927"),
-        (["--slot", "100"], "E926"),
-        (["--arena", "100"], "E926"),
+        (["--slot", "100"], "E828"),
+        (["--arena", "100"], "E828"),
         (["--l1", "1K"], "E905"),
     ):
         with pytest.raises((InputError, DiagnosticError)) as refused:

@@ -163,7 +163,7 @@ def test_limits_that_no_format_has_are_refused() -> None:
     network = builder.finished(builder.clip("ReLU6", made, 0.0, 6.0))
     with pytest.raises(InputError, match="ReLU6") as refused:
         fix_network(network, [summarize([1.0])] * 3, rules())
-    assert refused.value.code == "E930"
+    assert refused.value.code == "E924"
 
 
 def test_wrong_usage_ends_with_status_2(tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ def test_command_writes_a_project_that_passes(tmp_path: Path) -> None:
     ("samples", "message"),
     [
         (np.zeros((2, 3), np.int8), "the network takes 37"),
-        (np.zeros((1, 37)), "holds float64, not integers.*E913"),
+        (np.zeros((1, 37)), "holds float64, not integers.*E863"),
         (np.full((1, 37), 200), "the limits are -128 and 127"),
     ],
 )

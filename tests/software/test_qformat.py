@@ -168,7 +168,7 @@ def test_functions_that_the_library_computes_right(
 
 def test_sums_that_wrap_around_are_not_for_a_library(tmp_path: Path) -> None:
     stored = stored_network(16, Guard.NONE)
-    with pytest.raises(DiagnosticError, match="sums of this network may leave 32 bits.*E945"):
+    with pytest.raises(DiagnosticError, match="sums of this network may leave 32 bits.*E901"):
         build_qformat(stored, ANY, library=str(write_stand_in(tmp_path)))
 
 

@@ -111,8 +111,8 @@ def test_full_speed_needs_the_pll() -> None:
 def test_fifo_feeds_the_first_layer_only() -> None:
     found = complaints(MAX78002, resolving={"start_layer": 2, "input_port": InputPort.FIFO})
     assert found == [
-        "option --start-layer: error: is 2, a FIFO feeds layer 0 [E082]\n"
-        "  Leave one of the two out."
+        "option --start-layer: error: it cannot be used together with a FIFO [E092]\n"
+        "  Leave out --start-layer or a FIFO."
     ]
 
 

@@ -106,7 +106,7 @@ def test_header_names_scales_and_sizes() -> None:
     [
         (replace(ONE_PLANE, scale=2), {"scale_output": False}, "W027"),
         (replace(ONE_PLANE, scale=9), {}, "W028"),
-        (replace(ONE_PLANE, scale_known=False), {}, "W029"),
+        (replace(ONE_PLANE, scale_known=False), {}, "W027"),
     ],
 )
 def test_doubtful_outputs_are_warned_of(

@@ -84,7 +84,7 @@ def test_differences_are_listed_with_a_network_that_fits(prefix: str, pair: Trai
     assert done.status == 0, done.error
     done = pair("tinylarge", "tinyclasses", "--use-bias", "-e", LOAD, FLOAT)
     assert done.status == 1
-    assert "network tinylarge (3 another shape) [E637]" in done.error
+    assert "network tinylarge (3 another shape) [E676]" in done.error
     assert "Use --model tinyclassifier." in done.error
     assert "conv.op.bias    4             8" in done.error
     done = pair("tinyrecognizer", "tinyclasses", "--use-bias", "-e", LOAD, FLOAT)
@@ -102,7 +102,7 @@ def test_tensor_that_is_missing_or_surplus_is_named(pair: Train) -> None:
     _change(FLOAT, lambda content: content["state_dict"].pop("fc.op.weight"))
     done = pair(*evaluate)
     assert done.status == 1
-    assert "(1 missing, 1 surplus) [E637]" in done.error
+    assert "(1 missing, 1 surplus) [E676]" in done.error
     assert "fc.op.weight  missing       4x64" in done.error
 
 

@@ -145,7 +145,7 @@ def test_attributions_are_drawn(tiny: Train, monkeypatch: pytest.MonkeyPatch) ->
     done = tiny("tinyclassifier", "tinyclasses", "-e", "--shap", "4")
     assert done.status == 1
     assert (
-        "21 test images are needed, 17 of them to compare with, but there are 20 [E645]"
+        "21 test images are needed, 17 of them to compare with, but there are 20 [E610]"
         in done.error
     )
 

@@ -133,7 +133,7 @@ def test_checkpoint_of_another_network_is_explained(tiny: Train) -> None:
     load = ("-e", "--exp-load-weights-from", file)
     done = tiny("tinylarge", "tinyclasses", *load)
     assert done.status == 1
-    assert "does not belong to the network tinylarge (2 another shape) [E637]" in done.error
+    assert "does not belong to the network tinylarge (2 another shape) [E676]" in done.error
     assert "Use --model tinyclassifier." in done.error
     assert "conv.op.weight  4x1x3x3       8x1x3x3" in done.error
     done = tiny("ai85digitsnet", "digits", *load)

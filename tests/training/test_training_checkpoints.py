@@ -98,7 +98,7 @@ def test_names_that_do_not_fit_are_all_listed(tmp_path: Path) -> None:
     digits = DatasetEntry("digits", (1, 4, 4), (0, 1), lambda *_: (None, None), None)
     with pytest.raises(CheckpointError) as info:
         fitting.refuse(own, state, "net", str(path), options, {}, digits)
-    assert info.value.code == "E637"
+    assert info.value.code == "E676"
     assert "1 missing, 1 surplus, 3 another shape" in info.value.message
     rows = [line.split() for line in str(info.value.remedy).splitlines()]
     assert ["fc.op.bias", "missing", "2"] in rows

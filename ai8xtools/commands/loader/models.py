@@ -190,7 +190,7 @@ def _fitting(
     _, said, model = closest
     own = expected(model, state)
     raise CheckpointError(
-        "E637",
+        "E676",
         f"the checkpoint does not belong to the network {entry.name} ({said})",
         file,
         "Compare --model, --dataset and --input-shape with what it was trained with.\n\n"

@@ -45,7 +45,7 @@ class Agreement:
 
 
 def compare(trained: Trained, engine: LowBitNetwork, pictures: Pictures, with_c: bool) -> Agreement:
-    """Compare the classes of test pictures; raises InputError (E727) if C cannot be compiled."""
+    """Compare the classes of test pictures; raises InputError (E811) if C cannot be compiled."""
     import torch
 
     from ai8xtools.training.lowbit.pictures import codes, reduced
@@ -74,7 +74,7 @@ def python_classes(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Classes:
 
 
 def c_classes(network: LowBitNetwork, inputs: NDArray[np.int8], folder: Path) -> Classes:
-    """Compile the engine in `folder`, and return its classes; raises InputError (E727)."""
+    """Compile the engine in `folder`, and return its classes; raises InputError (E811)."""
     for name, text in emit(network, Samples(inputs[:1]), "compared").items():
         (folder / name).write_text(text, encoding="utf-8")
     library = folder / "libinference.so"
@@ -83,7 +83,7 @@ def c_classes(network: LowBitNetwork, inputs: NDArray[np.int8], folder: Path) ->
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as exc:
         raise InputError(
-            "E727", f"the C cannot be compiled by {_COMPILER} ({type(exc).__name__})",
+            "E811", f"the C cannot be compiled by {_COMPILER} ({type(exc).__name__})",
             "--compare-c", "Install a C compiler, or leave the option out.",
         ) from exc  # fmt: skip
     function = ctypes.CDLL(str(library)).Inference

@@ -135,5 +135,5 @@ def _integers(path: str) -> NDArray[np.int64]:
 
 def _refusal(path: str, message: str) -> DiagnosticError:
     return DiagnosticError(
-        Diagnostic("E913", message, Place(path), "docs/low-bit.md tells how samples are made.")
+        Diagnostic("E863", message, Place(path), "docs/low-bit.md tells how samples are made.")
     )

@@ -55,7 +55,7 @@ def _pictures(found: Any, name: str) -> Pictures:
         labels = torch.tensor([int(label) for _, label in items])
     if images.ndim != 4 or images.shape[1] != 1:
         raise InputError(
-            "E728", f"the samples of {name} have the shape {tuple(images.shape[1:])}; low-bit "
+            "E630", f"the samples of {name} have the shape {tuple(images.shape[1:])}; low-bit "
             "networks take grey pictures", "--dataset", "Use --grayscale data, such as MNIST.",
         )  # fmt: skip
     return Pictures(images, labels.long())

@@ -81,7 +81,7 @@ def _measured(trained: Trained, network: LowBitNetwork, args: QuantizeOptions) -
     _, test, classes = pictures_of(args.dataset, args.data, training=False)
     if len(classes) != len(trained.classes):
         raise InputError(
-            "E728", f"the network has {len(trained.classes)} classes, {args.dataset} has "
+            "E630", f"the network has {len(trained.classes)} classes, {args.dataset} has "
             f"{len(classes)}", "--dataset", "Name the data set that it was trained on.",
         )  # fmt: skip
     return _Measured(

@@ -18,10 +18,11 @@ from ai8xtools.commands.q15.arguments import CaseOptions
 from ai8xtools.commands.quantize.arguments import NetworkOptions
 from ai8xtools.commands.quantize.calibrator import load_samples, prepare
 from ai8xtools.commands.quantize.measuring import take_ranges, tensors_of
-from ai8xtools.commands.quantize.quantize import warn, without_batchnorm
+from ai8xtools.commands.quantize.quantize import without_batchnorm
 from ai8xtools.commands.quantize.samples import OPTION, as_maps, data_set
-from ai8xtools.diagnostics import Place
+from ai8xtools.diagnostics import print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.frontends.graph.maps import MapsReader
 from ai8xtools.frontends.graph.nodes import Graph as Operators
 from ai8xtools.frontends.graph.nodes import ShapeError
@@ -80,7 +81,7 @@ def read_case(options: CaseOptions) -> Case:
 def _onnx_case(options: CaseOptions) -> Case:
     """Return a graph of ONNX with samples in the shape of its input."""
     if options.model is not None:
-        warn("W041", "has no effect on an ONNX graph", Place(option="--model"))
+        print_diagnostics([no_effect("--model", "on an ONNX graph")])
     onnx = read_graph(options.input)
     shape = input_shape(onnx, options.input)
     found, refusals = read_operators(onnx, shape)
@@ -146,7 +147,7 @@ def _ai8x_case(options: CaseOptions) -> tuple[nn.Module, list[Tensor]]:
 def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Module, list[Tensor]]:
     """Return a network of PyTorch's own layers with its weights."""
     if options.model is None:
-        raise InputError("E743", "the file holds the weights of an ordinary PyTorch network and "
+        raise InputError("E689", "the file holds the weights of an ordinary PyTorch network and "
                          "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
     wanted = options.calibration
     dataset = data_set(wanted.dataset, state.values(), options.input)

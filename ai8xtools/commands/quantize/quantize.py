@@ -24,6 +24,7 @@ from ai8xtools.commands.quantize.arguments import (
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.quantization import (
     ClipMethod,
     QuantizationOptions,
@@ -133,8 +134,8 @@ def without_batchnorm(
     layers = normalized_layers(checkpoint)
     if not layers or keep:
         if transposed:
-            warn("W041", "has no effect on a checkpoint without batch normalization to fold",
-                 Place(option="--transposed"))  # fmt: skip
+            why = "on a checkpoint without batch normalization to fold"
+            print_diagnostics([no_effect("--transposed", why)])
         return checkpoint
     print(f"Folding batch normalization into weights and biases: {', '.join(layers)}")
     return fuse_batchnorm(checkpoint, None, transposed)
@@ -165,15 +166,16 @@ def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
         ("scale", options.scale, ClipMethod.SCALE, DEFAULT_SCALE),
         ("stddev", options.stddev, ClipMethod.STDDEV, DEFAULT_DEVIATIONS),
     ):
-        option = Place(option=f"--{name}")
+        option = f"--{name}"
         if method is of and not given:
-            warn("W751", f"not given, {default} is used for --clip-method {of}", option)
+            message = f"not given, {default} is used for --clip-method {of}"
+            warn("W751", message, Place(option=option))
         elif method is not of and given is not None:
-            warn("W041", f"has no effect without --clip-method {of}", option)
+            print_diagnostics([no_effect(option, f"without --clip-method {of}")])
         parameters[name] = given or default
     sampled = options.calibration or (options.report and options.report.samples)
     if options.network.model is not None and sampled is None:
-        warn("W041", "has no effect without --calibrate", Place(option="--model"))
+        print_diagnostics([no_effect("--model", "without --calibrate")])
     return QuantizationOptions(
         clip_method=method,
         default_bits=options.default_bits,

@@ -49,7 +49,7 @@ def contained(
 ) -> tuple[bytes, Room]:
     """Return the container of a network and the room that the firmware has for such files.
 
-    Raises InputError E924 or ToolError E925 as `container_of` does, DiagnosticError E926 if the
+    Raises InputError E924 or ToolError E668 as `container_of` does, DiagnosticError E828 if the
     room that was asked for is too small.
     """
     seal = None
@@ -73,7 +73,7 @@ def _room(option: str, given: int | None, needed: int) -> int:
     """Return the bytes that an option gives, or those that are needed."""
     if given is not None and given < needed:
         raise DiagnosticError(
-            Diagnostic("E926", f"{given:,} bytes, this container needs {needed:,}",
+            Diagnostic("E828", f"{given:,} bytes, this container needs {needed:,}",
                        Place(option=option), "Give more, or leave the option out.")
         )  # fmt: skip
     return needed if given is None else given

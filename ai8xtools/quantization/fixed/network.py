@@ -57,7 +57,7 @@ class FixedNetwork:
 def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRules) -> FixedNetwork:
     """Return the integers of a network; `ranges` are the statistics of its maps.
 
-    Raises InputError: E741 for shifts beyond 30, E713 if the weights do not fit the budget, E930
+    Raises InputError: E741 for shifts beyond 30, E713 if the weights do not fit the budget, E924
     for limits that no format has.
     """
     _check_clips(graph)
@@ -128,7 +128,7 @@ def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
 
 
 def _check_clips(graph: Graph) -> None:
-    """Raise InputError E930 for limits other than zero and what formats saturate at."""
+    """Raise InputError E924 for limits other than zero and what formats saturate at."""
     for step in graph.steps:
         if not isinstance(step, Clip):
             continue
@@ -136,7 +136,7 @@ def _check_clips(graph: Graph) -> None:
         low = step.low in (0.0, -math.inf) or (step.low == -step.high and high)
         if not (high and low):
             raise InputError(
-                "E930",
+                "E924",
                 f"{step.name} limits values to {step.low:g}..{step.high:g}",
                 remedy="Use ReLU, or limits that are powers of two.",
             )

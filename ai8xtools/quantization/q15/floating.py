@@ -110,7 +110,7 @@ def check_samples(parts: Sequence[Float64s]) -> None:
     """Raise InputError E740 for samples that are no finite numbers, all zero, or none."""
     remedy = "Name samples like those of the application: --calibrate DATASET or FILE.npy."
     if not sum(map(len, parts)):
-        raise InputError("E740", "there are no samples to calibrate with", "--calibrate", remedy)
+        raise InputError("E606", "there are no samples to calibrate with", "--calibrate", remedy)
     for part in parts:
         wrong = ~np.isfinite(part)
         if wrong.any():

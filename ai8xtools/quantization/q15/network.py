@@ -105,10 +105,10 @@ def measured_maps(graph: Graph) -> list[int]:
 
 
 def check_finite(graph: Graph, path: str | None) -> None:
-    """Raise InputError E745 for weights that are no numbers."""
+    """Raise InputError E507 for weights that are no numbers."""
     for step in graph.steps:
         if isinstance(step, Weighted):
             total = float(abs(step.weights).sum() + abs(step.bias).sum())
             if not math.isfinite(total):
-                raise InputError("E745", f"{step.name} holds weights that are no finite numbers",
+                raise InputError("E507", f"{step.name} holds weights that are no finite numbers",
                                  path, "Train the network again.")  # fmt: skip

@@ -57,14 +57,14 @@ def container_of(
     """Return the file of a network that was lowered without fusing, with its sample as test vector.
 
     `sample` and `expected` are [channel, row, column]. Raises InputError E924 for steps that
-    containers have no layer for, ToolError E925 if the container computes something else.
+    containers have no layer for, ToolError E668 if the container computes something else.
     """
     builder = Lowering(graph).builder
     plain = unpack(pack(planned(builder.container())))
     pixels = np.ascontiguousarray(sample.transpose(1, 2, 0))
     made = run(plain, pixels)
     if not np.array_equal(made.ravel(), expected.transpose(1, 2, 0).ravel()):
-        raise ToolError("E925", "the container computes other values than the network",
+        raise ToolError("E668", "the container computes other values than the network",
                         remedy="Report this; nothing was written.")  # fmt: skip
     given, output = plain.tensors[0], plain.tensors[plain.layers[-1].output]
     vectors = Vectors((bytes_of(given, pixels),), (bytes_of(output, made),))

@@ -44,10 +44,10 @@ class _Header:
 
     def refuse(self, message: str) -> DiagnosticError:
         """Return the error of this file."""
-        return DiagnosticError(Diagnostic("E912", message, Place(str(self.path)), _REMEDY))
+        return DiagnosticError(Diagnostic("E726", message, Place(str(self.path)), _REMEDY))
 
     def number(self, layer: str, key: str, default: int | None = None) -> int:
-        """Return a size or code of a layer; raises DiagnosticError (E912)."""
+        """Return a size or code of a layer; raises DiagnosticError (E726)."""
         name = f"L{layer}_{key}"
         text = self.layers[layer].get(key)
         if text is None and default is not None:
@@ -64,7 +64,7 @@ class _Header:
         return int(text)
 
     def array(self, layer: str, kind: str, count: int) -> NDArray[np.int64]:
-        """Return the numbers of a layer's array; raises DiagnosticError (E912)."""
+        """Return the numbers of a layer's array; raises DiagnosticError (E726)."""
         name = f"L{layer}_weights"
         if f"L{layer}" not in self.arrays:
             raise self.refuse(f"the array {name} is missing or not complete")
@@ -85,13 +85,13 @@ class _Header:
 
 
 def read_header(path: str) -> LowBitNetwork:
-    """Return the network of a header; raises DiagnosticError (E912), OSError."""
+    """Return the network of a header; raises DiagnosticError (E726), OSError."""
     file = Path(path)
     try:
         header = _Header(file, read_text(file, MAX_BYTES))
     except UnicodeDecodeError:
         raise DiagnosticError(
-            Diagnostic("E912", "it is not a text", Place(path), _REMEDY)
+            Diagnostic("E726", "it is not a text", Place(path), _REMEDY)
         ) from None
     numbers = [number for number in header.layers if "active" in header.layers[number]]
     if not numbers:

@@ -62,7 +62,7 @@ def build_qformat(
     `sample` [row, column, channel] takes the place of the stored one; `library` is a folder with a
     copy of CMSIS 5, without one all functions are ours. With `interleaving` fully connected layers
     take the weights of `_opt`. Raises DiagnosticError if the network does not fit (E905) or
-    the copy is of no use (E940 to E943, E945).
+    the copy is of no use (E940 to E943, E901).
     """
     network = stored.network
     made = planned(network, profile, scheme, library=library, interleaving=interleaving)
@@ -125,7 +125,7 @@ def _library(network: QuantizedNetwork, made: Program, folder: str) -> Library:
     worst = max((layer.formats.bound for layer in network.layers.values()), default=0)
     if network.guard.wraps and worst >= 1 << 31:
         raise DiagnosticError(
-            Diagnostic("E945", "sums of this network may leave 32 bits, which Arm's functions do "
+            Diagnostic("E901", "sums of this network may leave 32 bits, which Arm's functions do "
                        "not define", Place(option="--cmsis-nn"),
                        "Quantize with --acc-guard worst, or leave --cmsis-nn out.")
         )  # fmt: skip

@@ -91,7 +91,7 @@ def _by_kernels(state: _State, layer: Layer) -> _State:
     """Return the network in which kernels that copy pass on what a layer passes on."""
     layers = tuple(copying(x) if x is layer else x for x in state.network.layers)
     notice = layer.diagnostic(
-        "N428",
+        "N425",
         "copies its channels by kernels: the result is needed in other processors than what is "
         "read",
         "op",

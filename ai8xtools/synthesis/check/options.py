@@ -65,12 +65,7 @@ def check_chip_options(
     elif encoding.max_speed and encoding.pll is False:
         yield excludes("--max-speed", "--no-pll")
     if resolving.start_layer and resolving.input_port.is_fifo:
-        yield Diagnostic(
-            "E082",
-            f"is {resolving.start_layer}, a FIFO feeds layer 0",
-            Place(option="--start-layer"),
-            "Leave one of the two out.",
-        )
+        yield excludes("--start-layer", "a FIFO")
     if resolving.synthesize_input is not None and not resolving.input_port.is_fifo:
         yield needs("--synthesize-input", "--fifo")
     if resolving.synthesize_input is None and resolving.synthesize_words != DEFAULT_WORDS:

@@ -53,7 +53,7 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
         if not layer.scale_known:
             yield Diagnostic(
-                "W029",
+                "W027",
                 "data of layers with different final scales are unloaded together; they are "
                 "delivered as the accelerator holds them",
                 summary.last_layer.place,

@@ -189,7 +189,7 @@ def _function(module: ModuleType, record: Mapping[str, Any]) -> Callable[..., An
     function = getattr(module, record["name"], None)
     if not callable(function):
         raise InputError(
-            "E602",
+            "E661",
             f"`models` lists {record['name']!r}, but there is no function of this name",
             str(module.__file__),
             "Define it, or take the entry out of the list.",

@@ -37,7 +37,7 @@ def own_model(name: str, dim: int) -> ModelEntry:
     """Return the network that FILE:CLASS names; `dim` is 1 or 2, the kind of its input.
 
     What tools tell networks (num_classes, num_channels, dimensions, ...) goes to the parameters of
-    these names that there are; other parameters need defaults. Raises InputError E671 for a file
+    these names that there are; other parameters need defaults. Raises InputError E602 for a file
     that cannot be imported, E672 without such a class, E673 for parameters without default.
     """
     file, _, called = name.rpartition(":")
@@ -90,7 +90,7 @@ def _import(file: Path, name: str) -> ModuleType:
     """Import a file; its folder is searched for what it imports."""
     if not file.is_file():
         raise InputError(
-            "E671", "the file does not exist", str(file), f"{where_else(file)} See --model {name}."
+            "E602", "the file does not exist", str(file), f"{where_else(file)} See --model {name}."
         )
     open_file(file, _MAX_BYTES).close()
     key = f"model_of_{file.stem}"
@@ -107,7 +107,7 @@ def _import(file: Path, name: str) -> ModuleType:
     except Exception as exc:
         del sys.modules[key]
         raise InputError(
-            "E671",
+            "E602",
             f"the file cannot be imported: {type(exc).__name__}: {first_line(exc)}",
             place_in(file, exc),
             remedy_of(exc, "Correct the file; it is executed as it stands."),

@@ -80,7 +80,7 @@ class Attributions(Observer):
         explained = self._wanted - BACKGROUND
         if self._kept < self._wanted:
             raise InputError(
-                "E645",
+                "E610",
                 f"{self._wanted} test images are needed, {BACKGROUND} of them to compare with, "
                 f"but there are {self._kept}",
                 "--shap",

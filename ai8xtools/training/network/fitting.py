@@ -92,7 +92,7 @@ def refuse(
         f"Use {option} {fitting}." if fitting else f"{says} {option}, --dataset and --use-bias."
     )
     raise CheckpointError(
-        "E637",
+        "E676",
         f"the checkpoint does not belong to the network {options.arch} ({differing})",
         path,
         f"{advice}\n\n{table(own, found, differing)}",

@@ -145,7 +145,7 @@ class ScheduleFile:
         for group in optimizer.param_groups:
             if "initial_lr" not in group:
                 raise InputError(
-                    CODE,
+                    "E609",
                     f"{what} cannot continue: the run began without a schedule",
                     self.path,
                     "Leave out --compress, or add --reset-optimizer.",

@@ -53,7 +53,7 @@ def copied(
         network, fixed = inserted(network, fixed, copy, reader.index + number, {})
         notices.append(
             reader.diagnostic(
-                "N428",
+                "N425",
                 f"'{copy.name}' copies channels {part.first} to {part.first + part.count - 1}: "
                 f"{reason}",
                 ("in_sequences", "op"),

@@ -47,7 +47,7 @@ def with_separate_pooling(
         network, fixed = inserted(network, fixed, in_front, layer.index, {layer.index: 0})
         notices.append(
             layer.diagnostic(
-                "N430",
+                "N425",
                 f"'{in_front.name}' pools what is read here: a transposed convolution has no "
                 "place for 'pool_stride'",
                 ("pool_stride", "op"),
@@ -106,7 +106,7 @@ def with_possible_pooling(
         network = replace(network, layers=layers)
         notices.append(
             layer.diagnostic(
-                "N428",
+                "N425",
                 f"copies its channels by kernels: {chip.name} pools {layer.in_channels} channels "
                 "only in front of a convolution",
                 "op",

@@ -80,7 +80,7 @@ def camera_problems(camera: Camera, program: Program) -> Iterator[Diagnostic]:
         )
     if camera.planar and camera.use_fifo:
         yield Diagnostic(
-            "E098",
+            "E094",
             "the ring buffer passes whole pixels on, but the input is planar: its words are four "
             "pixels of a channel",
             Place(option="--input-fifo"),
@@ -88,7 +88,7 @@ def camera_problems(camera: Camera, program: Program) -> Iterator[Diagnostic]:
         )
     if camera.planar and camera.columns % _PIXELS_PER_WORD:
         yield Diagnostic(
-            "E097",
+            "E094",
             f"rows of {camera.columns} pixels are not whole words of {_PIXELS_PER_WORD} pixels",
             Place(option="--input-csv"),
             "Use 'data_format: HWC', or rows of a multiple of 4 pixels.",
