@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.synthesis.check import check
 from ai8xtools.synthesis.network import Layer
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, parse, read
@@ -29,7 +30,7 @@ from ai8xtools.synthesis.resolve.sequence import execution_order, simulated_orde
 from ai8xtools.synthesis.resolve.skipping import without_first_layers
 from device import MAX78000, MAX78002
 from device.channels import channels_per_pass, passes
-from tests.synthesis.networks import build, describe, files, mask, sample
+from tests.synthesis.networks import build, describe, files, mask, sample, weights
 
 CONV: dict[str, Any] = {"op": "Conv2d", "kernel_size": "3x3", "processors": 7}
 
@@ -277,3 +278,23 @@ def test_sample_of_another_size_than_that_of_its_data_set_is_told(
     options = ResolveOptions(sample_input="x.npy")
     found = [*other_than_of_data_set(np.zeros((3, 8, 8)), described(CONV), options)]
     assert [d.code for d in found] == ["W235"] * (len(usual) in (2, 3))
+
+
+@pytest.mark.parametrize("counts", [(4, 8), (8, 4)])
+def test_operands_of_other_channels_are_refused_where_weights_are_for_the_first(
+    tmp_path: Path, counts: tuple[int, int]
+) -> None:
+    def layer(count: int, name: str, read: Any, **keys: Any) -> dict[str, Any]:
+        return {"processors": mask(count), "op": "Conv2d", "kernel_size": "3x3", "pad": 1,
+                "activate": "none", "name": name, "in_sequences": read, **keys}  # fmt: skip
+
+    text = describe(
+        layer(3, "a", "input"),
+        layer(3, "b", "input", out_offset=0x2000),
+        layer(counts[0], "sum", ["a", "b"], eltwise="add", operands=2),
+    )
+    shapes = (counts[0], 3, 3, 3), (counts[1], 3, 3, 3), (2, counts[0], 3, 3)
+    made, _ = build(tmp_path, text, sample(3, 4, 4), [weights(*shape) for shape in shapes])
+    assert made.layers[-1].in_channels == counts[0]
+    found = {x.code for x in check(made.network, made.layout, made.chip)}
+    assert "E361" in found

@@ -94,7 +94,7 @@ def reading(network: Network, layer: Layer) -> Reading:
     """Return how a layer's sources come together; raise DiagnosticError for what has no form."""
     read = sources(network, layer)
     if len(read) == 1:
-        if layer.combination and read[0] != NETWORK_INPUT:
+        if layer.combination and read != (NETWORK_INPUT,):
             raise DiagnosticError(
                 refusal(
                     layer,

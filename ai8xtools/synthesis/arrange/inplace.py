@@ -46,10 +46,10 @@ def _qualifies(
     number: Mapping[int, int],
 ) -> bool:
     """Whether a layer reads its whole input from one place, for the last time, without haste."""
-    read = sources(network, layer)
     if not reading(network, layer).alone:
         return False
-    tensor, result = tensors[number[read[0]]], tensors[number[layer.index]]
+    (owner,) = sources(network, layer)
+    tensor, result = tensors[number[owner]], tensors[number[layer.index]]
     hardware = hardware_for(layer, None)
     plain = not (layer.flatten or hardware.surplus_words or hardware.leading_bytes)
     plain = plain and not layer.operator.transposed and max(layer.pooling.stride) == 1

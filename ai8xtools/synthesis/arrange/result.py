@@ -51,7 +51,7 @@ def _layer(
     tensor = problem.tensors[result]
     processors = found.processors(problem, position)
     order = found.tried.kernels is not None and layer.index in found.columns
-    overlap = len(reads) == 1 and (result, reads[0]) in problem.overlaps
+    over = [source for source in reads if (result, source) in problem.overlaps]
     return replace(
         fixed,
         processors=processors,
@@ -63,7 +63,7 @@ def _layer(
         channels_first=choice.planar and position == 0,
         streaming=position < choice.streamed,
         kernel_offset=found.columns[layer.index] if order else fixed.kernel_offset,
-        in_place=_is_over(problem, found, result, reads[0]) if overlap else fixed.in_place,
+        in_place=_is_over(problem, found, result, *over) if over else fixed.in_place,
     )
 
 
@@ -71,7 +71,8 @@ def _read_gap(problem: Problem, layer: Layer, reads: tuple[int, ...]) -> int:
     """Return the words between those that a layer reads from one source."""
     if layer.operands > 1 or len(reads) > 1:
         return 0
-    return problem.step[reads[0]] - 1
+    (source,) = reads
+    return problem.step[source] - 1
 
 
 def _is_over(problem: Problem, found: Decoded, result: int, source: int) -> bool | None:
