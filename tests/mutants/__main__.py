@@ -189,13 +189,23 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     add("--uncovered", action="store_true", help="list statements that no test executes")
     add("--json", type=Path, metavar="FILE", help="write all results, as they come")
     add("--survivors", type=Path, metavar="FILE", help="append survivors, as they come")
-    return parser.parse_args(given)
+    args = parser.parse_args(given)
+    for one in args.rooms:
+        if not rooms_of([one]):
+            parser.error(f"there is no room {one}; rooms are {', '.join(ROOMS)}")
+    return args
+
+
+def rooms_of(named: Sequence[str]) -> list[str]:
+    """Return the rooms that are named, or in folders that are, with the package or without."""
+    starts = tuple(f"{start}{one}/" for one in named for start in ("", "ai8xtools/"))
+    return [room for room in ROOMS if f"{room}/".startswith(starts)]
 
 
 def main() -> int:
     """Run a campaign; return 1 if less than 92 % are noticed."""
     args = arguments()
-    rooms = [room for room in ROOMS for one in args.rooms if f"{room}/".startswith(f"{one}/")]
+    rooms = rooms_of(args.rooms)
     mutants = read(args.list) if args.list else drawing.draw(ROOT, rooms, args.count, args.seed)
     if args.draw:
         write(args.draw, mutants)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.mutants.__main__ import arguments, rooms_of
 from tests.mutants.cs import CFile
 from tests.mutants.drawing import draw
 from tests.mutants.mutant import Mutant, changed_lines, read, write
@@ -174,3 +175,10 @@ def test_equivalent_mutants_are_of_lines_that_exist() -> None:
         assert one["why"] and one["new"] != one["old"]
         lines = {line.strip() for line in (ROOT / one["file"]).read_text().splitlines()}
         assert lines.issuperset(line.strip() for line in one["old"].splitlines()), one
+
+
+def test_rooms_that_do_not_exist_are_refused() -> None:
+    assert rooms_of(["synthesis/encode"]) == rooms_of(["ai8xtools/synthesis/encode"])
+    assert len(rooms_of(["synthesis", "synthesis/place"])) == 6
+    with pytest.raises(SystemExit):
+        arguments(["--rooms", "layers", "synthesis/encodes"])
