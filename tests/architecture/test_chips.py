@@ -67,7 +67,10 @@ def told_apart(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def test_chips_are_told_apart_in_device_only() -> None:
     found = []
+    named = re.compile(r"84|85|87|78000|78002|max7800\d|ai8\d|chip", re.IGNORECASE)
     for file in FILES:
+        if not named.search(file.read_text()):
+            continue
         path = file.relative_to(ROOT)
         for line, kind in told_apart(ast.parse(file.read_bytes(), str(file))):
             if not (kind == "definition" and path.parts[0] in NAMED_BY_USERS):

@@ -67,6 +67,7 @@ def test_no_codes_stand_apart_from_their_complaints() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{line}"
         for file in FILES
+        if CODE.search(file.read_text())
         for line in uses_apart(ast.parse(file.read_bytes()))
     ]
     assert len(FILES) > 300

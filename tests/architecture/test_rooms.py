@@ -77,7 +77,11 @@ def test_importing_a_whole_room_does_not_load_torch(room: str) -> None:
 
 def test_exactly_one_module_imports_torchvision() -> None:
     files = [*python_files(*ROOMS, "tools"), *sorted(ROOT.glob("*.py"))]
-    found = [str(file.relative_to(ROOT)) for file in files if "torchvision" in imported_names(file)]
+    found = [
+        str(file.relative_to(ROOT))
+        for file in files
+        if "torchvision" in file.read_text() and "torchvision" in imported_names(file)
+    ]
     assert len(found) == 1, found
 
 
@@ -90,6 +94,7 @@ def test_values_of_tools_that_start_quickly_are_declared_with_frozen() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{node.lineno}"
         for file in python_files(*rooms)
+        if "frozen=" in file.read_text()
         for node in ast.walk(ast.parse(file.read_bytes(), str(file)))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("dataclass")
         if any(keyword.arg == "frozen" for keyword in node.keywords)
@@ -101,6 +106,7 @@ def test_text_of_generated_files_stands_in_templates_not_in_python_strings() -> 
     found = [
         f"{file.relative_to(ROOT)}:{line}: {text[:60]!r}"
         for file in python_files(*ROOMS)
+        if FOREIGN_CODE.search(file.read_text().replace("\\", " "))  # escapes may precede a word
         for line, text in strings_besides_docstrings(file)
         if FOREIGN_CODE.search(text)
     ]

@@ -6,6 +6,7 @@ What the tools do without it is tried in tests/systems.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -41,6 +42,7 @@ OF_MODULES = {
     "time": {"tzset", "clock_gettime"},
     "tempfile": {"NamedTemporaryFile"},  # Windows opens it only once
 }  # fmt: skip
+WORD = re.compile(r"\w+")
 WORDS = {"preexec_fn", "pass_fds", "process_group"}
 """Arguments of subprocess that Windows refuses."""
 ALLOWED = {
@@ -62,8 +64,13 @@ def _product() -> tuple[str, ...]:
     return tuple(name for name in tracked.stdout.splitlines() if not name.startswith("tests/"))
 
 
+RARE = MODULES | WORDS | set().union(*OF_MODULES.values())
+
+
 def findings(source: str) -> Iterator[str]:
     """Yield what a module uses that some system does not have."""
+    if RARE.isdisjoint(WORD.findall(source)):
+        return
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names):
@@ -97,8 +104,13 @@ def test_only_one_module_knows_the_differences_between_systems() -> None:
     assert found == set(ALLOWED), "ask ai8xtools/reading/system.py instead"
 
 
+OPENING = re.compile(r"open\b|read_text|write_text|NamedTemporaryFile")
+
+
 def unencoded(source: str) -> Iterator[int]:
     """Yield the lines that open a text file in whatever encoding the system prefers."""
+    if not OPENING.search(source):
+        return
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
