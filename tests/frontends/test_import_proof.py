@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import ai8xize
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.graph import geometry
 from ai8xtools.frontends.modules.plain import network as importing
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.training.catalog.imported import load_plain, taking_vectors
@@ -158,9 +160,10 @@ def test_a_network_that_fails_for_some_data_says_so() -> None:
     assert caught.value.code == "E647"
 
 
-def test_an_operator_in_a_subclass_is_named_after_it() -> None:
-    with pytest.raises(InputError, match="first: Forward computes conv2d in a forward function"):
-        import_network(Small(Forward), EXAMPLE, "net", {})
+def test_an_operator_in_a_subclass_has_the_weights_that_it_makes() -> None:
+    model = Small(Forward)
+    layer: Any = import_network(model, EXAMPLE, "net", {}).network.get_submodule("conv2d")
+    torch.testing.assert_close(layer.op.weight, model.first.weight.tanh())
 
 
 class Features(nn.Module):
@@ -211,13 +214,11 @@ def _tiny(factor: float) -> nn.Module:
     return model
 
 
-def _other(result: Any) -> Any:
-    """Return a layer with a changed weight, a node with another operand or one of its parts."""
-    layer = getattr(result, "layer", None)
-    if layer is not None and layer.op is not None:
-        with torch.no_grad():
-            layer.op.weight.mul_(1.01)
-    return result
+def _other(layer: Any) -> Any:
+    """Return a layer with a changed weight."""
+    with torch.no_grad():
+        layer.op.weight.mul_(1.01)
+    return layer
 
 
 def _fault(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, change: Any) -> None:
@@ -228,22 +229,18 @@ def _fault(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, change: Any) 
 BUILDER: Any = importing._Builder
 FAULTS = {
     "weights": (importing, "make_layer", lambda real, *a, **k: _other(real(*a, **k))),
-    "normalization": (importing, "make_layer", lambda real, step, norm, *a, **k: real(
-        step, None, *a, **k)),
-    "stride": (BUILDER, "_decimated", lambda real, self, name, stride, source, step: source),
+    "normalization": (importing, "make_layer", lambda real, path, found, bias, norm, *a, **k: real(
+        path, found, bias, None, *a, **k)),
+    "stride": (BUILDER, "_decimated", lambda real, self, target, stride, source, *a: source),
     "sum": (ai8x, "Add", lambda real: ai8x.Sub()),
-    "rectifier": (BUILDER, "_rectified", lambda real, self, step, source: source),
-    "pooling": (BUILDER, "_pooled", lambda real, self, step, source, positive: real(
-        self, step.__class__(step.node, step.kind, step.taken, step.given, step.module,
-                             {**step.settings, "average": not step.settings["average"]}),
-        source, positive)),
+    "rectifier": (BUILDER, "_rectified", lambda real, self, node, source: source),
+    "pooling": (geometry, "pooling", lambda real, node, pool: real(
+        node, replace(pool, average=not pool.average))),
     "concatenation": (torch, "cat", lambda real, parts, axis: real(parts[::-1], axis)),
-    "doubling": (BUILDER, "_doubled", lambda real, self, step, source: source),
-    "border": (BUILDER, "_with_border", lambda real, self, step: step.__class__(
-        step.node, step.kind, step.taken, step.given, step.module,
-        {**step.settings, "border": 0}) if "border" in step.settings else step),
-    "shape": (BUILDER, "_reshaped", lambda real, self, step, source: self.graph.call_function(
-        torch.flip, (real(self, step, source), (1,)))),
+    "doubling": (BUILDER, "_doubled", lambda real, self, node, source: source),
+    "border": (geometry, "zeros", lambda real, node, pad: (0, (0, 0))),
+    "shape": (BUILDER, "_reshaped", lambda real, self, node, data: self.graph.call_function(
+        torch.flip, (real(self, node, data), (1,)))),
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.diagnostics import Diagnostic, Severity, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError, reason_of
-from ai8xtools.frontends.onnx.geometry import channels_last
+from ai8xtools.frontends.onnx.door import channels_last
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.simulate import simulate

@@ -16,11 +16,13 @@ from ai8xtools.frontends.graph.operators import (
     Constant,
     Conv,
     ConvTranspose,
+    Dropout,
     Each,
     Foreign,
     Function,
     Gemm,
     Input,
+    LpNormalization,
     MatMul,
     Operator,
     Pad,
@@ -33,6 +35,8 @@ from ai8xtools.frontends.graph.operators import (
     Softmax,
     Transpose,
 )
+
+_LEAST_LENGTH = 1e-12
 
 
 def value_of(operator: Operator, given: Sequence[Array]) -> Array | None:
@@ -87,6 +91,11 @@ def value_of(operator: Operator, given: Sequence[Array]) -> Array | None:
             shifted = x - x.max(operator.axis, keepdims=True)
             total = np.exp(shifted).sum(operator.axis, keepdims=True)
             return shifted - np.log(total) if operator.log else np.exp(shifted) / total
+        case LpNormalization():
+            length = np.sqrt((x * x).sum(operator.axis, keepdims=True))
+            return np.asarray(x / np.maximum(length, _LEAST_LENGTH))
+        case Dropout():
+            return x
         case _:
             assert_never(operator)
 

@@ -23,11 +23,13 @@ from ai8xtools.frontends.graph.operators import (
     Constant,
     Conv,
     ConvTranspose,
+    Dropout,
     Each,
     Foreign,
     Function,
     Gemm,
     Input,
+    LpNormalization,
     MatMul,
     Operator,
     Pad,
@@ -189,7 +191,9 @@ class MapsReader:
                 return self._enlarged(node, operator)
             case Foreign():
                 raise _RefusedError(f"there is no kernel for {node.name}", operator.remedy)
-            case MatMul() | BatchNormalization() | Softmax():
+            case Dropout():
+                return maps[0]
+            case MatMul() | BatchNormalization() | Softmax() | LpNormalization():
                 raise _RefusedError(f"there is no kernel for {node.name}")
             case Transpose():
                 raise _RefusedError("it changes the order of axes", "Leave the channels on axis 1.")

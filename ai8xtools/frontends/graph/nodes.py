@@ -18,10 +18,12 @@ from ai8xtools.frontends.graph.operators import (
     Constant,
     Conv,
     ConvTranspose,
+    Dropout,
     Each,
     Foreign,
     Gemm,
     Input,
+    LpNormalization,
     MatMul,
     Operator,
     Pad,
@@ -178,7 +180,7 @@ def shape_of(operator: Operator, given: Sequence[Shape]) -> Shape:
                 return np.broadcast_shapes(*given)
             except ValueError:
                 raise ShapeError(f"its operands have the shapes {_listed(given)}") from None
-        case Clip() | Softmax():
+        case Clip() | Softmax() | LpNormalization() | Dropout():
             return given[0]
         case BatchNormalization():
             if any(one != given[0][1:2] for one in given[1:]):

@@ -131,10 +131,11 @@ class MatMul:
 @frozen
 class BatchNormalization:
     """(x - mean) / sqrt(variance + epsilon) * factor + offset of data, factor, offset, mean,
-    variance, by channel.
+    variance, by channel; `momentum` is that of training.
     """
 
     epsilon: float
+    momentum: float = 0.9
 
 
 @frozen
@@ -217,6 +218,21 @@ class Softmax:
 
 
 @frozen
+class LpNormalization:
+    """Divides by the root of the sum of squares along an axis."""
+
+    axis: int
+
+
+@frozen
+class Dropout:
+    """Passes its data; training leaves out values, rows or maps with a probability: `axes`."""
+
+    probability: float
+    axes: int
+
+
+@frozen
 class Foreign:
     """An operator that nothing here computes: its name, the shape of its result, and what to use
     instead.
@@ -229,7 +245,8 @@ class Foreign:
 
 Operator: TypeAlias = (
     Input | Constant | Each | Clip | Conv | ConvTranspose | Gemm | MatMul | BatchNormalization
-    | Pool | Reduce | Reshape | Transpose | Slice | Pad | Concat | Resize | Softmax | Foreign
+    | Pool | Reduce | Reshape | Transpose | Slice | Pad | Concat | Resize | Softmax
+    | LpNormalization | Dropout | Foreign
 )  # fmt: skip
 
 

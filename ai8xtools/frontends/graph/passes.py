@@ -20,6 +20,7 @@ from ai8xtools.frontends.graph.operators import (
     Clip,
     Conv,
     ConvTranspose,
+    Dropout,
     Each,
     Function,
     Gemm,
@@ -92,16 +93,24 @@ def along(value: Array, shape: Shape, axis: int) -> Array | None:
 
 def normalizations(node: Node, _readers: Readers) -> Node:
     """Batch normalization multiplies and adds."""
-    operator = node.operator
-    factors = [one.constant for one in node.inputs[1:]]
-    if not isinstance(operator, BatchNormalization) or any(one is None for one in factors):
+    if not isinstance(node.operator, BatchNormalization):
         return node
-    gain, offset, mean, variance = (np.asarray(one, np.float64) for one in factors)
-    factor = gain / np.sqrt(variance + operator.epsilon)
+    if any(one.constant is None for one in node.inputs[1:]):
+        return node
     axes = (-1, *(1,) * (len(node.shape) - 2))
-    return _affine(
-        node, node.inputs[0], factor.reshape(axes), (offset - mean * factor).reshape(axes)
-    )
+    factor, offset = (one.reshape(axes) for one in factors_of(node))
+    scaled = make(node.place, Each(Function.MUL), node.inputs[0], constant(factor))
+    return make(node.place, Each(Function.ADD), scaled, constant(offset))
+
+
+def factors_of(norm: Node) -> tuple[Array, Array]:
+    """Return by what batch normalization multiplies each channel, and what it adds then."""
+    gain, offset, mean, variance = (
+        np.asarray(one.constant, np.float64) for one in norm.inputs[1:]
+    )  # fmt: skip
+    assert isinstance(norm.operator, BatchNormalization)
+    factor = gain / np.sqrt(variance + norm.operator.epsilon)
+    return factor, offset - mean * factor
 
 
 def folded_normalizations(node: Node, readers: Readers) -> Node:
@@ -115,11 +124,6 @@ def folded_normalizations(node: Node, readers: Readers) -> Node:
     return into_weights(make(node.place, affine.operator, scaled, affine.inputs[1]), readers)
 
 
-def _affine(node: Node, data: Node, factor: Array, offset: Array) -> Node:
-    scaled = make(node.place, Each(Function.MUL), data, constant(factor))
-    return make(node.place, Each(Function.ADD), scaled, constant(offset))
-
-
 def constants_second(node: Node, _readers: Readers) -> Node:
     """What is done with a constant is to multiply by it or to add it, and it stands behind."""
     if not isinstance(node.operator, Each):
@@ -131,6 +135,8 @@ def constants_second(node: Node, _readers: Readers) -> Node:
         return node
     a, b = node.inputs
     left, right = a.constant, b.constant
+    if a is b and function is Function.ADD:
+        return make(node.place, Each(Function.MUL), a, constant(np.array(2.0)))
     match function:
         case Function.ADD | Function.MUL | Function.MAX | Function.MIN if left is not None:
             return make(node.place, node.operator, b, a)
@@ -279,32 +285,43 @@ def sections(node: Node, _readers: Readers) -> Node:
 
 
 def elements_first(node: Node, readers: Readers) -> Node:
-    """What never falls with its argument stands before maxima and sections, not behind."""
-    if not node.inputs or not _rises(node):
+    """What is done with each element alike stands before sections and other shapes, and before
+    maxima if it never falls with its argument.
+    """
+    if not node.inputs:
         return node
     before = node.inputs[0]
-    selects = (
-        isinstance(before.operator, Slice)
-        or (isinstance(before.operator, Pool) and not before.operator.average)
-        or (isinstance(before.operator, Reduce) and before.operator.reduction is Reduction.MAX)
-    )
-    if not selects or len(readers.get(before, (node,))) > 1 or node.shape != before.shape:
+    match before.operator:
+        case Slice() | Reshape() | Dropout():
+            moves = _is_alike(node)
+        case Pool() as pool:
+            moves = not pool.average and _rises(node)
+        case Reduce() as reduce:
+            moves = reduce.reduction is Reduction.MAX and _rises(node)
+        case _:
+            return node
+    if not moves or len(readers.get(before, (node,))) > 1 or node.shape != before.shape:
         return node
     inner = make(node.place, node.operator, before.inputs[0], *node.inputs[1:])
-    inner = elements_first(inner, readers)
-    return make(before.place, before.operator, inner)
+    return make(before.place, before.operator, elements_first(inner, readers))
+
+
+def _is_alike(node: Node) -> bool:
+    """Return whether a node does the same to all elements."""
+    if isinstance(node.operator, Clip):
+        return True
+    numbers = all(one.constant is not None and one.constant.size == 1 for one in node.inputs[1:])
+    return isinstance(node.operator, Each) and numbers
 
 
 def _rises(node: Node) -> bool:
     """Return whether a node does the same to all elements, and never falls with them."""
-    if isinstance(node.operator, Clip):
-        return True
     if isinstance(node.operator, BatchNormalization):
         gain, data = node.inputs[1].constant, node.inputs[0]
         same = data.shape[1] == data.inputs[0].shape[1] if data.inputs else False
         return gain is not None and same and bool((gain > 0).all())
     if not isinstance(node.operator, Each):
-        return False
+        return isinstance(node.operator, Clip)
     value = node.inputs[-1].constant
     match node.operator.function:
         case Function.FLOOR | Function.CEIL | Function.ROUND | Function.TRUNC:

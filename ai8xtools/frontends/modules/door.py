@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 import ai8x
 from ai8xtools.frontends.graph.nodes import Graph, constant, graph_of, make
@@ -24,11 +24,13 @@ from ai8xtools.frontends.graph.operators import (
     Concat,
     Conv,
     ConvTranspose,
+    Dropout,
     Each,
     Foreign,
     Function,
     Gemm,
     Input,
+    LpNormalization,
     MatMul,
     Operator,
     Pad,
@@ -42,13 +44,12 @@ from ai8xtools.frontends.graph.operators import (
     Softmax,
     Transpose,
 )
-from ai8xtools.frontends.modules.plain.kinds import path_of, value_of
-from ai8xtools.frontends.modules.plain.steps import instead_of
-from ai8xtools.frontends.modules.tracing import Node, once, trace
+from ai8xtools.frontends.modules.instead import instead_of
+from ai8xtools.frontends.modules.tracing import Node, once, path_of, trace, value_of
 
 Shape = tuple[int, ...]
 _LIMIT = 127 / 128
-_PASSING = ("dropout", "alphadropout", "identity", "empty", "contiguous", "clone", "float", "to",
+_PASSING = ("alphadropout", "identity", "empty", "contiguous", "clone", "float", "to",
             "detach")  # fmt: skip
 _RESHAPING = ("flatten", "unflatten", "view", "reshape", "squeeze", "unsqueeze")
 _EACH = {
@@ -68,15 +69,20 @@ _REDUCING = {"mean": Reduction.MEAN, "amax": Reduction.MAX, "amin": Reduction.MI
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A node: its name in messages and here, its arguments and settings, the shape [1, ...] of its
+    """A node: its place and name in messages, its arguments and settings, the shape [1, ...] of its
     result. `data` is what it takes first.
     """
 
     place: str
-    name: str
+    shown: str
     args: Sequence[Any]
     settings: Mapping[str, Any]
     shape: Shape
+
+    @property
+    def name(self) -> str:
+        """Its name without underscores, capitals and numbers of axes: of MaxPool2d maxpool."""
+        return _plain(self.shown)
 
     @property
     def data(self) -> Result:
@@ -89,7 +95,7 @@ class _Call:
 
     def foreign(self, name: str) -> Result:
         """Return the result of what is no operator here."""
-        remedy = instead_of(self.name)
+        remedy = instead_of(self.shown)
         stated = Foreign(name, self.shape) if remedy is None else Foreign(name, self.shape, remedy)
         data = [one for one in self.args if isinstance(one, Result)]
         return make(self.place, stated, *(one for one in data if one.constant is None))
@@ -134,30 +140,34 @@ def read_module(model: nn.Module, example: Tensor) -> Graph:
     Raises InputError E647 for a data flow that cannot be traced.
     """
     ai8x.fuse_bn_layers(model)
-    return _Door(model.eval(), example[:1]).graph()
+    return Door(model.eval(), example[:1]).graph
 
 
-class _Door:
-    """Follows a traced network; `made` are the results of its nodes that depend on the input."""
+class Door:
+    """Follows a network; `traced` is its data flow, `returned` what it returns: results in lists,
+    tuples and dictionaries. Raises InputError E647 for a data flow that cannot be traced.
+    """
 
     def __init__(self, model: nn.Module, example: Tensor) -> None:
+        self.traced = trace(model, example)
+        self.returned: Any = None
         self._model = model
-        self._traced = trace(model, example)
         self._made: dict[Node, Any] = {}
         self._known: dict[Node, Any] = {}
+        self.graph = self._followed()
 
-    def graph(self) -> Graph:
+    def _followed(self) -> Graph:
         wanted: list[Result] = []
         outputs: list[Result] = []
         given: Result | None = None
-        for node in self._traced.nodes:
+        for node in self.traced.nodes:
             if node.op == "placeholder":
                 shape = tuple(node.meta["shape"])
                 given = given or make(str(node.name), Input(shape))
                 self._made[node] = given
             elif node.op == "output":
-                outputs = [one for one in _listed(self._value(node.args[0]))
-                           if isinstance(one, Result)]  # fmt: skip
+                self.returned = fx.map_arg(node.args[0], self._value)
+                outputs = [one for one in _listed(self.returned) if isinstance(one, Result)]
             elif _is_data(node) and any(one in self._made for one in node.all_input_nodes):
                 self._made[node] = found = self._read(node)
                 wanted += _listed(found)
@@ -170,8 +180,8 @@ class _Door:
         kwargs = {name: self._value(one) for name, one in node.kwargs.items()}
         shape = tuple(node.meta.get("shape") or ())
         if node.op != "call_module":
-            name = _plain(str(getattr(node.target, "__name__", node.target)))
-            names = _HANDLERS.get(name, (None, ()))[1]
+            name = str(getattr(node.target, "__name__", node.target))
+            names = _HANDLERS.get(_plain(name), (None, ()))[1]
             settings = dict(zip(names, args[1:], strict=False)) | kwargs
             return _handled(_Call(path_of(node), name, args, settings, shape))
         module = self._model.get_submodule(node.target)
@@ -180,7 +190,7 @@ class _Door:
         if isinstance(module, ai8x.Eltwise):
             return _ai8x_elements(_Call(path_of(node), "", args, {}, shape), module)
         kind = ai8x.torch_class(module)
-        name = _plain(kind.__name__)
+        name = kind.__name__
         if not kind.__module__.startswith(("torch.nn.", "ai8x")):
             return _Call(path_of(node), name, args, {}, shape).foreign(kind.__name__)
         return _handled(_Call(path_of(node), name, args, _attributes(module), shape))
@@ -226,7 +236,6 @@ def _is_data(node: Node) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return a name without underscores, capitals and numbers of axes: of MaxPool2d maxpool."""
     return re.sub(r"[123]d$", "", name.lower().replace("_", ""))
 
 
@@ -239,8 +248,8 @@ def _attributes(module: nn.Module) -> dict[str, Any]:
 def _listed(values: Any) -> list[Any]:
     if isinstance(values, dict):
         values = list(values.values())
-    return [one for value in values for one in _listed(value)] if isinstance(values, list) else [
-        values]  # fmt: skip
+    several = isinstance(values, list | tuple)
+    return [one for value in values for one in _listed(value)] if several else [values]
 
 
 def _handled(call: _Call) -> Any:
@@ -253,7 +262,7 @@ def _handled(call: _Call) -> Any:
 
 
 def _unknown(call: _Call) -> Result:
-    return call.foreign(call.name)
+    return call.foreign(call.shown)
 
 
 # Layers with weights
@@ -307,7 +316,8 @@ def _batch_norm(call: _Call) -> Result:
     if mean is None:
         return call.foreign("normalization by the statistics of each batch")
     gain, offset = call.get("weight", torch.ones_like(mean)), call.get("bias", 0 * mean)
-    operator = BatchNormalization(float(call.get("eps", 1e-5)))
+    momentum = call.get("momentum", 0.1)
+    operator = BatchNormalization(float(call.get("eps", 1e-5)), 1 - float(momentum))
     return call.make(operator, call.data, *map(_operand, (gain, offset, mean, variance)))
 
 
@@ -318,6 +328,15 @@ def _bias(call: _Call) -> list[Result]:
 
 def _alike(padding: Shape) -> Pads:
     return tuple((n, n) for n in padding)
+
+
+@_handles("dropout")
+def _dropout(call: _Call) -> Result:
+    """Return what training needs of a module; a function passes its data on."""
+    if "p" not in call.settings or "training" not in call.settings:
+        return call.data
+    axes = 1 if call.shown == "Dropout" else int(call.shown[-2])
+    return call.make(Dropout(float(call.get("p")), axes), call.data)
 
 
 # Activations
@@ -363,6 +382,13 @@ def _prelu(call: _Call) -> Result:
     slope = np.asarray(_operand(call.get("weight")).constant)
     axes = (1,) * (len(call.shape) - 2)
     return call.make(Each(Function.PRELU), call.data, constant(slope.reshape(-1, *axes)))
+
+
+@_handles("normalize", "p dim eps")
+def _normalize(call: _Call) -> Result:
+    if call.get("p", 2) != 2:
+        return call.foreign(call.shown)
+    return call.make(LpNormalization(int(call.get("dim", 1)) % len(call.shape)), call.data)
 
 
 @_handles("hardsigmoid hardswish silu")
@@ -570,6 +596,8 @@ def _pad_module(call: _Call) -> Result:
 def _padded(call: _Call, data: Result, pads: Pads, mode: str, value: float = 0) -> Result:
     if mode not in _MODES or min(map(min, pads)) < 0:
         return call.foreign(f"padding by {mode}")
+    if not any(map(any, pads)):
+        return data
     return call.make(Pad(pads, float(value), _MODES[mode]), data)
 
 
@@ -595,7 +623,6 @@ def _ai8x_layer(call: _Call, layer: Any) -> Result:
     """Return the result of a layer of ai8x: pooling, operator, factor, activation, limits."""
     result = call.data
     if layer.pool is not None:
-        name = _plain(type(layer.pool).__mro__[0].__name__)
         name = "avgpool" if isinstance(layer.pool, nn.AvgPool1d | nn.AvgPool2d) else "maxpool"
         settings = _attributes(layer.pool)
         result = _handled(_Call(f"{call.place}.pool", name, [result], settings, call.shape))

@@ -116,3 +116,15 @@ def _record(model: nn.Module, graph: Any, example: Tensor) -> None:
             trace_frames(model, graph, example, None)
         except NoFramesError:
             raise exc from None
+
+
+def path_of(node: Node) -> str:
+    """Return what messages call a node: the module's path, else the function's name."""
+    return str(node.target) if node.op == "call_module" else str(node.name)
+
+
+def value_of(argument: Any) -> Any:
+    """Return an argument; of one that the network computes from sizes what it is for its input."""
+    if isinstance(argument, list | tuple):
+        return tuple(map(value_of, argument))
+    return argument.meta.get("value") if hasattr(argument, "meta") else argument

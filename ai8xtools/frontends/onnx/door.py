@@ -27,6 +27,7 @@ from ai8xtools.frontends.graph.operators import (
     Function,
     Gemm,
     Input,
+    LpNormalization,
     MatMul,
     Operator,
     Pad,
@@ -43,7 +44,6 @@ from ai8xtools.frontends.graph.operators import (
 )
 from ai8xtools.frontends.layers import Refusal
 from ai8xtools.frontends.onnx.attributes import refused_attributes
-from ai8xtools.frontends.onnx.geometry import channels_last
 
 _TYPES: dict[int, Any] = {
     1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64,
@@ -139,6 +139,19 @@ def _handles(*names: str) -> Callable[[Handler], Handler]:
         return handler
 
     return add
+
+
+def channels_last(graph: OnnxGraph) -> bool:
+    """Return whether all that reads the input first moves its last axis, the channels, to the
+    front.
+    """
+    axes = len(graph.input_sizes)
+    readers = [node for node in graph.nodes if graph.input_name in node.inputs]
+    first = (0, axes - 1, *range(1, axes - 1))
+    return bool(readers) and all(
+        node.operator == "Transpose" and tuple(node.attributes.get("perm", ())) == first
+        for node in readers
+    )
 
 
 def read_operators(graph: OnnxGraph, shape: Shape) -> tuple[Graph, list[Refusal]]:
@@ -338,7 +351,8 @@ def _batch_norm(call: _Call) -> Node:
     factors = [call.input(number) for number in range(1, 5)]
     if any(one.constant is None for one in factors):
         raise UnknownError("its factors are not constants")
-    operator = BatchNormalization(float(call.get("epsilon", 1e-5)))
+    momentum = float(call.get("momentum", 0.9))
+    operator = BatchNormalization(float(call.get("epsilon", 1e-5)), momentum)
     return call.make(operator, call.data, *factors)
 
 
@@ -495,9 +509,16 @@ def _softmax(call: _Call) -> Node:
 
 @_handles("Elu", "Selu", "Celu", "Softplus", "Softsign", "Mish", "Gelu", "Swish",
           "ThresholdedRelu", "Shrink", "InstanceNormalization", "LayerNormalization",
-          "GroupNormalization", "LRN", "Hardmax", "LpNormalization")  # fmt: skip
+          "GroupNormalization", "LRN", "Hardmax")  # fmt: skip
 def _foreign(call: _Call) -> Node:
     return call.make(Foreign(call.name, call.data.shape), call.data)
+
+
+@_handles("LpNormalization")
+def _normalization(call: _Call) -> Node:
+    if call.get("p", 2) != 2:
+        return _foreign(call)
+    return call.make(LpNormalization(call.get("axis", -1) % len(call.data.shape)), call.data)
 
 
 # Pooling

@@ -12,8 +12,8 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from ai8xtools.frontends.graph import passes
-from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of
+from ai8xtools.frontends.graph import geometry, passes
+from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
     Clip,
@@ -21,24 +21,25 @@ from ai8xtools.frontends.graph.operators import (
     Constant,
     Conv,
     ConvTranspose,
+    Dropout,
     Each,
     Foreign,
     Function,
     Gemm,
     Input,
+    LpNormalization,
     MatMul,
     Pad,
     Pool,
     Reduce,
-    Reduction,
     Reshape,
     Resize,
     Slice,
     Softmax,
     Transpose,
 )
+from ai8xtools.frontends.graph.tail import without_tail
 from ai8xtools.frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
-from ai8xtools.frontends.onnx import geometry
 from ai8xtools.frontends.onnx.door import INSTEAD
 from ai8xtools.frontends.onnx.folding import Before, clipped, scaled
 from ai8xtools.frontends.onnx.maker import Maker
@@ -62,7 +63,8 @@ class Follower(Maker):
     """
 
     def __init__(self, graph: Graph, *, depthwise: bool = False) -> None:
-        graph, self.left = _without_tail(graph)
+        graph, left = without_tail(graph)
+        self.left = list(dict.fromkeys(node.place for node in left))
         graph = passes.improved(graph, PASSES)
         super().__init__(graph, depthwise=depthwise)
         self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
@@ -106,7 +108,7 @@ class Follower(Maker):
             case Clip() | Each():
                 return self._behind(node, operator, value)
             case BatchNormalization():
-                return self._normalized(node, operator, value)
+                return self._normalized(node, value)
             case Concat():
                 return self._joined(node, operator, data)
             case Reshape():
@@ -122,7 +124,9 @@ class Follower(Maker):
                 return self._bordered(node, operator, value)
             case Resize() if geometry.doubles(operator, node.inputs[0].shape):
                 return self._doubled(node, value)
-            case Foreign() | MatMul() | Resize() | Softmax() | Transpose():
+            case Dropout():
+                return value
+            case Foreign() | MatMul() | Resize() | Softmax() | Transpose() | LpNormalization():
                 return self._without(node)
             case Input() | Constant():
                 raise TypeError(f"{node.place} takes nothing")
@@ -290,43 +294,6 @@ class Follower(Maker):
             return replace(value, shape=shape, dims=shape[1:], open=False)
         said = f"{times(value.shape)} becomes {times(shape) or 'another shape'}"
         return Refusal(node.place, said, "Flatten all of it.")
-
-
-def _without_tail(graph: Graph) -> tuple[Graph, list[str]]:
-    """Return a graph without what only rearranges its results, and the places of these nodes.
-
-    From a node on that no layer stands for, the application does it.
-    """
-    readers, light = graph.readers(), set()
-    for node in reversed(graph.nodes):
-        if _rearranges(node) and all(one in light or one is node for one in readers[node]):
-            light.add(node)
-    left: dict[Node, None] = {}
-    for node in graph.nodes:
-        if node in light and (_is_foreign(node) or any(one in left for one in node.inputs)):
-            left[node] = None
-    ends = [one for node in left for one in node.inputs
-            if one.constant is None and one not in left]  # fmt: skip
-    outputs = dict.fromkeys([*ends, *(node for node in graph.outputs if node not in left)])
-    places = list(dict.fromkeys(node.place for node in left))
-    return graph_of(graph.input, graph.nodes, [*outputs]), places
-
-
-def _rearranges(node: Node) -> bool:
-    last = isinstance(node.operator, Reduce) and node.operator.reduction is Reduction.L2
-    return last or isinstance(node.operator, Reshape | Transpose | Concat | Softmax)
-
-
-def _is_foreign(node: Node) -> bool:
-    """Return whether no layer stands for a node that rearranges."""
-    taken = node.inputs[0].shape
-    match node.operator:
-        case Reshape():
-            flat = len(node.shape) == 2 and node.shape[0] == 1
-            return not flat and (len(node.shape) < 3 or node.shape[:2] != taken[:2])
-        case Concat():
-            return False
-    return True
 
 
 def _sides(value: Value) -> Callable[[Any], tuple[int, ...]]:

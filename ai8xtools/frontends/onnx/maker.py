@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ai8xtools.frontends.graph import geometry
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
     Array,
-    BatchNormalization,
     Clip,
     Conv,
     ConvTranspose,
@@ -25,8 +25,8 @@ from ai8xtools.frontends.graph.operators import (
     Operator,
     Pad,
 )
+from ai8xtools.frontends.graph.passes import factors_of
 from ai8xtools.frontends.layers import INPUT, DescribedLayer, Refusal, unused
-from ai8xtools.frontends.onnx import geometry
 from ai8xtools.frontends.onnx.values import Tensors, Value, dims
 
 READS = Conv | ConvTranspose | Gemm
@@ -104,17 +104,14 @@ class Maker:
         self.layers.append(layer)
         return Value((len(self.layers) - 1,), given)
 
-    def _normalized(self, node: Node, norm: BatchNormalization, value: Value) -> Value | Refusal:
+    def _normalized(self, node: Node, value: Value) -> Value | Refusal:
         """Add a layer for batch normalization that follows none: kernels of 1x1, depth-wise where
         the chip has that.
         """
         if len(value.shape) < 2 or value.flat:
             return Refusal(node.place, "batch normalization that follows no layer",
                            "Put it directly behind a Gemm.")  # fmt: skip
-        gain, offset, mean, variance = (
-            np.asarray(one.constant, np.float64) for one in node.inputs[1:]
-        )
-        factor = gain / np.sqrt(variance + norm.epsilon)
+        factor, offset = factors_of(node)
         channels, axes = value.shape[0], len(value.shape) - 1
         alone = self._depthwise and axes == 2
         kernels = factor.reshape(-1, 1) if alone else np.diag(factor)
@@ -125,7 +122,7 @@ class Maker:
         kernels = kernels.reshape(*kernels.shape, *(1,) * axes)
         index = len(self.layers)
         made = self._made(node.place, value, keys, kernels, value.shape)
-        self.tensors[index] = Tensors(kernels, offset - mean * factor)
+        self.tensors[index] = Tensors(kernels, offset)
         self.layers[index].weights = node.inputs[1].place.removesuffix(".weight")
         return replace(made, open=True)
 

@@ -15,8 +15,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph.nodes import ShapeError
 from ai8xtools.frontends.graph.passes import DepartsError
 from ai8xtools.frontends.layers import refuse, times
-from ai8xtools.frontends.onnx.door import read_operators
-from ai8xtools.frontends.onnx.geometry import channels_last
+from ai8xtools.frontends.onnx.door import channels_last, read_operators
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
 from ai8xtools.frontends.onnx.layers import Follower
 from ai8xtools.frontends.onnx.values import Tensors

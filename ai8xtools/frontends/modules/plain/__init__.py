@@ -1,5 +1,5 @@
 """Ordinary networks of PyTorch become networks of ai8x layers that compute the same.
 
-`steps` reads the traced graph, `layers` makes one ai8x layer, `network` puts them together, and
-`ranges` scales weights so that the data fits the range of the chip.
+`layers` makes one ai8x layer, `network` puts them together, and `ranges` scales weights so that the
+data fits the range of the chip.
 """

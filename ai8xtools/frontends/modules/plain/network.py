@@ -7,23 +7,60 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, assert_never
 
+import numpy as np
 import torch
 from torch import Tensor, fx, nn
+from torch.nn import functional
 
 import ai8x
-from ai8xtools.frontends.layers import Refusal, refuse
-from ai8xtools.frontends.modules.plain.kinds import Kind, Step, path_of
-from ai8xtools.frontends.modules.plain.layers import make_layer, ones, refusal_of
+from ai8xtools.frontends.graph import geometry, passes
+from ai8xtools.frontends.graph.geometry import Found
+from ai8xtools.frontends.graph.nodes import Graph, Node
+from ai8xtools.frontends.graph.operators import (
+    Array,
+    BatchNormalization,
+    Clip,
+    Concat,
+    Constant,
+    Conv,
+    ConvTranspose,
+    Dropout,
+    Each,
+    Foreign,
+    Function,
+    Gemm,
+    Input,
+    LpNormalization,
+    MatMul,
+    Operator,
+    Pad,
+    Pool,
+    Reduce,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    Transpose,
+)
+from ai8xtools.frontends.graph.tail import without_tail
+from ai8xtools.frontends.layers import Refusal, refuse, times
+from ai8xtools.frontends.modules.door import Door
+from ai8xtools.frontends.modules.instead import instead_of
+from ai8xtools.frontends.modules.plain.layers import (
+    bordered,
+    doubler,
+    make_layer,
+    ones,
+    rectifier,
+)
 from ai8xtools.frontends.modules.plain.proof import prove_module
-from ai8xtools.frontends.modules.plain.steps import instead_of, read_step
-from ai8xtools.frontends.modules.plain.tail import tail_of
-from ai8xtools.frontends.modules.plain.writer import Writer
-from ai8xtools.frontends.modules.tracing import Node, trace
+from ai8xtools.frontends.modules.tracing import path_of
+from ai8xtools.frontends.windows import MOST_POOLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,249 +82,456 @@ def import_network(
     data flow that cannot be traced, E670 naming every node that the chip cannot compute, E668 for
     a network that would compute something else than `model`.
     """
-    graph = trace(model.eval(), example)
-    builder = _Builder(model, graph, keywords)
+    door = Door(model.eval(), example)
+    graph, tail = without_tail(door.graph)
+    builder = _Builder(passes.improved(graph, PASSES), keywords)
+    builder.finish(door.returned, graph.outputs, tail)
     refuse(builder.refusals, name)
     network = fx.GraphModule(builder.root, builder.graph, type(model).__name__)
-    prove_module(model, graph, network, example, builder.made)
+    made = {node: builder.places[path_of(node)] for node in door.traced.nodes
+            if path_of(node) in builder.places}  # fmt: skip
+    prove_module(model, door.traced, network, example, made)
     for node in builder.softmax:
         node.replace_all_uses_with(node.args[0])
         network.graph.erase_node(node)
     if builder.softmax:
-        network.delete_all_unused_submodules()
         network.recompile()
-    return Imported(network, tuple(builder.left), tuple(builder.notes))
+    first = (node.place for node in tail if any(one not in tail for one in node.inputs))
+    left = tuple(dict.fromkeys(first))
+    return Imported(network, left, tuple(builder.notes))
 
 
-class _Builder(Writer):
-    """Goes through the nodes of a network once and writes another graph."""
+def activations_first(node: Node, readers: passes.Readers) -> Node:
+    """Activations stand before maxima and shapes; normalization stays where training has it."""
+    if isinstance(node.operator, BatchNormalization):
+        return node
+    return passes.elements_first(node, readers)
 
-    def __init__(self, model: nn.Module, graph: Any, keywords: Mapping[str, Any]) -> None:
-        super().__init__(keywords)
-        self.left: list[str] = []
-        self.made: dict[Node, Any] = {}
-        self.softmax: list[Node] = []  # in the new graph; they are left to the application
-        self._model = model
+
+PASSES = (
+    passes.constants_second, passes.limits, passes.padding, passes.reductions, passes.sections,
+    passes.transposes, passes.flattened_weights, activations_first, passes.into_weights,
+)  # fmt: skip
+"""What is done with a graph before."""
+
+RELU = Clip(0.0, math.inf)
+_ACTIVATIONS: dict[Operator, str] = {RELU: "ReLU", Each(Function.ABS): "Abs"}
+
+
+class _RefusedError(ValueError):
+    """No layer stands for a node: why, and what to use instead."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(why)
+        self.why, self.remedy = why, remedy
+
+
+class _Builder:
+    """Goes through the nodes of a network once and writes another graph and its modules.
+
+    `notes` say what was rewritten, by node; `places` are the written nodes by those of the model,
+    `softmax` those that are left to the application.
+    """
+
+    def __init__(self, graph: Graph, keywords: Mapping[str, Any]) -> None:
+        self.refusals: list[Refusal] = []
+        self.notes: list[str] = []
+        self.places: dict[str, Any] = {}
+        self.softmax: list[Any] = []
+        self.graph = fx.Graph()
+        self.root = nn.Module()
+        self._keywords = keywords
+        self._source = graph
+        self._readers = graph.readers()
+        self._made: dict[Node, Any] = {}
         self._done: set[Node] = set()  # their work is part of a layer before them
         self._positive: set[Node] = set()  # results that are never negative
-        self._steps: dict[Node, Step] = {}
-        self._layers: dict[str, tuple[Any, Any]] = {}
-        self._refused: dict[Node, Refusal] = {}
-        self._data: set[Node] = set()  # tensors that depend on the input
-        for node in graph.nodes:
-            self._read(node)
-        self._tail = tail_of(graph, self._steps, self._refused)
-        self.refusals = [r for node, r in self._refused.items() if node not in self._tail]
+        self._layers: dict[str, tuple[Any, ...]] = {}
         for node in graph.nodes:
             self._visit(node)
 
-    def _read(self, node: Node) -> None:
-        """Find out what a node computes; numbers, shapes and constants are of no interest."""
-        if node.op == "output" or not (
-            node.op == "placeholder" or any(n in self._data for n in node.all_input_nodes)
-        ):
-            return
-        if node.meta.get("parts"):
-            name = getattr(node.target, "__name__", str(node.target))
-            if node.op == "call_module":
-                name = type(self._model.get_submodule(node.target)).__name__
-            parts = "Use a convolution for each part."
-            self._refused[node] = Refusal(
-                path_of(node), f"the accelerator has no {name}", instead_of(name) or parts
-            )
-        if not node.meta.get("shape"):
-            return
-        self._data.add(node)
-        found = read_step(node, self._model)
-        if isinstance(found, Refusal):
-            self._refused.setdefault(node, found)
-            return
-        found = self._with_border(found)
-        self._steps[node] = found
-        refused = refusal_of(found) if found.kind.has_operator else None
-        if refused is not None:
-            self._refused[node] = refused
+    def finish(self, returned: Any, ends: Sequence[Node], tail: Sequence[Node]) -> None:
+        """Write what stands behind the last layers, and what the model returns.
+
+        `ends` are the model's nodes whose results the outputs of the graph are.
+        """
+        known = {node: self._made.get(made) for node, made in
+                 zip(ends, self._source.outputs, strict=True)}  # fmt: skip
+        for node in () if self.refusals else tail:
+            data = [known[one] for one in node.inputs if one in known]
+            found = _rearranged(self.graph, node, data) if len(data) == len(node.inputs) else None
+            if found is None:
+                self._refuse(
+                    node,
+                    f"the accelerator has no {node.name}",
+                    "Compute it in the application, at the end of the network.",
+                )
+                return
+            known[node] = self.places[node.place] = found
+            self.softmax += [found] if isinstance(node.operator, Softmax) else []
+
+        def results(value: Any) -> Any:
+            if isinstance(value, Node):
+                return known[value]
+            if isinstance(value, dict):
+                return {name: results(one) for name, one in value.items()}
+            if isinstance(value, list | tuple):
+                return type(value)(map(results, value))
+            return value
+
+        if not ends:
+            self.refusals.append(Refusal("output", "no result depends on the input",
+                                         "Return what layers compute."))  # fmt: skip
+        if not self.refusals:
+            self.graph.output(results(returned))
 
     def _visit(self, node: Node) -> None:
-        """Write what stands for a node; nothing more once something is refused."""
-        if node.op == "output":
-            if not self.refusals and not any(n in self.made for n in node.all_input_nodes):
-                self.refusals.append(Refusal(str(node.name), "no result depends on the input",
-                                             "Return what layers compute."))  # fmt: skip
-            if not self.refusals:
-                self.graph.output(fx.map_arg(node.args[0], self.made.get))
+        data = [one for one in node.inputs if one.constant is None]
+        if node.constant is not None or any(one not in self._made for one in data):
+            return  # none of the data, or behind something that is refused
+        if node in self._done:
+            self._made[node] = self.places[node.place] = self._made[data[0]]
             return
-        if node in self._tail and not self.refusals:
-            self.made[node] = self._copied(node)
-            self.left += [str(node.name)] if node in self._refused else []
-            return
-        step = self._steps.get(node)
-        if step is None:
-            return
-        sources = [self.made.get(n) for n in node.all_input_nodes if n in self._data]
-        if not step.kind.is_input and (not sources or None in sources):
-            return  # behind something that is refused
-        if node in self._done and step.kind.activation:
+        try:
+            self._made[node] = self._written(node, node.operator, data)
+        except _RefusedError as exc:  # what is behind it is looked at as well
+            self._refuse(node, exc.why, exc.remedy)
+            self._made[node] = self._made[data[0]]
             self._positive.add(node)
-        made = sources[0] if node in self._done else self._written(step, sources)
-        if made is not None:
-            self.made[node] = made
+        if not isinstance(node.operator, Input):
+            self.places[node.place] = self._made[node]
 
-    def _written(self, step: Step, sources: list[Any]) -> Any:
-        """Return the node of the new graph for a step, None after a refusal."""
-        node = step.node
-        positive = all(n in self._positive for n in node.all_input_nodes if n in self._steps)
-        if step.kind.activation or (positive and step.kind.keeps_sign):
+    def _refuse(self, node: Node, why: str, remedy: str) -> None:
+        self.refusals.append(Refusal(node.place, why, remedy))
+
+    def _written(self, node: Node, operator: Operator, data: Sequence[Node]) -> Any:
+        """Return the node of the new graph for a node; _RefusedError where there is none."""
+        made = [self._made[one] for one in data]
+        if data and _keeps_sign(operator) and all(one in self._positive for one in data):
             self._positive.add(node)
-        match step.kind:
-            case Kind.INPUT:
+        match operator:
+            case Input():
                 return self.graph.placeholder("x")
-            case Kind.RELU | Kind.ABS:
-                return sources[0] if positive else self._rectified(step, sources[0])
-            case Kind.OPERATOR:
-                return self._operator(step, sources[0])
-            case Kind.NORMALIZATION:
-                return self._normalized(step, sources[0])
-            case Kind.POOLING:
-                return self._pooled(step, sources[0], positive)
-            case Kind.ADD:
-                return self._call(f"{node.name}_elementwise", ai8x.Add(), tuple(sources))
-            case Kind.SUB:
-                return self._call(f"{node.name}_elementwise", ai8x.Sub(), tuple(sources))
-            case Kind.CONCATENATION:
-                parts = [self.made[n] for n in node.args[0]]
-                if len(parts) == 1:
-                    return parts[0]
-                return self.graph.call_function(torch.cat, (parts, 1))
-            case Kind.SOFTMAX:
-                return self._softmax(step)
-            case Kind.DOUBLING:
-                return self._doubled(step, sources[0])
-            case Kind.BORDER:
-                return self._bordered(step, sources[0])
-            case Kind.RESHAPING | Kind.PASSING:
-                return self._reshaped(step, sources[0])
+            case Conv() | ConvTranspose() | Gemm():
+                return self._operator(node, made[0])
+            case Clip() | Each() if operator in _ACTIVATIONS:
+                positive = data[0] in self._positive
+                self._positive.add(node)
+                return made[0] if positive else self._rectified(node, made[0])
+            case Each() if len(data) == 2:
+                return self._elementwise(node, operator, data)
+            case BatchNormalization():
+                return self._normalized(node, made[0])
+            case Pool() | Reduce():
+                return self._pooled(node, operator, data[0])
+            case Concat():
+                return self._joined(node, operator, made)
+            case Dropout():
+                kind = (nn.Dropout, nn.Dropout1d, nn.Dropout2d)[operator.axes - 1]
+                if node.place.isidentifier() and operator.axes > 2:
+                    return made[0]
+                return self._call(node.place, kind(operator.probability), tuple(made))
+            case Reshape():
+                return self._reshaped(node, data[0])
+            case Slice():
+                step = _unless_refused(geometry.step_of(node, operator))
+                return self._decimated(
+                    f"{_plain(node)}_pooling", step, made[0], node, data[0].shape
+                )
+            case Pad():
+                return self._bordered(node, operator, made[0])
+            case Resize() if geometry.doubles(operator, data[0].shape):
+                return self._doubled(node, made[0])
+            case Resize():
+                raise _RefusedError(
+                    f"it makes {times(node.shape[2:])} of {times(data[0].shape[2:])}",
+                    "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.",
+                )
+            case Clip():
+                ends = "..".join("" if math.isinf(n) else f"{n:g}"
+                                 for n in (operator.low, operator.high))  # fmt: skip
+                raise _RefusedError(f"it limits data to {ends}", "Use ReLU, or leave it out: the "
+                                    "chip limits results to -1..1.")  # fmt: skip
+            case Foreign():
+                raise _RefusedError(f"the accelerator has no {operator.name}", operator.remedy)
+            case Each() | MatMul() | Softmax() | Transpose() | LpNormalization():
+                raise self._without(node)
+            case Constant():
+                raise TypeError(f"{node.place} takes nothing")
             case _:
-                assert_never(step.kind)
+                assert_never(operator)
 
-    def _copied(self, node: Node) -> Any:
-        """Write a node behind the last layer as it is, with the sizes that it takes."""
+    def _without(self, node: Node) -> _RefusedError:
+        remedy = instead_of(node.name) or "Compute this part in the application."
+        return _RefusedError(f"the accelerator has no {node.name}", remedy)
 
-        def known(source: Node) -> Any:
-            if source not in self.made:
-                self.made[source] = self.graph.node_copy(source, known)
-            return self.made[source]
+    def _call(self, target: str, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
+        """Add a module to the new network and call it."""
+        *folders, last = target.split(".")
+        place = self.root
+        for folder in folders:
+            if folder not in dict(place.named_children()):
+                place.add_module(folder, nn.Module())
+            place = getattr(place, folder)
+        place.add_module(last, module)
+        return self.graph.call_module(target, arguments)
 
-        if node.op == "call_module":
-            module = self._model.get_submodule(node.target)
-            return self._call(str(node.target), module, fx.map_arg(node.args, known))
-        return self.graph.node_copy(node, known)
+    # Layers with weights
 
-    def _with_border(self, step: Step) -> Step:
-        """Return a convolution that pads by itself what a step before it does."""
-        source = self._steps.get(step.node.all_input_nodes[0]) if step.node.args else None
-        if source is None or not source.kind.pads or len(source.node.users) > 1:
-            return step
-        op = step.module
-        if not isinstance(op, nn.Conv1d | nn.Conv2d) or any(source.settings["channels"]):
-            return step
-        if op.padding != "valid" and (isinstance(op.padding, str) or any(op.padding)):
-            return step
-        padded = copy.copy(op)
-        padded.padding = (source.settings["border"],) * (len(step.taken) - 1)
-        passing = replace(source, kind=Kind.PASSING, given=source.taken)
-        self._steps[source.node] = passing
-        return replace(step, module=padded, taken=source.taken)
-
-    def _operator(self, step: Step, source: Any, norm: Any = None) -> Any:
+    def _operator(self, node: Node, source: Any) -> Any:
         """Write a layer with an operator and what can be part of it behind it."""
-        last = step.node
-        following = self._only_reader(last)
-        if norm is None and following is not None and following.kind.normalizes:
-            last, norm = following.node, following.module
-            self._done.add(last)
-        activation = self._activation_behind(last)
-        if activation is not None:
-            self._done.add(activation.node)
-            self._positive.add(last)
-            self._positive.add(step.node)
-        wide = isinstance(step.module, nn.Linear) and activation is None and self._is_last(last)
-        kind = activation.kind if activation is not None else None
-        made = make_layer(step, norm, kind, wide=wide, keywords=self._keywords)
-        if isinstance(made, Refusal):
-            self.refusals.append(made)
-            return None
-        target = step.path
-        if target in self._layers:
-            if self._layers[target] != (norm, kind):
-                self.refusals.append(Refusal(
-                    target, "it is used twice, with other steps behind it",
-                    "Define a module for each use.",
-                ))  # fmt: skip
-            return self.graph.call_module(target, (source,))
-        self._layers[target] = (norm, kind)
-        source = self._decimated(f"{target}_stride", made.before, source, step)
-        result = self._call(target, made.layer, (source,))
-        return self._decimated(f"{target}_stride", made.after, result, step)
+        values = [one.constant for one in node.inputs[1:]]
+        if any(one is None for one in values):
+            raise _RefusedError("its weights are not constants", "Use weights that training made.")
+        weights, *bias = (np.asarray(one, np.float64) for one in values)
+        found = _unless_refused(geometry.operator(node, weights))
+        offset = np.broadcast_to(bias[0].ravel(), found.given[:1]) if bias else None
+        following = self._only_reader(node)
+        norm = (
+            following if following and isinstance(following.operator, BatchNormalization) else None
+        )
+        return self._layer(node, found, offset, norm, source)
 
-    def _normalized(self, step: Step, source: Any) -> Any:
+    def _normalized(self, node: Node, source: Any) -> Any:
         """Write a batch normalization that follows no layer: it is that of a layer of ones."""
-        if len(step.taken) < 2:
-            self.refusals.append(Refusal(step.path, "batch normalization that follows no layer",
-                                         "Put it directly behind nn.Linear."))  # fmt: skip
-            return None
-        self.notes.append(f"{step.path}: batch normalization behind no layer costs a layer of 1x1 "
-                          f"kernels for {step.taken[0]} channels")  # fmt: skip
-        return self._operator(replace(step, module=ones(step.taken)), source, step.module)
+        if len(node.shape) < 3:
+            raise _RefusedError("batch normalization that follows no layer",
+                                "Put it directly behind nn.Linear.")  # fmt: skip
+        self.notes.append(f"{node.place}: batch normalization behind no layer costs a layer of 1x1 "
+                          f"kernels for {node.shape[1]} channels")  # fmt: skip
+        return self._layer(node, ones(node.shape[1:]), None, node, source)
 
-    def _softmax(self, step: Step) -> Any:
-        """Leave a softmax at the end to the application."""
-        if not self._is_last(step.node):
-            self.refusals.append(Refusal(
-                step.path, "the accelerator has no softmax",
-                "Compute it in the application, at the end of the network.",
-            ))  # fmt: skip
-            return None
-        self.left.append(step.path)
-        self.softmax.append(self._copied(step.node))
-        return self.softmax[-1]
+    def _layer(
+        self, node: Node, found: Found, bias: Array | None, norm: Node | None, source: Any
+    ) -> Any:
+        last = norm or node
+        activation = self._only_reader(last)
+        name = _ACTIVATIONS.get(activation.operator) if activation is not None else None
+        wide = found.op == "Linear" and name is None and self._is_last(last)
+        made = make_layer(node.place, found, bias, norm, name, wide=wide, keywords=self._keywords)
+        if isinstance(made, Refusal):
+            raise _RefusedError(made.why, made.remedy)
+        self._done |= {norm} if norm is not None and norm is not node else set()
+        if activation is not None and name is not None:
+            self._done.add(activation)
+            self._positive |= {node, last, activation}
+        target, taken = node.place, node.inputs[0].shape
+        kind = (norm and norm.place, name, found.weights, bias)
+        if target in self._layers:
+            if not all(map(_equal, self._layers[target], kind)):
+                raise _RefusedError("it is used twice, with other steps behind it",
+                                    "Define a module for each use.")  # fmt: skip
+            return self.graph.call_module(target, (source,))
+        self._layers[target] = kind
+        source = self._decimated(f"{target}_stride", found.before, source, node, taken)
+        result = self._call(target, made, (source,))
+        return self._decimated(f"{target}_stride", found.after, result, node, (1, *found.given))
 
-    def _reshaped(self, step: Step, source: Any) -> Any:
-        """Write flattening and other changes of the shape; dropout stays for training."""
-        if isinstance(step.module, nn.Dropout | nn.Dropout1d | nn.Dropout2d):
-            return self._call(step.path, type(step.module)(step.module.p), (source,))
-        if step.taken == step.given:
+    def _decimated(self, target: str, stride: int, source: Any, node: Node, shape: Any) -> Any:
+        """Write a pooling of single pixels, which keeps each `stride`-th of them."""
+        if stride == 1:
             return source
-        if len(step.given) == 1:
+        if not isinstance(node.operator, Slice):
+            self.notes.append(f"{node.place}: its stride {stride} is computed as decimation")
+        pool = ai8x.MaxPool2d if len(shape) == 4 else ai8x.MaxPool1d
+        try:
+            return self._call(target, pool(1, stride), (source,))
+        except AssertionError as exc:
+            raise _RefusedError(str(exc), "Pool instead of the stride.") from None
+
+    # Layers of ones
+
+    def _rectified(self, node: Node, source: Any) -> Any:
+        """Write an activation that no layer in front can do."""
+        if len(node.shape) < 3:
+            raise _RefusedError("there is no layer in front of it", "Put it behind nn.Linear.")
+        channels, images = node.shape[1], len(node.shape) == 4
+        try:
+            layer = rectifier(channels, images, self._keywords, _ACTIVATIONS[node.operator])
+        except AssertionError as exc:
+            raise _RefusedError(str(exc), "Put it behind a convolution.") from None
+        self.notes.append(
+            f"{node.place}: an activation behind no layer costs a layer with {channels} channels, "
+            "whose 1x1 kernels are one"
+        )
+        return self._call(f"{_plain(node)}_activation", layer, (source,))
+
+    def _doubled(self, node: Node, source: Any) -> Any:
+        """Write a layer that repeats pixels."""
+        try:
+            layer = doubler(node.shape[1], self._keywords)
+        except AssertionError as exc:
+            raise _RefusedError(str(exc), "Use ConvTranspose2d.") from None
+        self.notes.append(f"{node.place}: pixels are repeated by transposed kernels that are one")
+        return self._call(f"{_plain(node)}_doubling", layer, (source,))
+
+    def _bordered(self, node: Node, pad: Pad, source: Any) -> Any:
+        """Write a layer that puts zeros around a map or beside its channels."""
+        border, channels = _unless_refused(geometry.zeros(node, pad))
+        if border > 1:
+            raise _RefusedError(f"its padding is {border}",
+                                "Use a padding of 1, or that of a convolution.")  # fmt: skip
+        taken = node.inputs[0].shape
+        self.notes.append(f"{node.place}: zeros around data cost a layer with {node.shape[1]} "
+                          "channels, whose kernels are one in the middle")  # fmt: skip
+        return self._border(f"{_plain(node)}_border", taken, channels, border, source)
+
+    def _border(
+        self, target: str, taken: Any, channels: tuple[int, int], border: int, source: Any
+    ) -> Any:
+        try:
+            layer = bordered(taken[1], channels, border, len(taken) == 4, self._keywords)
+        except AssertionError as exc:
+            why = str(exc).partition(": ")[2] or str(exc)
+            raise _RefusedError(f"its padding costs a layer: {why}",
+                                "Use padding=0, or at most 64 channels.") from None  # fmt: skip
+        return self._call(target, layer, (source,))
+
+    # Everything else
+
+    def _elementwise(self, node: Node, each: Each, data: Sequence[Node]) -> Any:
+        """Write a sum or difference."""
+        kinds = {Function.ADD: ai8x.Add, Function.SUB: ai8x.Sub}
+        if each.function not in kinds:
+            raise self._without(node)
+        if data[0].shape != data[1].shape:
+            shapes = " and ".join(times(one.shape[1:]) for one in data)
+            raise _RefusedError(f"its operands have the shapes {shapes}",
+                                "Add results of the same shape.")  # fmt: skip
+        module = kinds[each.function]()
+        return self._call(f"{_plain(node)}_elementwise", module, tuple(self._made[n] for n in data))
+
+    def _joined(self, node: Node, concat: Concat, made: list[Any]) -> Any:
+        if len(made) != len(node.inputs):
+            raise _RefusedError(
+                "it joins data with a constant",
+                "Give the layer behind it a bias in place of the constant.",
+            )
+        if concat.axis != 1:
+            raise _RefusedError(f"it joins along axis {concat.axis}",
+                                "Join channels: torch.cat(..., 1).")  # fmt: skip
+        return made[0] if len(made) == 1 else self.graph.call_function(torch.cat, (made, 1))
+
+    def _pooled(self, node: Node, operator: Pool | Reduce, data: Node) -> Any:
+        """Write a pooling, in steps where its window is large."""
+        found, source = _unless_refused(geometry.pooling(node, operator)), self._made[data]
+        if found.padded:
+            if data not in self._positive and "max_pool" in found.keys:
+                said = times((1,) * (len(data.shape) - 2))
+                raise _RefusedError(
+                    f"its padding is {said}, and negative values come into it; on the accelerator "
+                    "zeros stand there", "Put a ReLU in front of it, or use padding=0.",
+                )  # fmt: skip
+            source = self._border(f"{_plain(node)}_padding", data.shape, (0, 0), 1, source)
+            self.notes.append(f"{node.place}: its padding costs a layer with {data.shape[1]} "
+                              "channels, whose kernels are one in the middle")  # fmt: skip
+        parts = (*found.first, found.keys)
+        for number, keys in enumerate(parts):
+            source = self._pooled_once(node, keys, number, source, len(data.shape) == 4)
+        if len(parts) > 1:
+            windows = ", then ".join(str(next(iter(keys.values()))) for keys in parts)
+            self.notes.append(f"{node.place}: its window is pooled in steps, {windows}")
+        squeezed = len(node.shape) == 2 and len(data.shape) > 2
+        return self.graph.call_function(torch.flatten, (source, 1)) if squeezed else source
+
+    def _pooled_once(
+        self, node: Node, keys: Mapping[str, Any], number: int, source: Any, images: bool
+    ) -> Any:
+        """Write one of the poolings that a node takes."""
+        kind, window = next(iter(keys.items()))
+        name = ("Avg" if kind == "avg_pool" else "Max") + ("Pool2d" if images else "Pool1d")
+        stride, dilation = _several(keys["pool_stride"]), _several(keys.get("pool_dilation", 1))
+        keywords = {"dilation": dilation} if "Max" in name else {}
+        try:
+            if isinstance(stride, tuple) or isinstance(dilation, tuple):
+                raise AssertionError(f"stride {stride} and dilation {dilation} differ by axis")
+            if "Avg" in name and dilation != 1:
+                raise AssertionError("its average is dilated")
+            pool = getattr(ai8x, name)(_several(window), stride, **keywords, **self._keywords)
+        except AssertionError as exc:
+            why = str(exc).partition(": ")[2] or str(exc)
+            large = f"Use windows of at most {MOST_POOLED}, or a size of the map that divides into "
+            raise _RefusedError(why, "Use one stride for both axes." if "by axis" in why
+                                else f"{large}such.") from None  # fmt: skip
+        target = f"{node.place}_pooling{number or ''}" if number else node.place
+        taken = target in dict(self.root.named_modules())
+        return self._call(f"{target}_pooling" if taken else target, pool, (source,))
+
+    def _reshaped(self, node: Node, data: Node) -> Any:
+        """Write flattening and other changes of the shape."""
+        given, taken, source = node.shape[1:], data.shape[1:], self._made[data]
+        if given == taken:
+            return source
+        if len(given) == 1:
             return self.graph.call_function(torch.flatten, (source, 1))
-        return self.graph.call_method("reshape", (source, -1, *step.given))
+        if len(taken) == 1 and given[:1] != taken:
+            remedy = (
+                f"Let samples have the shape {times(given)} (--input-shape)."
+                if isinstance(data.operator, Input)
+                else f"Take its {taken[0]} values as channels of one pixel, and enlarge these."
+            )
+            raise _RefusedError(f"{times(taken)} becomes {times(given)}", remedy)
+        return self.graph.call_method("reshape", (source, -1, *given))
 
-    def _only_reader(self, node: Node) -> Step | None:
-        """Return the step that alone takes a result."""
-        (user, *others) = node.users or (None,)
-        return None if others or user is None else self._steps.get(user)
-
-    def _activation_behind(self, node: Node) -> Step | None:
-        """Return the activation that may move to a layer: maxima and reshaping commute with it."""
-        step, pooled = self._only_reader(node), False
-        while step is not None:
-            if step.kind.activation and (step.kind.commutes or not pooled):
-                return step
-            maximum = step.kind.pools and not step.settings["average"]
-            if not (step.kind.keeps_values or maximum):
-                return None
-            pooled = pooled or maximum  # the magnitude of a maximum is another thing
-            step = self._only_reader(step.node)
-        return None
+    def _only_reader(self, node: Node) -> Node | None:
+        """Return the node that alone takes a result."""
+        readers = self._readers[node]
+        return readers[0] if len(readers) == 1 and readers[0] is not node else None
 
     def _is_last(self, node: Node) -> bool:
-        """Return whether only reshaping and softmax stand behind a node."""
-        for user in node.users:
-            if user.op == "output" or user in self._tail:
-                continue
-            step = self._steps.get(user)
-            if step is None or not (step.kind.keeps_values or step.kind.is_left):
-                return False
-            if not self._is_last(user):
-                return False
-        return True
+        """Return whether only shapes stand behind a node."""
+        return all(
+            one is node or (isinstance(one.operator, Reshape | Dropout) and self._is_last(one))
+            for one in self._readers[node]
+        )
+
+
+def _unless_refused(found: Any) -> Any:
+    """Return what is no refusal; raise what is one."""
+    if isinstance(found, Refusal):
+        raise _RefusedError(found.why, found.remedy)
+    return found
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b))
+
+
+def _several(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _plain(node: Node) -> str:
+    """Return the place of a node as a name of a module."""
+    return node.place.replace(".", "_")
+
+
+def _keeps_sign(operator: Operator) -> bool:
+    """Return whether results are never negative where nothing that is taken is."""
+    shapes = Reshape | Dropout | Concat | Slice | Resize | Pool | Reduce | BatchNormalization | Pad
+    return (isinstance(operator, shapes) and not isinstance(operator, BatchNormalization)) or (
+        operator == Each(Function.ADD)
+    )
+
+
+def _rearranged(graph: fx.Graph, node: Node, data: Sequence[Any]) -> Any:
+    """Write a node behind the last layer; None for one that computes more."""
+    source = data[0] if data else None
+    match node.operator:
+        case Reshape():
+            return graph.call_method("reshape", (source, -1, *node.shape[1:]))
+        case Transpose() as transpose:
+            return graph.call_method("permute", (source, *transpose.order))
+        case Concat() as concat:
+            return graph.call_function(torch.cat, (list(data), concat.axis))
+        case Softmax() as softmax:
+            kind = functional.log_softmax if softmax.log else functional.softmax
+            return graph.call_function(kind, (source, softmax.axis))
+        case LpNormalization() as norm:
+            return graph.call_function(functional.normalize, (source, 2.0, norm.axis))
+        case Slice() as cut:
+            parts = tuple(slice(a, a + s * c, s) for a, s, c in
+                          zip(cut.start[1:], cut.step[1:], cut.count[1:], strict=True))  # fmt: skip
+            whole = (slice(None), *parts)
+            return graph.call_method("__getitem__", (source, whole))
+    return None

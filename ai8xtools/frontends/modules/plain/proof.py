@@ -15,13 +15,12 @@ import torch
 from torch import Tensor, fx, nn
 
 from ai8xtools.diagnostics.errors import InputError, reason_of
-from ai8xtools.frontends.modules.plain.kinds import path_of
 from ai8xtools.frontends.modules.plain.unlimited import (
     Recorded,
     RecordedUnlimited,
     Unlimited,
 )
-from ai8xtools.frontends.modules.tracing import Node, once
+from ai8xtools.frontends.modules.tracing import Node, once, path_of
 
 _RANDOM, _EXTREMES = 6, (-1.0, 1.0)
 _TOLERANCE = 1e-4  # of the largest magnitude

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ai8xtools.checkpoint.onnx_graph import OnnxGraph
 from ai8xtools.frontends.graph.execute import turned
 from ai8xtools.frontends.graph.nodes import Node, shape_of
 from ai8xtools.frontends.graph.operators import (
@@ -47,36 +46,25 @@ class Found:
     first: tuple[dict[str, Any], ...] = ()
 
 
-def channels_last(graph: OnnxGraph) -> bool:
-    """Return whether all that reads the input first moves its last axis, the channels, to the
-    front.
-    """
-    axes = len(graph.input_sizes)
-    readers = [node for node in graph.nodes if graph.input_name in node.inputs]
-    first = (0, axes - 1, *range(1, axes - 1))
-    return bool(readers) and all(
-        node.operator == "Transpose" and tuple(node.attributes.get("perm", ())) == first
-        for node in readers
-    )
-
-
 def step_of(node: Node, operator: Slice) -> int | Refusal:
     """Return the step of a section that keeps every n-th row and column."""
     shape = node.inputs[0].shape
     whole = tuple(-(-n // s) for n, s in zip(shape, operator.step, strict=True))
-    steps = operator.step[2:]
-    if any(operator.start) or operator.count != whole or operator.step[:2] != (1, 1):
-        return Refusal(node.place, "the accelerator has no Slice", "Use a Conv for each part.")
-    if len(set(steps)) > 1:
-        why = f"it cuts some of the axes of a map, its steps are {times(steps)}"
-        return Refusal(node.place, why, "Use one step for both axes.")
-    return steps[0]
+    steps = set(operator.step[2:])
+    cut = any(operator.start) or operator.count != whole or operator.step[:2] != (1, 1)
+    if not cut and len(steps) == 1:
+        return steps.pop()
+    why = f"it cuts {times(node.shape[1:])} out of {times(shape[1:])}"
+    if node.shape[1:2] != shape[1:2]:
+        return Refusal(node.place, why, "Use a convolution for each part of the channels.")
+    return Refusal(node.place, why, "Use less padding before it, and one step for both axes.")
 
 
 def zeros(node: Node, operator: Pad) -> tuple[int, tuple[int, int]] | Refusal:
     """Return the border of zeros that a Pad puts around a map, and those beside its channels."""
     if operator.mode != "constant" or operator.value:
-        return Refusal(node.place, "the accelerator pads with zeros", "Use mode='constant'.")
+        return Refusal(node.place, "the accelerator pads with zeros",
+                       "Pad with zeros: mode='constant'.")  # fmt: skip
     batch, beside, *sides = operator.pads
     around = {n for pair in sides for n in pair}
     if any(batch) or len(around) > 1:
@@ -132,15 +120,21 @@ def _kernel_keys(
     node: Node, kernel: Shape, strides: Shape, pads: Pads, dilations: Shape, groups: int
 ) -> dict[str, Any] | Refusal:
     """Return size, padding, dilation and groups of a kernel; the chip has one for all axes."""
-    if len(kernel) not in (1, 2) or len(set(kernel)) > 1 or len(set(strides)) > 1:
-        why = f"its kernel is {times(kernel)}, its stride {times(strides)}"
-        return Refusal(node.place, why, "Use square kernels and strides of images or series.")
+    if len(kernel) not in (1, 2):
+        return Refusal(node.place, f"its kernel is {times(kernel)}", "Use images or series.")
+    if len(set(kernel)) > 1:
+        count = -(-(max(kernel) - 1) // 2)
+        more = f"; {count} of them, or fewer with pooling in between, reach as far"
+        return Refusal(node.place, f"its kernel is {times(kernel)}",
+                       f"Use a 3x3 kernel{more if count > 1 else ''}.")  # fmt: skip
+    for name, values in (("stride", strides), ("dilation", dilations)):
+        if len(set(values)) > 1:
+            return Refusal(node.place, f"its {name} is {times(values)}",
+                           f"Use one {name} for both axes.")  # fmt: skip
     sides = [p[0] for p in pads] + [p[1] for p in pads]
     if len(set(sides)) > 1 or min(sides) < 0:
         return Refusal(node.place, f"its padding is {times(sides)}, the chip pads all sides alike",
                        "Use the same padding on all sides.")  # fmt: skip
-    if len(set(dilations)) > 1:
-        return Refusal(node.place, f"its dilation is {times(dilations)}", "Use one for both axes.")
     size = kernel[0] if len(kernel) == 1 else times(kernel)
     keys: dict[str, Any] = {"kernel_size": size, "pad": sides[0]}
     keys |= {"dilation": dilations[0]} if dilations[0] != 1 else {}
@@ -202,7 +196,8 @@ def pooling(node: Node, pool: Pool | Reduce) -> Found | Refusal:
                            "Use count_include_pad=1, or no padding.")  # fmt: skip
         plain = Pool(average, window, strides, pool.pads, dilations)
         if pool.ceil and shape_of(plain, [node.inputs[0].shape]) != node.shape:
-            return Refusal(node.place, "ceil_mode keeps incomplete windows", "Use ceil_mode=0.")
+            return Refusal(node.place, "ceil_mode keeps incomplete windows",
+                           "Leave ceil_mode out.")  # fmt: skip
     settings = {"window": window, "stride": strides, "dilation": dilations,
                 "padding": (int(padded),) * axes}  # fmt: skip
     parts = stages(settings, shape)

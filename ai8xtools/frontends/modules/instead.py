@@ -1,0 +1,54 @@
+"""What to use instead of a function or module that no layer stands for."""
+
+from __future__ import annotations
+
+_INSTEAD = {
+    "relu6": "Use ReLU: the chip limits results at 1 by itself",
+    "hardtanh": "Leave it out: the chip limits results to -1..1 by itself",
+    "leakyrelu": "Use ReLU", "prelu": "Use ReLU", "elu": "Use ReLU", "gelu": "Use ReLU",
+    "silu": "Use ReLU", "hardswish": "Use ReLU", "mish": "Use ReLU", "softplus": "Use ReLU",
+    "sigmoid": "Use ReLU inside; at the end, compute it in the application",
+    "hardsigmoid": "Use ReLU inside; at the end, compute it in the application",
+    "tanh": "Use ReLU inside; at the end, compute it in the application",
+    "max": "Use functional.adaptive_max_pool2d(x, 1), or adaptive_max_pool1d",
+    **dict.fromkeys(("maxpool2dwithindices", "maxpool1dwithindices", "maxpool2d", "maxpool1d"),
+                    "Use return_indices=False"),
+    "lppool2d": "Use AvgPool2d", "sum": "Use the mean, and larger weights behind it",
+    "stack": "Use torch.cat(..., 1)", "neg": "Change the sign of the weights before it",
+    "maximum": "Use addition or concatenation", "minimum": "Use addition or concatenation",
+    "half": "Leave it out", "float": "Leave it out", "to": "Leave it out",
+    "convtranspose1d": "Use Conv1d",
+    "parametrizedconv2d": "Call torch.nn.utils.parametrize.remove_parametrizations before",
+    "parametrizedconv1d": "Call torch.nn.utils.parametrize.remove_parametrizations before",
+    "parametrizedlinear": "Call torch.nn.utils.parametrize.remove_parametrizations before",
+    "truediv": "Use smaller weights before it; scale samples before the network",
+    "div": "Use smaller weights before it; scale samples before the network",
+    "mul": "Use addition or concatenation: the chip multiplies by weights only",
+    "imul": "Use addition or concatenation: the chip multiplies by weights only",
+    "matmul": "Use nn.Linear: the chip multiplies by weights only",
+    "pixelshuffle": "Use ConvTranspose2d with stride 2",
+    "conv2d": "Use the module nn.Conv2d, so that the weights have a name",
+    "conv1d": "Use the module nn.Conv1d, so that the weights have a name",
+    "linear": "Use the module nn.Linear, so that the weights have a name",
+    "layernorm": "Use BatchNorm behind the convolution",
+    "groupnorm": "Use BatchNorm behind the convolution",
+    "instancenorm2d": "Use BatchNorm behind the convolution",
+    "permute": "Leave the channels on axis 1", "transpose": "Leave the channels on axis 1",
+    "chunk": "Use a convolution for each part", "split": "Use a convolution for each part",
+    "lstm": "Use Conv1d over the time axis", "gru": "Use Conv1d over the time axis",
+    "rnn": "Use Conv1d over the time axis", "multiheadattention": "Use convolutions",
+    **dict.fromkeys(("upsample", "interpolate"),
+                    "Use mode='nearest' with scale_factor=2, or ConvTranspose2d"),
+    **dict.fromkeys((f"adaptive{kind}pool{axes}d" for kind in ("avg", "max") for axes in (1, 2)),
+                    "Choose an output size that divides the input's, such as 1"),
+    "batchnorm2d": "Use track_running_stats=True, and train with it",
+    "batchnorm1d": "Use track_running_stats=True, and train with it",
+    "conv3d": "Use Conv2d over frames, and Conv1d over the time axis",
+}  # fmt: skip
+"""What to use instead of a function or module, by its name in lower case without underscores."""
+
+
+def instead_of(name: str) -> str | None:
+    """Return what to use instead of a function or module; None where nothing is known."""
+    found = _INSTEAD.get(name.lower().replace("_", ""))
+    return None if found is None else f"{found}."
