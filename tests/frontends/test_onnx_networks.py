@@ -17,7 +17,8 @@ import yaml
 
 import ai8x
 import ai8xize
-from ai8xtools.checkpoint import Checkpoint
+import quantize
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
@@ -390,6 +391,7 @@ import sys
 sys.argv = ["ai8xize.py", *{words!r}]
 sys.modules["onnx"] = None
 import ai8xize
+import quantize
 assert ai8xize.main() == 0
 assert not {{"torch", "ai8x"}} & set(sys.modules)
 """
@@ -409,3 +411,44 @@ assert not {{"torch", "ai8x"}} & set(sys.modules)
     said = capsys.readouterr().err
     assert "the checkpoint is not quantized: its weights are fractions [E219]" in said
     assert "quantize.py --import --calibrate), and name the result with --checkpoint-file" in said
+
+
+FRACTIONS = [
+    op("Conv", "x", "kernel.weight", to="a", pads=[1, 1, 1, 1]),
+    op("BatchNormalization", "a", "gain", "offset", "offset", "variance", to="b"),
+    op("Relu", "b", to="c"),
+    op("MaxPool", "c", to="d", kernel_shape=[2, 2], strides=[2, 2]),
+    op("Flatten", "d", to="e"),
+    op("Gemm", "e", "fc.weight", to="f", transB=1, alpha=0.5),
+    op("Softmax", "f"),
+]
+
+
+def test_graphs_in_floating_point_are_quantized_and_deployed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(0)
+    tensors = [("kernel.weight", random.normal(size=(4, 3, 3, 3))), ("gain", [1, -2, 0.5, 1]),
+               ("offset", [0.1, 0.2, 0.3, 0]), ("variance", [1, 2, 0.5, 1]),
+               ("fc.weight", random.normal(size=(5, 64)))]  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    graph(tmp_path / "net.onnx", *FRACTIONS, tensors=tensors)
+    np.savez("data.npz", x=random.integers(0, 256, (40, 8, 8, 3)).astype(np.uint8),
+             y=np.arange(40) % 5)  # fmt: skip
+    words = ["net.onnx", "q.pth.tar", "--device", "MAX78000", "--calibrate", "npz:data.npz"]
+    assert run(lambda: quantize.main(words)) == 0
+    state = read_checkpoint("q.pth.tar").state_dict
+    assert {name for name in state if name.endswith(".weight")} == {
+        "kernel.op.weight", "fc.op.weight"
+    }  # fmt: skip
+    np.save("sample.npy", random.integers(-128, 128, (3, 8, 8)))
+    monkeypatch.setattr(sys, "argv", [
+        "ai8xize.py", "--model", "net.onnx", "--checkpoint-file", "q.pth.tar", "--device",
+        "MAX78000", "--sample-input", "sample.npy", "--prefix", "net", "--test-dir", "out",
+    ])  # fmt: skip
+    assert run(ai8xize.main) == 0
+    assert "Left to the application: softmax1" in capsys.readouterr().out
+    monkeypatch.setattr("ai8xtools.commands.quantize.importer.executed", lambda *_: np.ones((4, 5)))
+    assert run(lambda: quantize.main([words[0], "other.pth.tar", *words[2:]])) == 1
+    assert "[E668]" in capsys.readouterr().err
+    assert not Path("other.pth.tar").exists()

@@ -29,7 +29,7 @@ def with_description(
     Unless it is `quiet`, what the model leaves to the application is printed.
     """
     resolving = options.resolve
-    if source.is_graph:
+    if source.is_graph and not _is_imported(resolving.checkpoint_file):
         found, resolving = _from_onnx(source, resolving, options.chip)
     else:
         from ai8xtools.commands.loader.models import describe_model
@@ -46,6 +46,13 @@ def with_description(
     resolving = replace(resolving, sample_shape=found.input_shape)
     source = replace(source, left=found.left)
     return replace(options, config_file=described, resolve=resolving, model=source)
+
+
+def _is_imported(checkpoint_file: str | None) -> bool:
+    """Return whether a checkpoint is that of an ONNX graph whose fractions were quantized."""
+    if checkpoint_file is None or checkpoint_file.lower().endswith(".onnx"):
+        return False
+    return read_checkpoint(checkpoint_file).extras.get("imported") == "graph"
 
 
 def _from_onnx(

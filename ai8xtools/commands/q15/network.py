@@ -29,8 +29,7 @@ from ai8xtools.frontends.graph.nodes import ShapeError
 from ai8xtools.frontends.graph.passes import DepartsError
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.modules.door import read_module
-from ai8xtools.frontends.onnx.door import read_operators
-from ai8xtools.frontends.onnx.network import input_shape
+from ai8xtools.frontends.onnx.door import input_shape, read_operators
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder

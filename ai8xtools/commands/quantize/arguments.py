@@ -152,7 +152,11 @@ def arguments() -> Parser:
         description="Quantize a trained checkpoint: integer weights and biases, and an output "
         "shift for each layer.",
     )
-    parser.add_argument("input", metavar="INPUT", help="checkpoint of the trained network")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="checkpoint of the trained network, or an ONNX graph in floating point",
+    )
     parser.add_argument(
         "output", metavar="OUTPUT", help=f"quantized checkpoint to write (.pth.tar or {SUFFIX})"
     )

@@ -24,6 +24,7 @@ from ai8xtools.quantization.calibration import LayerChoice, calibrate
 from ai8xtools.reading.streams import terminal
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
 from ai8xtools.training.catalog.imported import imported
+from ai8xtools.training.catalog.onnx_file import is_graph
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
@@ -91,7 +92,8 @@ def prepare(
         )
     if dataset is None:
         weights = checkpoint.state_dict.values()
-        dataset = data_set(calibration.dataset, weights, given.input, option)
+        told = None if is_graph(given.input) else given.input
+        dataset = data_set(calibration.dataset, weights, told, option)
     name = given.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if given.importing:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 import ai8x
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
+from ai8xtools.commands.loader.graph_proof import executed
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions
 from ai8xtools.commands.quantize.calibrator import load_samples
 from ai8xtools.commands.quantize.samples import data_set
 from ai8xtools.diagnostics import Diagnostic, Place, Severity, print_diagnostics
+from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
+from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.training.catalog.discovery import find_models
 from ai8xtools.training.catalog.imported import imported, notes_of, plain_state
+from ai8xtools.training.catalog.onnx_file import is_graph
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
+
+GRAPH = "graph"
+"""What the checkpoint of an imported ONNX graph notes."""
+_SAMPLES, _TOLERANCE = 4, 1e-4
 
 
 def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) -> Checkpoint:
@@ -24,18 +34,24 @@ def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) 
     Batch normalization is folded, and weights are scaled so that the data of the samples fits the
     range of the chip. Raises InputError or CheckpointError for what does not fit together.
     """
-    state = plain_state(given.input)
+    graph = is_graph(given.input)
+    state = {} if graph else plain_state(given.input)
     if state is None:
         return read_checkpoint(given.input)
     assert given.model is not None
     dataset = data_set(calibration.dataset, state.values(), None)
     entry = named_model(given.model, find_models, dataset.input)
+    arch = entry.name if graph else plain_name(given.model)
     options = TrainingOptions(
-        arch=plain_name(given.model), dataset=dataset.name, device=given.chip.die,
+        arch=arch, dataset=dataset.name, device=given.chip.die,
         data=calibration.folder, avg_pool_rounding=calibration.average_rounding,
     )  # fmt: skip
     ai8x.set_device(given.chip.die, False, calibration.average_rounding, verbose=False)
-    network: Any = build_model(imported(entry, given.model, state, given.input), dataset, options)
+    if not graph:
+        entry = imported(entry, given.model, state, given.input)
+    network: Any = build_model(entry, dataset, options)
+    if graph:
+        _prove(network, given.input, dataset.input[: entry.dim + 1])
     for line in notes_of(network):
         print(line)
     ai8x.fuse_bn_layers(network)
@@ -53,7 +69,37 @@ def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) 
         place = Place(file=given.input)
         print_diagnostics([Diagnostic("W758", warning, place, remedy, Severity.WARNING)])
     return Checkpoint({
-        "epoch": 0, "arch": plain_name(given.model),
+        "epoch": 0, "arch": arch,
         "state_dict": {name: tensor.numpy() for name, tensor in network.state_dict().items()},
-        "extras": {"imported": True},
+        "extras": {"imported": GRAPH if graph else True},
     })  # fmt: skip
+
+
+def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:
+    """Raise InputError E668 if a network computes something else than the graph it was made of.
+
+    Its softmax is left out.
+    """
+    samples = torch.rand(_SAMPLES, *shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    wanted = executed(path, samples.numpy())
+    if wanted is None:
+        return
+    network.eval()
+    with torch.no_grad():
+        made = Unlimited(network).run(samples)
+    first = made[0] if isinstance(made, list | tuple) else made
+    found = first.double().reshape(len(samples), -1).numpy()
+    closings = (found, softmax(found, log=False), softmax(found, log=True))
+    limit = _TOLERANCE * max(float(abs(wanted).max()), 1e-30)
+    if not any(one.shape == wanted.shape and (abs(one - wanted) <= limit).all()
+               for one in closings):  # fmt: skip
+        raise InputError(
+            "E668", "the network that was made of the graph computes something else", path,
+            "Write the graph with other operators, or report this graph.",
+        )  # fmt: skip
+
+
+def softmax(values: Any, *, log: bool) -> Any:
+    """Return the shares of values [N, C], or their logarithms."""
+    found = torch.from_numpy(values)
+    return (found.log_softmax(1) if log else found.softmax(1)).numpy()

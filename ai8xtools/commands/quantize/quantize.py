@@ -45,6 +45,9 @@ def quantize(options: QuantizeOptions) -> int:
     refuse_overwriting(
         [(path, path) for path in written(options)], (options.network.input, options.config_file)
     )
+    if is_onnx(options):
+        network = replace(options.network, model=options.network.input, importing=True)
+        options = replace(options, network=network)
     print(f"Configuring device: {options.network.chip.name}")
     numeric = quantization_options(options)
     print(f"Converting checkpoint file {options.network.input} to {options.output}")
@@ -99,6 +102,11 @@ def quantize(options: QuantizeOptions) -> int:
     return 0
 
 
+def is_onnx(options: QuantizeOptions) -> bool:
+    """Return whether the network is an ONNX graph, which is imported."""
+    return options.network.input.lower().endswith(".onnx")
+
+
 def write_output(options: QuantizeOptions, checkpoint: Checkpoint) -> None:
     """Write the quantized checkpoint in the format, or in both, that the options ask for."""
     if len(outputs(options)) > 1:
@@ -111,15 +119,12 @@ def write_output(options: QuantizeOptions, checkpoint: Checkpoint) -> None:
 
 def read_trained(options: QuantizeOptions) -> Checkpoint:
     """Return the checkpoint to quantize; of an ordinary network what the import makes of it."""
-    if options.network.input.lower().endswith(".onnx"):
+    if is_onnx(options) and options.calibration is None:
         raise InputError(
-            "E714",
-            "an ONNX graph has no layers of ai8x whose weights could be quantized",
-            options.network.input,
-            "Quantize the PyTorch network that it was exported from (--import --model FILE:CLASS "
-            "--calibrate DATASET); a graph of integers goes to ai8xize.py --model directly, one of "
-            "fractions becomes kernels of 16 bits with --device Q15.",
-        )
+            "E714", "an ONNX graph has no layers of ai8x whose weights could be quantized without "
+            "samples", options.network.input,
+            "Add --calibrate DATASET; a graph of integers goes to ai8xize.py --model directly.",
+        )  # fmt: skip
     if options.network.importing and options.calibration is not None:
         from ai8xtools.commands.quantize.importer import imported_checkpoint  # here: it needs torch
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ai8xtools.checkpoint.onnx_graph import OnnxGraph, OnnxNode
 from ai8xtools.checkpoint.onnx_tensors import MAX_ELEMENTS
+from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph.nodes import Graph, Node, ShapeError, constant, graph_of, make
 from ai8xtools.frontends.graph.operators import (
     Array,
@@ -42,7 +43,7 @@ from ai8xtools.frontends.graph.operators import (
     Softmax,
     Transpose,
 )
-from ai8xtools.frontends.layers import Refusal
+from ai8xtools.frontends.layers import Refusal, times
 from ai8xtools.frontends.onnx.attributes import refused_attributes
 
 _TYPES: dict[int, Any] = {
@@ -64,6 +65,8 @@ INSTEAD = {
     "Div": "Use Add or Concat: the chip multiplies by weights only.",
 }  # fmt: skip
 """What to use instead of an operator."""
+_SERIES = 4
+"""Axes of a series of images: frame, channel, row, column."""
 _FRACTIONS = (1, 10, 11, 16)
 _AXIS_BY_INPUT = 13
 """From this version on Softmax has one axis; before it has all from that on."""
@@ -154,6 +157,32 @@ def channels_last(graph: OnnxGraph) -> bool:
     )
 
 
+def input_shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
+    """Return the shape of the input without the batch, channels first.
+
+    Raises InputError E678 for one that is not fixed.
+    """
+    sizes = graph.input_sizes[1:]
+    if len(sizes) == _SERIES:
+        raise InputError(
+            "E678",
+            f"the input '{graph.input_name}' is a series of frames, which no graph is taken with",
+            path,
+            "Take the PyTorch network (--model FILE:CLASS --input-shape TxCxHxW).",
+        )
+    if channels_last(graph):
+        sizes = (*sizes[-1:], *sizes[:-1])
+    if not sizes or 0 in sizes or len(sizes) > 3:
+        said = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
+        raise InputError(
+            "E678",
+            f"the input '{graph.input_name}' has {said}; its sizes must be fixed",
+            path,
+            "Export it with fixed sizes, or add --input-shape CxHxW (or CxL).",
+        )
+    return sizes
+
+
 def read_operators(graph: OnnxGraph, shape: Shape) -> tuple[Graph, list[Refusal]]:
     """Return the operators of a graph for an input [C, ...], and the nodes that are none."""
     door = _Door(graph, shape)
@@ -170,6 +199,8 @@ class _Door:
         self.given = made = make(graph.input_name, Input((1, *shape)))
         if channels_last(graph):
             made = make(graph.input_name, Transpose((0, *range(2, len(shape) + 1), 1)), made)
+        if len(graph.input_sizes) == 2 and len(shape) > 1:
+            made = make(graph.input_name, Reshape((1, math.prod(shape))), made)
         constants = {name: constant(np.asarray(v), name) for name, v in graph.constants.items()}
         self.made: dict[str, Node] = {**constants, graph.input_name: made}
         needed = set(graph.outputs)
@@ -327,7 +358,7 @@ def _gemm(call: _Call) -> Node:
         weights = _turned(weights)
     alpha, beta = float(call.get("alpha", 1.0)), float(call.get("beta", 1.0))
     if alpha != 1:
-        weights = call.make(Each(Function.MUL), weights, constant(np.array(alpha)))
+        weights = constant(np.asarray(weights.constant) * alpha, weights.place)
     bias = [call.make(Reshape((math.prod(one.shape),)), one) for one in _bias(call)]
     if beta != 1:
         bias = [call.make(Each(Function.MUL), one, constant(np.array(beta))) for one in bias]

@@ -10,19 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.checkpoint import Checkpoint
-from ai8xtools.checkpoint.onnx_graph import OnnxGraph, read_graph
+from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph.nodes import ShapeError
 from ai8xtools.frontends.graph.passes import DepartsError
 from ai8xtools.frontends.layers import refuse, times
-from ai8xtools.frontends.onnx.door import channels_last, read_operators
+from ai8xtools.frontends.onnx.door import input_shape, read_operators
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
 from ai8xtools.frontends.onnx.layers import Follower
 from ai8xtools.frontends.onnx.values import Tensors
 from ai8xtools.frontends.text import ModelDescription, description_text
-
-_SERIES = 4
-"""Axes of a series of images: frame, channel, row, column."""
 
 
 def describe_onnx(
@@ -106,32 +103,6 @@ def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follo
     own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.made]
     added = {n: v for n, v in state.items() if n.startswith(tuple(f"{name}." for name in own))}
     return checkpoint.with_entries(state_dict={**added, **checkpoint.state_dict})
-
-
-def input_shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
-    """Return the shape of the input without the batch, channels first.
-
-    Raises InputError E678 for one that is not fixed.
-    """
-    sizes = graph.input_sizes[1:]
-    if len(sizes) == _SERIES:
-        raise InputError(
-            "E678",
-            f"the input '{graph.input_name}' is a series of frames, which no graph is taken with",
-            path,
-            "Take the PyTorch network (--model FILE:CLASS --input-shape TxCxHxW).",
-        )
-    if channels_last(graph):
-        sizes = (*sizes[-1:], *sizes[:-1])
-    if not sizes or 0 in sizes or len(sizes) > 3:
-        said = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
-        raise InputError(
-            "E678",
-            f"the input '{graph.input_name}' has {said}; its sizes must be fixed",
-            path,
-            "Export it with fixed sizes, or add --input-shape CxHxW (or CxL).",
-        )
-    return sizes
 
 
 def _entries(prefix: str, tensors: Tensors) -> dict[str, NDArray[Any]]:

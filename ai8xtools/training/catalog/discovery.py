@@ -26,6 +26,10 @@ Entry = TypeVar("Entry")
 Named = TypeVar("Named", "ModelEntry", "DatasetEntry")
 
 
+LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
+"""What networks hand to each of their layers when they compute with integers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
     """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input.

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from ai8xtools.checkpoint import read_checkpoint, refuse_integers
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.frontends.modules.foreign import foreign_modules
-from ai8xtools.frontends.modules.plain.network import import_network
-from ai8xtools.training.catalog.discovery import ModelEntry
-from ai8xtools.training.catalog.own_file import LAYER_KEYWORDS
+from ai8xtools.frontends.modules.plain.network import Imported, import_network
+from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 
 _NOTES, _LEFT = "notes of the import", "left to the application"
 _WRAPPERS = ("module.", "_orig_mod.", "model.")
@@ -58,13 +57,17 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
         example = torch.zeros(1, *size[: entry.dim + 1])
         model = taking_vectors(model, example)
         given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
-        found = import_network(model, example, name, given)
-        network: Any = found.network
-        network.meta[_NOTES] = found.notes
-        network.meta[_LEFT] = found.left
-        return found.network
+        return with_notes(import_network(model, example, name, given))
 
     return replace(entry, make=make)
+
+
+def with_notes(found: Imported) -> nn.Module:
+    """Return the network of an import, which remembers what `notes_of` tells."""
+    network: Any = found.network
+    network.meta[_NOTES] = found.notes
+    network.meta[_LEFT] = found.left
+    return found.network
 
 
 def notes_of(network: nn.Module) -> list[str]:

@@ -18,14 +18,13 @@ from typing import Any
 
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.reading import MIB, open_file, where_else
-from ai8xtools.training.catalog.discovery import ModelEntry, choose
+from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry, choose
+from ai8xtools.training.catalog.onnx_file import graph_model, is_graph
 from ai8xtools.training.catalog.own_code import complains_itself, first_line, ready_for, remedy_of
 
 _MARK = ".py:"
 _MAX_BYTES = 2 * MIB
 """Of the source of a network; Python takes seconds to read as much."""
-LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
-"""What networks hand to each of their layers when they compute with integers."""
 
 
 def is_file_and_class(name: str) -> bool:
@@ -79,10 +78,12 @@ def plain_name(name: str) -> str:
 def named_model(
     name: str, models: Callable[[], Mapping[str, ModelEntry]], size: tuple[int, ...]
 ) -> ModelEntry:
-    """Return the network of a name among `models`, or of FILE:CLASS, for inputs (C, H, W) or
-    (C, L, 1)."""
+    """Return the network of a name among `models`, of FILE:CLASS or of an ONNX file, for inputs
+    (C, H, W) or (C, L, 1)."""
     if is_file_and_class(name):
         return own_model(name, 1 if size[-1] == 1 and size[1] > 1 else 2)
+    if is_graph(name):
+        return graph_model(name)
     return choose(models(), name.lower(), "--model")
 
 

@@ -8,6 +8,7 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -83,22 +84,45 @@ def import_network(
     a network that would compute something else than `model`.
     """
     door = Door(model.eval(), example)
-    graph, tail = without_tail(door.graph)
-    builder = _Builder(passes.improved(graph, PASSES), keywords)
-    builder.finish(door.returned, graph.outputs, tail)
-    refuse(builder.refusals, name)
-    network = fx.GraphModule(builder.root, builder.graph, type(model).__name__)
+    kind = type(model).__name__
+    builder, network, tail = _built(door.graph, door.returned, name, kind, keywords)
     made = {node: builder.places[path_of(node)] for node in door.traced.nodes
             if path_of(node) in builder.places}  # fmt: skip
     prove_module(model, door.traced, network, example, made)
+    return _finished(builder, network, tail)
+
+
+def import_operators(graph: Graph, name: str, keywords: Mapping[str, Any]) -> Imported:
+    """Return a network of ai8x layers for the chip that is set that computes what a graph does.
+
+    Layers are named after their weights, without `.weight`, else after their node. Raises
+    InputError E670 naming every node that the chip cannot compute.
+    """
+    outputs = graph.outputs if len(graph.outputs) > 1 else graph.outputs[0]
+    return _finished(*_built(graph, outputs, name, "Graph", keywords))
+
+
+def _built(
+    graph: Graph, returned: Any, name: str, kind: str, keywords: Mapping[str, Any]
+) -> tuple[_Builder, fx.GraphModule, list[Node]]:
+    """Return a network that returns the structure `returned` of nodes, and its nodes behind the
+    last layer."""
+    graph, tail = without_tail(graph)
+    builder = _Builder(passes.improved(graph, PASSES), keywords)
+    builder.finish(returned, graph.outputs, tail)
+    refuse(builder.refusals, name)
+    return builder, fx.GraphModule(builder.root, builder.graph, kind), tail
+
+
+def _finished(builder: _Builder, network: fx.GraphModule, tail: Sequence[Node]) -> Imported:
+    """Return a network without the softmax at its end."""
     for node in builder.softmax:
         node.replace_all_uses_with(node.args[0])
         network.graph.erase_node(node)
     if builder.softmax:
         network.recompile()
     first = (node.place for node in tail if any(one not in tail for one in node.inputs))
-    left = tuple(dict.fromkeys(first))
-    return Imported(network, left, tuple(builder.notes))
+    return Imported(network, tuple(dict.fromkeys(first)), tuple(builder.notes))
 
 
 def activations_first(node: Node, readers: passes.Readers) -> Node:
@@ -230,7 +254,7 @@ class _Builder:
                 kind = (nn.Dropout, nn.Dropout1d, nn.Dropout2d)[operator.axes - 1]
                 if node.place.isidentifier() and operator.axes > 2:
                     return made[0]
-                return self._call(node.place, kind(operator.probability), tuple(made))
+                return self._call(_name(node), kind(operator.probability), tuple(made))
             case Reshape():
                 return self._reshaped(node, data[0])
             case Slice():
@@ -315,7 +339,7 @@ class _Builder:
         if activation is not None and name is not None:
             self._done.add(activation)
             self._positive |= {node, last, activation}
-        target, taken = node.place, node.inputs[0].shape
+        target, taken = _name(node), node.inputs[0].shape
         kind = (norm and norm.place, name, found.weights, bias)
         if target in self._layers:
             if not all(map(_equal, self._layers[target], kind)):
@@ -453,7 +477,7 @@ class _Builder:
             large = f"Use windows of at most {MOST_POOLED}, or a size of the map that divides into "
             raise _RefusedError(why, "Use one stride for both axes." if "by axis" in why
                                 else f"{large}such.") from None  # fmt: skip
-        target = f"{node.place}_pooling{number or ''}" if number else node.place
+        target = f"{_plain(node)}_pooling{number}" if number else _name(node)
         taken = target in dict(self.root.named_modules())
         return self._call(f"{target}_pooling" if taken else target, pool, (source,))
 
@@ -501,9 +525,17 @@ def _several(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _name(node: Node) -> str:
+    """Return the path of a module: of its weights, if they have such a name, else of the node."""
+    weights = node.inputs[1].place if len(node.inputs) > 1 else ""
+    wanted = weights.removesuffix(".weight") if weights.endswith(".weight") else node.place
+    parts = (re.sub(r"\W", "_", part) for part in re.split(r"[./]", wanted))
+    return ".".join(part for part in parts if part)
+
+
 def _plain(node: Node) -> str:
-    """Return the place of a node as a name of a module."""
-    return node.place.replace(".", "_")
+    """Return the place of a node as a name of a module beside others."""
+    return re.sub(r"\W", "_", node.place).strip("_")
 
 
 def _keeps_sign(operator: Operator) -> bool:
