@@ -7,12 +7,12 @@ from ai8xtools.software.kernels.registry import Core
 CORES = {
     core.name: core
     for core in (
-        Core("cortex-m0plus"),
-        Core("cortex-m3"),
-        Core("cortex-m4", simd=True),
-        Core("cortex-m7", simd=True),
-        Core("rv32imc"),
-        Core("rv32ec", multiplier=False),
-        Core("rv32emc"),
+        Core("cortex-m0plus", simd=False, multiplier=True),
+        Core("cortex-m3", simd=False, multiplier=True),
+        Core("cortex-m4", simd=True, multiplier=True),
+        Core("cortex-m7", simd=True, multiplier=True),
+        Core("rv32imc", simd=False, multiplier=True),
+        Core("rv32ec", simd=False, multiplier=False),
+        Core("rv32emc", simd=False, multiplier=True),
     )
 }

@@ -93,6 +93,21 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
                     stride, right, low, flags, first, pixels, missing)  # fmt: skip
 
 
+def usual(kernel: Kernel) -> Shape:
+    """Return the shape that kernels are made fast for: inside of the image, nothing but a shift."""
+    pixels = 1 if kernel in (PIXEL, DSP_PIXEL) else 12
+    groups = 16 if kernel is DEPTHWISE else 1
+    return Shape(channels=16, filters=16, width=16, groups=groups, pad=0, kernel=(3, 3),
+                 dilation=1, spread=1, stride=1, right=7, low=-128, flags=0, x=1, count=pixels,
+                 missing=0)  # fmt: skip
+
+
+def one_call(kernel: Kernel, shape: Shape, number: int) -> bytes:
+    """Return a call of a kernel, the `number`-th of the program, as the driver reads it."""
+    call = _call(number, kernel, shape, np.random.default_rng(5))
+    return struct.pack("<I", 1) + b"".join(call)
+
+
 def _weights(shape: Shape, rng: np.random.Generator) -> NDArray[np.int8]:
     size = (shape.filters, shape.channels // shape.groups, *shape.kernel)
     kind = rng.integers(4)
@@ -199,6 +214,7 @@ DESK = (PORTABLE, DEPTHWISE, DSP, DSP_PIXEL, PIXEL, LANES, BUCKETS)
 """In plain C."""
 CORES = {
     "cortex-m0plus": (SMALL_LANES, PIXEL, DEPTHWISE, BUCKETS),
+    "cortex-m3": (LANES,),
     "cortex-m4": (DSP, DSP_PIXEL, DEPTHWISE),
 }
 """With instructions of a core."""

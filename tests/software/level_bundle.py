@@ -122,7 +122,7 @@ def told(plan: Plan, sample: Sample) -> str:
     with patch.object(machine, "start", started), patch.object(machine, "wait", waited):
         executor.run(sample.input)
     traffic = machine.traffic
-    counts = traffic.inputs, traffic.weights, traffic.outputs, traffic.starts, order, 0
+    counts = traffic.inputs, traffic.weights, traffic.outputs, machine.starts, order, 0
     return " ".join(["equal", *map(str, counts)])
 
 

@@ -72,7 +72,7 @@ def scheme_answer(layer: Geometry, room: Room) -> dict[str, Any]:
     chosen = first(layer, room)
     found["first"] = chosen or "error"
     if chosen is None:
-        least = smallest(layer, room)
+        least = smallest(layer, room, by_planes=True)
         found |= {"smallest": least, "deficit": least - room.l1}
     return found
 

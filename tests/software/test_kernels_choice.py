@@ -169,7 +169,6 @@ def test_first_kernel_of_the_wanted_sets_is_taken(core: Core) -> None:
 
 
 def test_cores_and_weights_state_nothing_that_was_not_said() -> None:
-    assert Core("any") == Core("any", simd=False, multiplier=True)
     packed = Packed(np.zeros(1, np.int8))
     assert (packed.flush, packed.runs) == (0, 0)
 

@@ -346,7 +346,7 @@ def _check_pixels(layer: Geometry, room: Room, found: Pixels | None) -> str:
 def test_the_smallest_memory_is_enough_and_no_way_takes_less(room: Room) -> None:
     for layer, reads, writes in product(LAYERS[:40], (False, True), (False, True)):
         some = replace(room, reads=reads, writes=writes)
-        least = smallest(layer, some)
+        least = smallest(layer, some, by_planes=True)
         assert first(layer, replace(some, l1=least)) is not None
         assert least == 0 or first(layer, replace(some, l1=least - 1)) is None
 

@@ -128,6 +128,7 @@ def test_units_are_counted_as_loops_count_them(plans: list[Plan]) -> None:
         for task in plan.layers:
             if task.layer is not None and task.way is not Way.ROW_CHAIN:
                 assert units_of(task) == sum(1 for _ in _units(task))
+            if isinstance(task.cut, Rows | Planes):
                 assert task.groups == len(range(0, task.layer.filters, task.cut.filters))
 
 

@@ -52,7 +52,7 @@ def _image(rows: int, columns: int, channels: int, filters: int) -> Geometry:
 
 
 def _room(l1: int) -> Room:
-    return Room(l1=l1, in_place=False, reads=False, writes=False)
+    return Room(l1=l1, l2=0, dma=True, in_place=False, scratch=0, reads=False, writes=False)
 
 
 def test_known_answers(shared: Path) -> None:
@@ -92,7 +92,7 @@ def test_whole_layer_is_first_where_it_fits() -> None:
 
 def test_smallest_memory_is_enough_and_one_byte_less_is_not() -> None:
     layer = _image(15, 20, 64, 64)
-    least = smallest(layer, _room(0))
+    least = smallest(layer, _room(0), by_planes=True)
     assert first(layer, _room(least)) is not None
     assert first(layer, _room(least - 1)) is None
 

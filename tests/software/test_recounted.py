@@ -54,7 +54,7 @@ def _network(channels: int, shapes: list[Shape], pooled: int = -1) -> Network:
 
 def _rows(graph: Graph) -> Plan:
     segments = tuple(segments_of(graph, recounted=True))
-    made = plan_of(graph, CORES["cortex-m0plus"], Scheme.ROWS, None, None, segments)
+    made = plan_of(graph, CORES["cortex-m0plus"], Scheme.ROWS, None, None, segments, outside=False)
     made.validate()
     return made
 

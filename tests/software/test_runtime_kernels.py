@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
-from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.emulator.plain import PlainProgram, compile_plain, run_plain
+from ai8xtools.software.kernels.depthwise import DEPTHWISE
+from ai8xtools.software.kernels.dsp import DSP
 from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES
+from ai8xtools.software.kernels.nomul import BUCKETS
+from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
 from ai8xtools.software.kernels.registry import Kernel
 from tests.software.compiled import SANITIZED, local_compiler
-from tests.software.kernel_rows import CORES, DESK, bytes_of, program
+from tests.software.kernel_rows import (
+    ABSOLUTE,
+    CORES,
+    DESK,
+    Shape,
+    bytes_of,
+    one_call,
+    program,
+    usual,
+)
 
 needs_compiler = pytest.mark.skipif(local_compiler() is None, reason="neither gcc nor clang")
 
@@ -49,13 +65,57 @@ def test_kernels_that_compute_other_blocks_on_other_cores(
     assert on_the_desk((kernel,), tmp_path, 100, (flag,)) == "100 calls\n"
 
 
+@functools.cache
+def _compiled(core: str) -> PlainProgram:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in program(CORES[core], core.upper().replace("-", "_")).items():
+            (Path(folder) / name).write_text(text)
+        return compile_plain(Path(folder), ARCHITECTURES[core], "-O1")
+
+
 @pytest.mark.parametrize("core", CORES)
-def test_kernels_with_instructions_of_a_core(core: str, tmp_path: Path) -> None:
+def test_kernels_with_instructions_of_a_core(core: str) -> None:
     kernels = CORES[core]
-    for name, text in program(kernels, core.upper().replace("-", "_")).items():
-        (tmp_path / name).write_text(text)
-    run = run_plain(
-        compile_plain(tmp_path, ARCHITECTURES[core], "-O1"),
-        contents={"rows_of_kernels": bytes_of(kernels, 100)},
-    )
+    run = run_plain(_compiled(core), contents={"rows_of_kernels": bytes_of(kernels, 100)})
     assert run.text == f"{100 * len(kernels)} calls\n"
+
+
+_PER_PRODUCT = {
+    ("cortex-m0plus", SMALL_LANES): 2.83, ("cortex-m0plus", PIXEL): 3.46,
+    ("cortex-m0plus", DEPTHWISE): 8.31, ("cortex-m0plus", BUCKETS): 6.31,
+    ("cortex-m3", LANES): 1.56, ("cortex-m4", DSP): 1.16, ("cortex-m4", DSP_PIXEL): 1.53,
+    ("cortex-m4", DEPTHWISE): 2.96,
+}  # fmt: skip
+"""Instructions of the usual shape; compilers may differ by a tenth."""
+_SLOWER: dict[Kernel, tuple[dict[str, int], ...]] = {
+    SMALL_LANES: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}),
+    LANES: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 2}),
+    DEPTHWISE: (
+        {"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 2},
+        {"stride": 2, "width": 32}, {"missing": 1},
+    ),
+    BUCKETS: ({"dilation": 2, "width": 20},),
+    DSP: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}),
+    PIXEL: (), DSP_PIXEL: (),
+}  # fmt: skip
+"""What the code for usual shapes cannot do."""
+
+
+def _instructions(core: str, kernel: Kernel, shape: Shape) -> int:
+    call = one_call(kernel, shape, CORES[core].index(kernel))
+    run = run_plain(_compiled(core), contents={"rows_of_kernels": call}, count=True)
+    assert run.text == "1 calls\n" and run.functions is not None
+    own = (cost for name, cost in run.functions.items() if name.startswith("nn_"))
+    return sum(cost.instructions for cost in own)
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_usual_shapes_are_computed_by_the_code_that_is_fast(core: str) -> None:
+    for kernel in CORES[core]:
+        shape = usual(kernel)
+        products = 9 * 16 * shape.count * (16 // shape.groups)
+        least = _instructions(core, kernel, shape)
+        assert least <= 1.1 * _PER_PRODUCT[core, kernel] * products, kernel.function
+        for other in _SLOWER[kernel]:
+            slower = _instructions(core, kernel, replace(shape, **other))
+            assert slower > 1.02 * least, (kernel.function, other)

@@ -23,8 +23,8 @@ class Core:
     """
 
     name: str
-    simd: bool = False
-    multiplier: bool = True
+    simd: bool
+    multiplier: bool
 
 
 @frozen

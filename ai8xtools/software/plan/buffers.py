@@ -30,11 +30,11 @@ def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int,
                 yield link.index, name, size, level
     if isinstance(task.cut, Channels):
         for number in range(min(1 + task.ahead, _layer(task).channels)):
-            yield task.index, f"work {number}", aligned(task.cut.memory, task.align), Level.L1
+            yield task.index, f"work {number}", aligned(task.cut.memory), Level.L1
     elif task.links:
-        yield task.index, DONE, aligned(DONE_BYTES * len(task.links), task.align), Level.L1
+        yield task.index, DONE, aligned(DONE_BYTES * len(task.links)), Level.L1
         if most := max(scratch_of(link.step, kernels) for link in task.links):
-            yield task.index, SCRATCH, aligned(most, task.align), Level.L1
+            yield task.index, SCRATCH, aligned(most), Level.L1
 
 
 def bytes_in(level: Level, task: Task, kernels: Mapping[int, Kernel]) -> int:
@@ -54,7 +54,7 @@ def _buffers(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[str, i
             return
     for name, size, level in found:
         if size:
-            yield name, aligned(size, task.align), level
+            yield name, aligned(size), level
 
 
 def _of_rows(

@@ -35,13 +35,13 @@ class Setting:
     """
 
     l1: int
-    l2: int = 0
-    dma: bool = True
-    in_place: bool = True
-    reads: bool = False
-    writes: bool = False
-    planar_in: bool = False
-    planar_out: bool = False
+    l2: int
+    dma: bool
+    in_place: bool
+    reads: bool
+    writes: bool
+    planar_in: bool
+    planar_out: bool
 
 
 def candidates(

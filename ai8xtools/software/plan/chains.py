@@ -91,7 +91,7 @@ class Chains:
             if not asked:
                 return None
         memory = sum(link.memory for link in links) + max(link.scratch for link in links)
-        if memory + aligned(DONE_BYTES * count, links[0].task.align) > l1:
+        if memory + aligned(DONE_BYTES * count) > l1:
             return None
         tasks = tuple(link.task for link in links)
         task = Task(index=first, step=tasks[-1].step, way=Way.ROW_CHAIN, links=tasks)

@@ -54,7 +54,8 @@ def is_rough(plan: Plan) -> bool:
 def row_work(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:
     """Return the amounts of work of a step in rows; inputs are gathered for each group again."""
     step, cut = task.step, task.cut
-    if not isinstance(step, Convolution) or cut is None or cut.filters >= step.filters:
+    assert isinstance(cut, Rows)
+    if not isinstance(step, Convolution) or cut.filters >= step.filters:
         return work_of(step, kernels)
     groups, rest = divmod(step.filters, cut.filters)
     found: dict[str, float] = {}

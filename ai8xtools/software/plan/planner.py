@@ -51,7 +51,7 @@ def plan_of(
     calls: Mapping[int, Call] | None,
     segments: tuple[Segment, ...] | None = None,
     *,
-    outside: bool = False,
+    outside: bool,
 ) -> Plan:
     """Return the plan of some segments (None: each step by itself)."""
     if segments is None:

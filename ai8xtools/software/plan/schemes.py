@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from ai8xtools.software.memory import aligned
+from ai8xtools.software.memory import ALIGNMENT, aligned
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.values import frozen
 
@@ -77,11 +77,11 @@ class Room:
     """
 
     l1: int
-    l2: int = 0
-    align: int = 4
-    dma: bool = True
-    in_place: bool = True
-    scratch: int = 0
+    l2: int
+    align: int = ALIGNMENT
+    dma: bool
+    in_place: bool
+    scratch: int
     reads: bool
     writes: bool
 
@@ -141,7 +141,6 @@ class Channels:
     place: int
     result: int
     memory: int
-    filters: int = 1
 
 
 def largest(fits: Callable[[int], bool], limit: int) -> int:
@@ -370,7 +369,7 @@ def first(layer: Geometry, room: Room) -> Way | None:
     return next((way for way in Way if found[way] is not None), None)
 
 
-def smallest(layer: Geometry, room: Room, *, by_planes: bool = True) -> int:
+def smallest(layer: Geometry, room: Room, *, by_planes: bool) -> int:
     """Return the least bytes of L1 with which some way fits; `by_planes`: planes are possible."""
     least, step = [resident_memory(layer, room)], min(layer.filter_step, layer.filters)
     weights = [(0 if room.in_place else aligned(layer.weight_bytes, room.align), layer.filters)]

@@ -29,12 +29,11 @@ class Spot:
 
 @frozen(kw_only=True)
 class Traffic:
-    """Bytes that are copied: inputs, weights, outputs; and copies that are started."""
+    """Bytes that are copied: inputs, weights, outputs."""
 
     inputs: int = 0
     weights: int = 0
     outputs: int = 0
-    starts: int = 0
 
     @property
     def total(self) -> int:
@@ -45,7 +44,7 @@ class Traffic:
         """Return the sum of both."""
         return Traffic(
             inputs=self.inputs + other.inputs, weights=self.weights + other.weights,
-            outputs=self.outputs + other.outputs, starts=self.starts + other.starts,
+            outputs=self.outputs + other.outputs,
         )  # fmt: skip
 
 
@@ -72,7 +71,6 @@ class Task:
     reads: bool = False
     writes: bool = False
     ahead: bool = True
-    align: int = 4
     in_place: bool = True
     planar: bool = False
     pixels: int = 0
@@ -113,7 +111,7 @@ class Task:
             return self.layer.row_bytes
         columns = self.layer.tile_columns(self.cut.columns)
         row = columns * self.layer.channels * self.layer.in_bytes
-        return aligned(row, self.align) if self.ahead and self.way and self.way.unit else row
+        return aligned(row) if self.ahead and self.way and self.way.unit else row
 
     @property
     def rows(self) -> int:
@@ -135,7 +133,7 @@ class Task:
     @property
     def groups(self) -> int:
         """Groups of filters that are computed one after the other."""
-        assert self.layer is not None and self.cut is not None
+        assert self.layer is not None and isinstance(self.cut, Rows | Planes)
         return -(-self.layer.filters // self.cut.filters)
 
     @property

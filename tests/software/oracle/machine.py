@@ -46,15 +46,16 @@ class Machine:
         }
         self.used = dict.fromkeys(sizes, 0)
         self.delayed = delayed
-        self.traffic = Traffic()
+        self.traffic, self.starts = Traffic(), 0
         self._waiting: dict[int, deque[Copy]] = {n: deque() for n in (INPUT, WEIGHTS, OUTPUT)}
 
     def start(self, channel: int, copy: Copy) -> None:
         """Start a copy; it may be waited for later."""
         size = copy.size * copy.rows
+        self.starts += 1
         self.traffic = self.traffic.plus(
             Traffic(inputs=size * (channel == INPUT), weights=size * (channel == WEIGHTS),
-                    outputs=size * (channel == OUTPUT), starts=1)
+                    outputs=size * (channel == OUTPUT))
         )  # fmt: skip
         self._waiting[channel].append(copy)
         if self.delayed:
