@@ -488,7 +488,7 @@ def test_units_that_need_more_of_the_memories_come_first() -> None:
             instances = instance_mask(tensor.pattern).bit_count()
             return kernels + tensor.words * instances / (16 * problem.capacity)
 
-        shares = [share(u) for u in Constructor(problem).order_by_size(random, 0)]
+        shares = [share(u) for u in Constructor(problem).order_by_size()]
         assert shares == sorted(shares, reverse=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,10 +14,12 @@ import pytest
 
 from ai8xtools.synthesis.arrange import search as searching
 from ai8xtools.synthesis.arrange.blocks import Group, Held, groups_of
+from ai8xtools.synthesis.arrange.construct import Built, Constructor
 from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode, misplaced, orders_of_cells
 from ai8xtools.synthesis.arrange.packing import Packer, _held, _luby, packer_of
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.search import (
+    _build,
     _changed,
     _first_starts,
     _first_tries,
@@ -29,7 +32,7 @@ from ai8xtools.synthesis.arrange.search import (
 from ai8xtools.synthesis.arrange.values import Choice, Problem
 from ai8xtools.synthesis.layout import LayerLayout, Layout
 from device import MAX78000
-from tests.arranging.loads import network_of
+from tests.arranging.loads import instance, network_of
 from tests.synthesis.test_arrange_memory import masks_of, random_try, small_problem
 
 
@@ -223,7 +226,7 @@ def rising(order: Sequence[int]) -> int:
     return max(best)
 
 
-def test_up_to_three_numbers_of_an_order_move_anywhere() -> None:
+def test_one_or_several_numbers_of_an_order_move_anywhere() -> None:
     random = Random(4)
     seen = {_moved((0, 1, 2), random) for _ in range(300)}
     assert seen == {*permutations(range(3))}
@@ -232,7 +235,7 @@ def test_up_to_three_numbers_of_an_order_move_anywhere() -> None:
         found = _moved(tuple(range(9)), random)
         assert sorted(found) == [*range(9)]
         kept.add(rising(found))
-    assert kept == {6, 7, 8, 9}
+    assert kept >= {6, 7, 8, 9}
 
 
 def test_changes_of_a_try_are_legal_and_of_every_kind() -> None:
@@ -240,16 +243,14 @@ def test_changes_of_a_try_are_legal_and_of_every_kind() -> None:
     kinds: set[tuple[Any, ...]] = set()
     for _ in range(15):
         problem = small_problem(random, MAX78000)
-        orders = orders_of_cells(problem)
         for _ in range(60):
             tried = random_try(problem, random)
-            found = _changed(problem, tried, orders, random)
+            found = _changed(problem, tried, random)
             assert all(s in u.starts for s, u in zip(found.starts, problem.units, strict=True))
             assert sorted(found.cells) == [*range(len(problem.cells))]
             assert found.kernels is None or sorted(found.kernels) == [*range(len(problem.loads))]
             moved = sum(a != b for a, b in zip(found.starts, tried.starts, strict=True))
-            assert moved <= 3
-            kinds |= {("starts", moved), ("cells", found.cells == tried.cells)}
+            kinds |= {("starts", min(moved, 3)), ("cells", found.cells == tried.cells)}
             kinds.add(("kernels", tried.kernels is None, found.kernels == tried.kernels))
     assert len(kinds) == 4 + 2 + 4
 
@@ -293,6 +294,59 @@ def test_changes_are_as_many_as_tries_or_a_share_of_them() -> None:
                 assert found.cost <= begin.cost
                 seen += 1
     assert seen > 10
+
+
+def test_changes_go_on_from_the_last_of_the_best_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = small_problem(Random(14), MAX78000)
+    tries: list[Decoded] = []
+    begun_from: list[Try] = []
+
+    def unfitting(problem: Problem, tried: Try) -> Decoded:
+        tries.append(replace(decode(problem, tried), cost=7 - len(tries) // 3))
+        return tries[-1]
+
+    def changed(problem: Problem, tried: Try, random: Random) -> Try:
+        begun_from.append(tried)
+        return _changed(problem, tried, random)
+
+    begin = unfitting(problem, next(_first_tries(problem)))
+    monkeypatch.setattr(searching, "decode", unfitting)
+    monkeypatch.setattr(searching, "_changed", changed)
+    monkeypatch.setattr(searching, "_build", lambda problem, best, count, *_: (best, count))
+    found, count = _improve(problem, begin, 5, 12, 1)
+    assert (found, count) == (tries[12], 17)
+    assert begun_from == [one.tried for one in tries[:-1]]
+
+
+def test_orders_of_units_are_kept_where_memories_overflow_no_more_than_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[tuple[float, tuple[int, ...], tuple[int, ...] | None]] = []
+    rounds = 0
+
+    class Watched(Constructor):
+        def build(self, order: Sequence[int]) -> Built:
+            found = super().build(order)
+            built.append((-found.surplus, found.tried.cells, found.tried.kernels))
+            return found
+
+    def checked(problem: Problem, tried: Try) -> Decoded:
+        nonlocal rounds
+        rounds += 1
+        least = max(surplus for surplus, *_ in built)
+        assert (tried.cells, tried.kernels) == [b[1:] for b in built if b[0] == least][-1]
+        return decode(problem, tried)
+
+    monkeypatch.setattr(searching, "Constructor", Watched)
+    monkeypatch.setattr(searching, "decode", checked)
+    for seed in (0, 1, 2):
+        problem = instance(Random(seed), 0.93, 0.5, Counter())
+        built.clear()
+        begin = decode(problem, next(_first_tries(problem)))
+        best, count = _build(problem, begin, 5, 4, Random(seed))
+        assert best.cost <= begin.cost and (not best.cost or count == 9)
+        assert len({b[0] for b in built}) > 10
+    assert rounds > 6
 
 
 # Packing

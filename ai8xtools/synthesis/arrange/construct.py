@@ -7,8 +7,8 @@ Source: docs/placement.md, "The search".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from random import Random
 
 from ai8xtools.synthesis.arrange.decode import Try, instance_mask, lowest_offset
 from ai8xtools.synthesis.arrange.memory import lowest_run
@@ -51,13 +51,12 @@ class Constructor:
                 self.readers[unit].append(number)
         self.meeting = _meeting(problem)
 
-    def order_by_size(self, random: Random, noise: float) -> list[int]:
-        """Return the units in descending order of what they need, more or less."""
+    def order_by_size(self) -> tuple[int, ...]:
+        """Return the units in descending order of what they need."""
         sizes = _sizes(self.problem)
-        units = range(len(sizes))
-        return sorted(units, key=lambda u: -sizes[u] * random.uniform(1 - noise, 1 + noise))
+        return tuple(sorted(range(len(sizes)), key=lambda u: -sizes[u]))
 
-    def build(self, order: list[int]) -> Built:
+    def build(self, order: Sequence[int]) -> Built:
         """Place the units one after the other."""
         problem = self.problem
         taken = [0] * 16

@@ -35,13 +35,7 @@ _AFTER_PACKING = 20
 """By what the search is shortened where packing has failed: nothing else fills memories more."""
 _STEPS = 40
 """Orders of the units that are compared for each of these."""
-_PATIENCE = 0.05
-"""At most so much higher, as a part of the memory, may another order reach and be kept."""
-_RESTART = 30
-"""How many of these follow each other from one order on."""
 _SEED = 1
-_BACK = 400
-"""Tries after which the search returns to the best one."""
 
 
 def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
@@ -73,11 +67,11 @@ def _pack(
     for packed in packer.packings(PACKING_STEPS * tries // TRIES):
         found: Decoded | None = None
         for number in range(len(orders) + _MORE_ORDERS):
-            cells = (
-                orders[number]
-                if found is None or number < len(orders)
-                else (_moved(found.tried.cells, random))
-            )
+            if number < len(orders):
+                cells = orders[number]
+            else:
+                assert found is not None
+                cells = _moved(found.tried.cells, random)
             count += 1
             packer.steps += _STEPS_OF_TRY
             now = decode(problem, Try(packed.starts, cells, packed.loads))
@@ -175,17 +169,11 @@ def _improve(
     last = count + tries // share
     constructions = min(CONSTRUCTIONS, tries // 4) // share
     best, count = _build(problem, best, count, constructions, random)
-    current = best
-    orders = orders_of_cells(problem)
     while best.cost and count < last:
         count += 1
-        found = decode(problem, _changed(problem, current.tried, orders, random))
-        if found.cost <= current.cost or random.random() < 0.02:
-            current = found
-        if found.cost < best.cost:
+        found = decode(problem, _changed(problem, best.tried, random))
+        if found.cost <= best.cost:
             best = found
-        if count % _BACK == 0:
-            current = best
     return best, count
 
 
@@ -194,9 +182,9 @@ def _build(
 ) -> tuple[Decoded, int]:
     """Build places up in changing orders of the units, from that of their sizes on."""
     constructor = Constructor(problem)
-    order = constructor.order_by_size(random, 0.0)
+    order = constructor.order_by_size()
     current = constructor.build(order)
-    for number in range(tries):
+    for _ in range(tries):
         tried = replace(current.tried, starts=repaired(problem, list(current.tried.starts)))
         found = decode(problem, tried)
         count += 1
@@ -204,44 +192,36 @@ def _build(
             best = found
         if not best.cost:
             break
-        if number % _RESTART == _RESTART - 1:
-            order = constructor.order_by_size(random, 0.6)
-            current = constructor.build(order)
-            continue
         for _ in range(_STEPS):
-            changed = list(_moved(tuple(order), random))
+            changed = _moved(order, random)
             built = constructor.build(changed)
-            if built.surplus <= current.surplus + _PATIENCE * random.random() ** 4:
+            if built.surplus <= current.surplus:
                 order, current = changed, built
-                if not built.surplus:
-                    break
     return best, count
 
 
-def _changed(
-    problem: Problem, tried: Try, orders: Sequence[tuple[int, ...]], random: Random
-) -> Try:
+def _changed(problem: Problem, tried: Try, random: Random) -> Try:
     """Return a try with some units elsewhere, or some cells or kernels in another order."""
     starts, cells, kernels = list(tried.starts), tried.cells, tried.kernels
-    if random.random() < 0.6:
-        for _ in range(random.randint(1, 3)):
-            unit = random.randrange(len(starts))
-            starts[unit] = random.choice(problem.units[unit].starts)
-    if random.random() < 0.5:
+    while _by_chance(random):
+        unit = random.randrange(len(starts))
+        starts[unit] = random.choice(problem.units[unit].starts)
+    if _by_chance(random):
         cells = _moved(cells, random)
-    elif random.random() < 0.1:
-        cells = random.choice(orders)
-    if len(problem.loads) > 1 and random.random() < 0.4:
+    if problem.loads and _by_chance(random):
         kernels = _moved(kernels or tuple(range(len(problem.loads))), random)
-    elif random.random() < 0.05:
-        kernels = None
     return Try(repaired(problem, starts), cells, kernels)
 
 
+def _by_chance(random: Random) -> bool:
+    return random.choice((False, True))
+
+
 def _moved(order: tuple[int, ...], random: Random) -> tuple[int, ...]:
-    """Take up to three numbers out of an order and put them in elsewhere."""
+    """Take a number, or several, out of an order and put them in elsewhere."""
     changed = list(order)
-    for _ in range(random.randint(1, 3)):
-        item = changed.pop(random.randrange(len(changed)))
-        changed.insert(random.randint(0, len(changed)), item)
-    return tuple(changed)
+    while True:
+        item = changed.pop(random.randrange(len(order)))
+        changed.insert(random.randrange(len(order)), item)
+        if _by_chance(random):
+            return tuple(changed)
