@@ -230,6 +230,11 @@ class Layer:
         return Diagnostic(code, f"{self}: {message}", place, remedy, severity, effects)
 
     @property
+    def pointwise(self) -> bool:
+        """Whether a layer has 1x1 kernels, of two dimensions."""
+        return self.operator.two_dimensional and self.kernel == (1, 1)
+
+    @property
     def has_weights(self) -> bool:
         """Whether the operator multiplies by weights."""
         return self.operator.weighted

@@ -312,7 +312,7 @@ def test_changes_go_on_from_the_last_of_the_best_tries(monkeypatch: pytest.Monke
     begin = unfitting(problem, next(_first_tries(problem)))
     monkeypatch.setattr(searching, "decode", unfitting)
     monkeypatch.setattr(searching, "_changed", changed)
-    monkeypatch.setattr(searching, "_build", lambda problem, best, count, *_: (best, count))
+    monkeypatch.setattr(searching, "_build", lambda _, best, count, *__: (best, count))
     found, count = _improve(problem, begin, 5, 12, 1)
     assert (found, count) == (tries[12], 17)
     assert begun_from == [one.tried for one in tries[:-1]]

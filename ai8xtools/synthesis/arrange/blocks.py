@@ -81,7 +81,7 @@ def _joined(problem: Problem) -> list[tuple[int, int]] | None:
             if root != base:
                 moved = end - place - distance
                 places = [(base, p + moved) if r == root else (r, p) for r, p in places]
-            end = places[unit][1] + distance + -(-problem.tensors[part].span // 4) * 4
+            end = places[unit][1] + distance + problem.tensors[part].room
     low: dict[int, int] = {}
     for root, place in places:
         low[root] = min(low.get(root, place), place)

@@ -146,7 +146,7 @@ def _order(problem: Problem) -> Iterator[Witness]:
         moved = False
         for parts in problem.joins:
             for before, after in pairwise(parts):
-                span = -(-problem.tensors[before].span // 4) * 4
+                span = problem.tensors[before].room
                 end = least[problem.unit_of[before]] + problem.distance[before] + span
                 unit = problem.unit_of[after]
                 if least[unit] + problem.distance[after] >= end:

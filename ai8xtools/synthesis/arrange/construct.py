@@ -66,7 +66,7 @@ class Constructor:
         loads: list[int] = []
         surplus = 0.0
         for unit in order:
-            choice, score = self._best(unit, taken, held, offsets)
+            score, choice = self._best(unit, taken, held, offsets)
             surplus += max(0.0, score - 1.0)
             starts[unit] = problem.units[unit].starts[choice]
             held |= dict(zip(self.members[unit], self.masks[unit][choice], strict=True))
@@ -88,18 +88,14 @@ class Constructor:
 
     def _best(
         self, unit: int, taken: list[int], held: dict[int, int], offsets: dict[int, int]
-    ) -> tuple[int, float]:
-        """Return the start (by number) at which the higher memory reaches least."""
-        best, least = 0, 2 * _TOO_HIGH
+    ) -> tuple[float, int]:
+        """Return how high the higher memory reaches at least, and the start (by number) for it."""
+        found = []
         for choice, masks in enumerate(self.masks[unit]):
             now = {**held, **dict(zip(self.members[unit], masks, strict=True))}
-            top = self._kernel_top(unit, now, taken)
-            if top >= least:
-                continue
-            top = max(top, self._data_top(unit, now, offsets))
-            if top < least:
-                best, least = choice, top
-        return best, least
+            top = max(self._kernel_top(unit, now, taken), self._data_top(unit, now, offsets))
+            found.append((top, choice))
+        return min(found)
 
     def _mask_of(self, number: int, held: dict[int, int]) -> int | None:
         """Return the instances of a layer's processors; None as long as some are open."""

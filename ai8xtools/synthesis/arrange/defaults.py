@@ -85,5 +85,4 @@ def _widened(layer: Layer, before: int | None, layout: Layout) -> bool:
     """Line buffers work on rows of 3x3 kernels; what is bypassed would add nine pixels."""
     near = [layer.index] if before is None else [before, layer.index]
     streams = any(layout.layers[index].streaming for index in near)
-    small = layer.operator.two_dimensional and layer.kernel == (1, 1)
-    return streams and small and layer.index < LAYERS_WIDENED and not layer.bypass
+    return streams and layer.pointwise and layer.index < LAYERS_WIDENED and not layer.bypass

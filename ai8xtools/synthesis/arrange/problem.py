@@ -82,7 +82,8 @@ def _nearness(
         return overlaps_of(network, tensors, number, step, slot)
     found = {}
     for layer in list(network.executed())[: choice.streamed]:
-        source, result = number[sources(network, layer)[0]], number[layer.index]
+        (owner,) = sources(network, layer)
+        source, result = number[owner], number[layer.index]
         found[result, source] = max(tensors[result].words * step[result], rings[layer.index] + 1)
     return found
 

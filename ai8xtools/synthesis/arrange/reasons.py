@@ -136,11 +136,10 @@ def _reasons_of_starts(problem: Problem, found: Decoded) -> Mapping[int, str]:
     """Return, by tensor, why it does not begin at the lowest processor that it could."""
     reasons = {}
     for number, unit in enumerate(problem.units):
-        start = found.tried.starts[number]
-        if start == unit.starts[0]:
+        starts, (lowest, *_) = list(found.tried.starts), unit.starts
+        if starts[number] == lowest:
             continue
-        starts = list(found.tried.starts)
-        starts[number] = unit.starts[0]
+        starts[number] = lowest
         lower = decode(problem, replace(found.tried, starts=tuple(starts)))
         text = _why_not(problem, found, lower)
         for member in unit.members:

@@ -21,6 +21,7 @@ from ai8xtools.synthesis.arrange.decode import (
 )
 from ai8xtools.synthesis.arrange.packing import Packer, packer_of
 from ai8xtools.synthesis.arrange.values import Problem
+from device.chip import PROCESSORS
 
 TRIES = 2000
 PACKING_STEPS = 66_000
@@ -125,7 +126,7 @@ def _columns_read(problem: Problem, unit: int) -> int:
 
 def _spread(problem: Problem, order: Sequence[int], load: Sequence[int]) -> tuple[int, ...]:
     """Give each unit the start at which its processors hold least so far."""
-    filled = [0] * 64
+    filled = [0] * PROCESSORS
     starts = [unit.starts[0] for unit in problem.units]
     for u in order:
         width = processors_of_unit(problem, u)
@@ -144,18 +145,15 @@ def repaired(problem: Problem, starts: list[int]) -> tuple[int, ...]:
 
 def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> None:
     """Move the parts of one join."""
-    rest = sum(-(-problem.tensors[p].span // 4) * 4 for p in parts)
-    place = 0
-    for part in parts:
+    spans = [problem.tensors[part].room for part in parts]
+    place, last = 0, PROCESSORS - sum(spans)
+    for part, span in zip(parts, spans, strict=True):
         unit, distance = problem.unit_of[part], problem.distance[part]
-        span = -(-problem.tensors[part].span // 4) * 4
-        at = starts[unit] + distance
-        if at < place or at > 64 - rest:
-            legal = [s for s in problem.units[unit].starts if place <= s + distance <= 64 - rest]
-            if legal:
-                starts[unit] = legal[0]
+        legal = [s for s in problem.units[unit].starts if place <= s + distance <= last]
+        if starts[unit] not in legal and legal:
+            starts[unit] = legal[0]
         place = starts[unit] + distance + span
-        rest -= span
+        last += span
 
 
 def _improve(

@@ -74,8 +74,7 @@ def _end_obstacle(last: Layer, chip: Chip) -> str | None:
     """MAX78000 ends a stream with rows of padding; a 1x1 kernel in a stream has them."""
     if not chip.pads_last_stream or not last.has_weights:
         return None
-    small = last.operator.two_dimensional and last.kernel == (1, 1)
-    padded = hardware_for(widened(last) if small else last, None).pad[0]
+    padded, _ = hardware_for(widened(last) if last.pointwise else last, None).pad
     return None if padded else f"{last}, the last to stream, has no padding"
 
 

@@ -109,8 +109,8 @@ def _result(
 
 def widens(layer: Layer, choice: Choice) -> bool:
     """Whether a 1x1 kernel runs as 3x3: in a stream, or directly behind it."""
-    small = layer.operator.two_dimensional and layer.kernel == (1, 1) and not layer.bypass
-    return small and layer.index <= min(choice.streamed, 8) and choice.streamed > 0
+    near = choice.streamed > 0 and layer.index <= choice.streamed
+    return near and layer.index <= 8 and layer.pointwise and not layer.bypass
 
 
 def skipped_words(network: Network, layer: Layer) -> int:

@@ -8,12 +8,12 @@ Source: docs/placement.md, "Places that are left open".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 from ai8xtools.synthesis.layout import InputPort
 from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.values import frozen
 from device import Chip
+from device.chip import PROCESSORS_PER_INSTANCE
 
 BLOCK = 4
 """Kernels begin at multiples of this many columns; memory is counted in blocks of them."""
@@ -66,6 +66,11 @@ class Tensor:
         """Processors from the first to the last one."""
         return self.pattern.bit_length()
 
+    @property
+    def room(self) -> int:
+        """Processors from the first one to the end of the last one's instance."""
+        return -(-self.span // PROCESSORS_PER_INSTANCE) * PROCESSORS_PER_INSTANCE
+
 
 @frozen
 class Tie:
@@ -103,9 +108,9 @@ class Load:
     layer: int
     reads: tuple[int, ...]
     columns: int
-    depthwise: bool = False
-    content: int = 0
-    fixed: int | None = None
+    depthwise: bool
+    content: int
+    fixed: int | None
 
     @property
     def blocks(self) -> int:
@@ -121,8 +126,8 @@ class BiasLoad:
     count: int
     first: bool
     groups: tuple[int, ...] | None
-    by_channel: tuple[int, ...] | None = None
-    passes: int = 1
+    by_channel: tuple[int, ...] | None
+    passes: int
 
 
 @frozen(slots=False)
@@ -153,7 +158,7 @@ class Problem:
     biases: tuple[BiasLoad, ...]
     pairs: tuple[tuple[int, int], ...]
     twins: tuple[tuple[int, int], ...]
-    overlaps: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    overlaps: Mapping[tuple[int, int], int]
 
     @property
     def capacity(self) -> int:

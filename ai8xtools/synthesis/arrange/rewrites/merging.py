@@ -47,10 +47,10 @@ def _only_reader(network: Network, layer: Layer) -> Layer | None:
     """Return the layer that reads a result, if it is one, and reads nothing else."""
     if any(layer is x for x in network.outputs()):
         return None
-    readers = [x for x in network.executed() if layer.index in sources(network, x)]
-    if len(readers) != 1 or sources(network, readers[0]) != (layer.index,):
-        return None
-    return readers[0]
+    match [x for x in network.executed() if layer.index in sources(network, x)]:
+        case [reader] if sources(network, reader) == (layer.index,):
+            return reader
+    return None
 
 
 def is_special(layer: Layer) -> bool:
