@@ -1,21 +1,18 @@
-"""Values that no layer of a chip takes, told as early as values that cannot be read.
+"""Padding that no layer of a chip takes, told as early as values that cannot be read.
 
-Their constraints come behind sizes and weights. Where these cannot be told, such a value would not
-be named; a huge padding would even pass for the cause of other complaints, or hide them.
+Its constraint comes behind sizes and weights. Where these cannot be told, it would not be named, or
+even pass for the cause of other complaints, or hide them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.check.operators import padding_limit
 from ai8xtools.synthesis.facts import Fact, effects
 from ai8xtools.synthesis.network import Operator
-from ai8xtools.synthesis.parse import Description, LayerDescription, Reading, position
-from ai8xtools.synthesis.parse.keys import LAYER_KEYS
-from ai8xtools.synthesis.parse.kinds import Integer, Pair
+from ai8xtools.synthesis.parse import LayerDescription, Reading, position
 from ai8xtools.synthesis.parse.rules import kernel, operation
 
 
@@ -60,35 +57,3 @@ def _complaint(layer: LayerDescription) -> Diagnostic | None:
         remedy=f"The nearest valid value is {limit}.",
         effects=effects(Fact.SIZES),
     )
-
-
-def beyond_all_limits(description: Description, known: Set[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield values that no operator takes on any chip, in lines without a `known` error."""
-    lines = {d.place.line for d in known if d.place is not None and d.severity.is_error}
-    for layer in description.layers:
-        for key in ("output_shift", "dilation", "out_offset"):
-            if key not in layer or layer.place_of(key).line in lines:
-                continue
-            value, (low, high) = layer.get(key), _LIMITS[key]
-            value = max(value) if isinstance(value, tuple) else value
-            if low <= value <= high:
-                continue
-            message = f"'{key}' is {value}, the limits are {low} and {high}"
-            remedy = f"The nearest valid value is {min(max(value, low), high)}."
-            if key == "output_shift":
-                yield layer.error("E301", message, key, remedy=remedy)
-            elif key == "dilation":
-                yield layer.error("E312", message, key, remedy=remedy)
-            else:
-                yield layer.error("E340", message, key, remedy=remedy)
-
-
-def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
-    for key in LAYER_KEYS:
-        if isinstance(key.limits, Integer | Pair):
-            low, high = key.limits.low, key.limits.high
-            assert low is not None and high is not None
-            yield key.name, (low, high)
-
-
-_LIMITS = dict(_limits())

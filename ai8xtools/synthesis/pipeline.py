@@ -53,9 +53,6 @@ def examine(
     Raises DiagnosticError with everything found.
     """
 
-    def without_room(network: Network, layout: Layout) -> tuple[Diagnostic, ...]:
-        return place_what_fits(network, layout, chip, encoding.place)[1]
-
     def arranged(
         network: Network, layout: Layout
     ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
@@ -67,7 +64,7 @@ def examine(
 
     options = tuple(check_chip_options(chip, resolving, encoding))
     try:
-        network, layout, found = understand(source, chip, resolving, without_room, arranged)
+        network, layout, found = understand(source, chip, resolving, arranged)
     except DiagnosticError as refusal:
         raise DiagnosticError((*options, *refusal.diagnostics)) from None
     if has_errors(options):

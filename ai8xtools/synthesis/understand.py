@@ -6,7 +6,6 @@ This is all that a target without the accelerator needs of this room, besides th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, has_errors
 from ai8xtools.synthesis.arrange import complete, is_left_open
@@ -19,9 +18,6 @@ from ai8xtools.synthesis.parse import Source, parse_file
 from ai8xtools.synthesis.resolve import resolve
 from device import Chip
 
-if TYPE_CHECKING:
-    from ai8xtools.synthesis.recovery import Judge
-
 Arranger = Callable[[Network, Layout], tuple[Network, Layout, tuple[Diagnostic, ...]]]
 """Chooses what a layout leaves open; may add layers that only move data."""
 
@@ -30,7 +26,6 @@ def understand(
     source: Source,
     chip: Chip | None,
     options: ResolveOptions,
-    judge: Judge = lambda _network, _layout: (),
     arrange: Arranger | None = None,
 ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
     """Return the network of a description, its layout, and every complaint about it.
@@ -40,8 +35,7 @@ def understand(
     only constraints of networks are tested.
     `arrange` chooses the places that a description leaves open. No words of another tool are to be
     kept then, and what is not expected to work is an error.
-    Raises DiagnosticError, with all that can be said, if there is no network; of the sound layers
-    in front of the first that is not, `judge` may say more.
+    Raises DiagnosticError, with all that can be said, if there is no network.
     """
     try:
         description = parse_file(source, placed=chip is not None, limited=chip is not None)
@@ -49,7 +43,7 @@ def understand(
     except DiagnosticError:
         from ai8xtools.synthesis.recovery import recover  # most descriptions are sound
 
-        network, layout, found = recover(source, chip, options, judge)
+        network, layout, found = recover(source, chip, options)
     if chip is None:
         return network, layout, said((*found, *check_network(network, options.waiving)))
     chosen = arrange is not None and is_left_open(network.layers, layout)

@@ -230,8 +230,6 @@ def test_several_mistakes_are_told_in_one_run(tmp_path: Path) -> None:
     [
         ("residual", {"pad: 1": "pad: 7", "    op: conv2d": "    op: Conv3d"},
          ("'pad' is 7, the limit for a 3x3 kernel is 2", "is the text 'Conv3d'")),
-        ("classifier-78002", {"op: Conv2d": "op: Passthru", "output_shift: -2": "output_shift: 40"},
-         ("'output_shift' is 40, the limits are -22 and 15", "Did you mean passthrough?")),
         ("upsampling", {"pad: 1": "pad: 7"}, ("'pad' is 7, the limit for a 3x3 kernel is 2",)),
         ("rolling", {"0000.00f0\n    dim": "0000.01f0\n    dim"},
          ("data_buffer: 'processors' names 5, 4 channels need 4",)),

@@ -1997,7 +1997,7 @@ def test_violations_of_waived_constraints_only_warn(tmp_path: Path) -> None:
 def test_constraints_have_codes_of_their_own_and_a_reason() -> None:
     codes = [(c.code, c.kind) for c in CONSTRAINTS]
     assert len(set(codes)) == len(codes)
-    effects = {c.code: (c.effects, c.covers, c.holds_for_prefix, c.waived_by) for c in CONSTRAINTS}
+    effects = {c.code: (c.effects, c.covers, c.waived_by) for c in CONSTRAINTS}
     for constraint in CONSTRAINTS:
         assert constraint.code[1] == "3" and constraint.code[0] in "EWN"
         assert len(constraint.reason) > 20 and constraint.reason.endswith(".")
@@ -2006,7 +2006,6 @@ def test_constraints_have_codes_of_their_own_and_a_reason() -> None:
         assert effects[constraint.code] == (
             constraint.effects,
             constraint.covers,
-            constraint.holds_for_prefix,
             constraint.waived_by,
         )
 

@@ -21,7 +21,6 @@ from ai8xtools.synthesis.check.constraint import (
     Kind,
     check,
     check_network,
-    errors_of_layer,
 )
 from ai8xtools.synthesis.check.options import check_chip_options, check_repetition
 
@@ -34,7 +33,6 @@ __all__ = [
     "check_network",
     "check_repetition",
     "data",
-    "errors_of_layer",
     "layout",
     "misplaced",
     "operators",

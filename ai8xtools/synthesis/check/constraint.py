@@ -85,11 +85,9 @@ AnyTest = TypeVar("AnyTest", bound=Test)
 class Constraint:
     """A test that every layer has to pass; `reason` is the docstring of its function.
 
-    Either it looks at the layer alone or at the whole network. With `derived`, it needs more than
-    the layer's keys: sizes and channels, which follow from weights and from the layers before. With
-    `holds_for_prefix`, what it finds is wrong whatever layers come behind. What it
-    finds of the key `without_sizes` is wrong whatever rows and columns the layers have. The option
-    `waived_by` turns its errors into warnings.
+    Either it looks at the layer alone or at the whole network. What it finds of the key
+    `without_sizes` is wrong whatever rows and columns the layers have. The option `waived_by` turns
+    its errors into warnings.
     """
 
     code: str
@@ -101,8 +99,6 @@ class Constraint:
     effects: Effects
     alone: Test | None = None
     whole: Test | None = None
-    derived: bool = False
-    holds_for_prefix: bool = False
     without_sizes: str = ""
     covers: Covered | None = None
     waived_by: str | None = None
@@ -141,7 +137,6 @@ def constraint(
     blocks: Facts = (),
     needs: Facts = (),
     covers: Covered | None = None,
-    holds_for_prefix: bool = False,
     without_sizes: str = "",
     waived_by: str | None = None,
     silenced_by: str | None = None,
@@ -157,7 +152,6 @@ def constraint(
             test,
             effects(blocks, needs, silenced_by),
             whole=test,
-            holds_for_prefix=holds_for_prefix,
             without_sizes=without_sizes,
             covers=covers,
             waived_by=waived_by,
@@ -173,10 +167,8 @@ def layer_constraint(
     kind: Kind,
     severity: Severity = Severity.ERROR,
     *,
-    derived: bool = False,
     blocks: Facts = (),
     needs: Facts = (),
-    holds_for_prefix: bool = False,
     without_sizes: str = "",
     waived_by: str | None = None,
 ) -> Callable[[AnyTest], AnyTest]:
@@ -191,8 +183,6 @@ def layer_constraint(
             test,
             effects(blocks, needs),
             alone=test,
-            derived=derived,
-            holds_for_prefix=holds_for_prefix,
             without_sizes=without_sizes,
             waived_by=waived_by,
         )
@@ -299,19 +289,3 @@ def _covered(
         if covered and other and covered.unless not in other.places:
             result.add((other.index, covered.code))
     return result
-
-
-def errors_of_layer(
-    layer: Layer, chip: Chip | None, waiving: Container[str] = (), *, derived: bool = True
-) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a layer (on a chip: a mapped one) whatever the others are.
-
-    Unless `derived`, its sizes and channels are unknown, and only its keys are judged.
-    """
-    for entry in CONSTRAINTS:
-        judged = entry.alone is not None and entry.severity.is_error
-        usable = chip is not None or not entry.kind.needs_chip
-        if judged and usable and (derived or not entry.derived):
-            assert entry.alone is not None
-            for finding in entry.alone(layer, chip):
-                yield entry.complain(layer, finding, waiving)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ai8xtools.diagnostics import Diagnostic, Severity
+from ai8xtools.diagnostics import Severity
 from ai8xtools.synthesis.check.constraint import (
     Covered,
     Finding,
@@ -26,7 +26,6 @@ from device.chip import WORD_BYTES
     Kind.HARDWARE,
     blocks=Fact.OVERLAPS,
     covers=Covered("E341", Of.NEXT, unless="in_offset"),
-    holds_for_prefix=True,
     without_sizes="out_offset",
 )
 def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
@@ -42,24 +41,7 @@ def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Itera
         )
 
 
-def error_of_offset(layer: MappedLayer, chip: Chip) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the offset of an output of unknown size.
-
-    It is what the constraint of a whole network says.
-    """
-    limit = chip.out_offset_limit
-    if layer.out_offset >= limit:
-        yield layer.diagnostic(
-            "E340",
-            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}",
-            "out_offset",
-            f"A memory instance has 0x{chip.instance_bytes:x} bytes.",
-        )
-
-
-@layer_constraint(
-    "E341", Kind.HARDWARE, derived=True, blocks=(Fact.OVERLAPS, Fact.ROOM), needs=Fact.SIZES
-)
+@layer_constraint("E341", Kind.HARDWARE, blocks=(Fact.OVERLAPS, Fact.ROOM), needs=Fact.SIZES)
 def input_fits_its_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """All channels that share a memory instance must fit into it, unless the layer streams."""
     if layer.streaming:
@@ -121,7 +103,7 @@ def output_fits_its_memory(layer: MappedLayer, network: MappedNetwork) -> Iterat
         )
 
 
-@layer_constraint("E343", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
+@layer_constraint("E343", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
 def dimensions_fit_the_counters(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Rows and columns are counted in fields of 10 (MAX78000) or 11 bits, padding included."""
     limit = chip.max_dimension
@@ -145,7 +127,7 @@ def dimensions_fit_the_counters(layer: MappedLayer, chip: Chip) -> Iterator[Find
             )
 
 
-@layer_constraint("E344", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
+@layer_constraint("E344", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
 def frame_fits_its_counter(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The words of a frame are counted in 21 bits."""
     words = layer.in_dim[0] * layer.in_dim[1] * layer.in_passes
@@ -155,9 +137,7 @@ def frame_fits_its_counter(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint(
-    "E345", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, without_sizes="write_gap"
-)
+@layer_constraint("E345", Kind.HARDWARE, blocks=Fact.PLACES, without_sizes="write_gap")
 def write_gap_fits_its_field(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The step from one output word to the next is a field of 4 (MAX78000) or 8 bits."""
     limit = chip.layer_registers["LCTL2"].by_name["write_step"].limit
@@ -170,7 +150,7 @@ def write_gap_fits_its_field(layer: MappedLayer, chip: Chip) -> Iterator[Finding
         )
 
 
-@layer_constraint("E346", Kind.HARDWARE, derived=True)
+@layer_constraint("E346", Kind.HARDWARE)
 def read_gap_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Skipping words while reading is a feature of MAX78002, for a single pass."""
     if layer.read_gap and not chip.has_read_gap:
@@ -216,7 +196,7 @@ def _reads_all_of(layer: MappedLayer, source: MappedLayer) -> bool:
     return whole == (layer.in_channels, layer.in_dim, layer.processors) and not layer.combination
 
 
-@constraint("E349", Kind.NETWORK, blocks=Fact.SIZES, holds_for_prefix=True)
+@constraint("E349", Kind.NETWORK, blocks=Fact.SIZES)
 def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
     """The sample must be what the first layer reads."""
     if layer is not network.first:

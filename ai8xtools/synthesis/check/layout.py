@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.check.constraint import (
     Covered,
     Finding,
@@ -41,7 +40,6 @@ def _suggestion(mask: int, count: int) -> str:
     blocks=Fact.PLACES,
     needs=Fact.SIZES,
     covers=Covered("E321", Of.PREVIOUS, unless="output_processors"),
-    holds_for_prefix=True,
     without_sizes="processors",
 )
 def processors_match_channels(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
@@ -68,15 +66,6 @@ def other_processors_than_channels(
             "processors",
             remedy,
         )
-
-
-def error_of_processors(layer: MappedLayer) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the processors of a layer, not the first, whose channels are known.
-
-    It is what the constraint of a whole network says.
-    """
-    for message, key, remedy in other_processors_than_channels(layer, layer.processors):
-        yield layer.diagnostic("E320", message, key, remedy)
 
 
 @constraint(
@@ -112,14 +101,14 @@ def _next_line(layer: MappedLayer, network: MappedNetwork) -> int | None:
     return following.place_of("processors").line if following else None
 
 
-@constraint("E322", Kind.HARDWARE, holds_for_prefix=True)
+@constraint("E322", Kind.HARDWARE)
 def planar_input_is_first(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Layers write interleaved data, so only the network's input can be planar."""
     if layer.channels_first and layer is not network.first:
         yield Finding("'data_format' is CHW on a later layer", "data_format", "Remove the key.")
 
 
-@layer_constraint("E323", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, holds_for_prefix=True)
+@layer_constraint("E323", Kind.HARDWARE, blocks=Fact.PLACES)
 def planar_processors_are_spread(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """A word of planar data belongs to one channel, so each memory instance feeds one processor."""
     if not layer.channels_first:
@@ -159,7 +148,6 @@ def first_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[
     "E325",
     Kind.HARDWARE,
     blocks=Fact.PLACES,
-    holds_for_prefix=True,
     waived_by="--ignore-bias-groups",
 )
 def bias_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
@@ -175,7 +163,7 @@ def bias_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[F
             )
 
 
-@constraint("E326", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
+@constraint("E326", Kind.HARDWARE, blocks=Fact.PLACES)
 def passthrough_outputs_are_packed(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Passing data keeps its order inside a group, without gaps."""
     if layer.has_weights:
@@ -196,7 +184,7 @@ def passthrough_outputs_are_packed(layer: MappedLayer, network: MappedNetwork) -
             )
 
 
-@layer_constraint("E327", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
+@layer_constraint("E327", Kind.HARDWARE, blocks=Fact.PLACES)
 def channel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The pass counters end at 16 passes of 64 channels."""
     limit = chip.max_channels

@@ -78,7 +78,7 @@ def leaves_out_kernels(layer: Layer) -> bool:
     return any(n // count < layer.out_channels and (n + 1) % count for n in left_out)
 
 
-@layer_constraint("W318", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W318", Kind.HARDWARE, Severity.WARNING)
 def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores narrow weights out of step if the last pass is not full.
 
@@ -95,7 +95,7 @@ def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Fi
         )
 
 
-@layer_constraint("W319", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W319", Kind.HARDWARE, Severity.WARNING)
 def flattened_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
     if layer.flatten and layer.weights is not None and not _begins_in_step(layer):
@@ -107,7 +107,7 @@ def flattened_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[F
         )
 
 
-@layer_constraint("W334", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W334", Kind.HARDWARE, Severity.WARNING)
 def narrow_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool places narrow weights of outputs in upper lanes as if they had 8 bits.
 
@@ -126,7 +126,7 @@ def narrow_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Find
     )
 
 
-@layer_constraint("W370", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W370", Kind.HARDWARE, Severity.WARNING)
 def outputs_of_passes_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The empty lanes in front of the outputs count in every pass, but are stored once."""
     ordinary = layer.weights is not None and not (layer.depthwise or layer.flatten)
@@ -140,7 +140,7 @@ def outputs_of_passes_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[F
         )
 
 
-@layer_constraint("W371", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W371", Kind.HARDWARE, Severity.WARNING)
 def gaps_are_whole_columns(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool leaves a column free for each unused processor, whatever a kernel takes."""
     mask = layer.output_processors >> lowest_bit(layer.output_processors)
@@ -162,7 +162,7 @@ def gaps_are_whole_columns(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("W372", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W372", Kind.HARDWARE, Severity.WARNING)
 def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Binary weights are -1 or +1; the zeros that make a kernel larger become +1."""
     stored = layer.hardware.weights
@@ -190,7 +190,7 @@ def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> I
         )
 
 
-@layer_constraint("W374", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W374", Kind.HARDWARE, Severity.WARNING)
 def spread_kernels_lead_to_plain_output(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The invalid outputs in front of the valid ones are counted as single words."""
     if layer.hardware.leading_bytes and (layer.output_width == 32 or layer.write_gap):
@@ -221,7 +221,7 @@ def flattened_sample_is_interleaved(
         )
 
 
-@layer_constraint("W376", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W376", Kind.HARDWARE, Severity.WARNING)
 def wide_outputs_fill_their_lanes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The known answer expects zeros in unused lanes; kernels of other layers may stand there.
 
@@ -253,7 +253,7 @@ def depthwise_outputs_have_the_gaps_of_the_inputs(layer: MappedLayer, _: Chip) -
         )
 
 
-@layer_constraint("W378", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W378", Kind.HARDWARE, Severity.WARNING)
 def bypassed_kernels_are_not_widened(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """In and behind streaming layers 1x1 kernels run as 3x3; bypassed ones have no zeros."""
     if layer.bypass and layer.widened:

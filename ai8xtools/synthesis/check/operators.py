@@ -26,7 +26,7 @@ MAX_POOL_REACH = 15
 MAX_OPERANDS_POOL_LAST = 2
 
 
-@layer_constraint("E301", Kind.HARDWARE, derived=True)
+@layer_constraint("E301", Kind.HARDWARE)
 def shift_fits_its_field(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The shifter moves sums by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
     if layer.has_weights and abs(layer.shift) > MAX_SHIFT:
@@ -108,7 +108,7 @@ def pooling_fits_its_fields(layer: MappedLayer, chip: Chip) -> Iterator[Finding]
         )
 
 
-@layer_constraint("E305", Kind.HARDWARE, derived=True, blocks=Fact.SIZES)
+@layer_constraint("E305", Kind.HARDWARE, blocks=Fact.SIZES)
 def pool_stride_is_square(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """One register field holds the stride of rows and columns."""
     rows, columns = layer.pooling.stride
@@ -120,7 +120,7 @@ def pool_stride_is_square(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E306", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
+@layer_constraint("E306", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
 def flatten_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
     if not layer.flatten:
@@ -177,7 +177,7 @@ def inner_wide_layer(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fin
         )
 
 
-@layer_constraint("E308", Kind.NETWORK, derived=True)
+@layer_constraint("E308", Kind.NETWORK)
 def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
     """Data that passes through is neither shifted, widened nor flattened."""
     if layer.has_weights:
@@ -196,7 +196,7 @@ def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E309", Kind.HARDWARE, derived=True, needs=Fact.SIZES)
+@layer_constraint("E309", Kind.HARDWARE, needs=Fact.SIZES)
 def passthrough_pooling_passes(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
     limit = chip.passthrough_pool_passes
@@ -211,7 +211,7 @@ def passthrough_pooling_passes(layer: MappedLayer, chip: Chip) -> Iterator[Findi
         )
 
 
-@layer_constraint("E310", Kind.HARDWARE, derived=True)
+@layer_constraint("E310", Kind.HARDWARE)
 def combination_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Operands are combined in front of two-dimensional operators, with few buffers."""
     if not layer.combination:
@@ -269,7 +269,7 @@ def dilation_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         yield Finding("'dilation' with a kernel of one tap", "dilation")
 
 
-@layer_constraint("E313", Kind.HARDWARE, derived=True, blocks=(Fact.SIZES, Fact.PLACES))
+@layer_constraint("E313", Kind.HARDWARE, blocks=(Fact.SIZES, Fact.PLACES))
 def groups_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Channels are convolved together or, on MAX78002, each for itself."""
     if layer.groups == 1:
@@ -303,7 +303,7 @@ def binary_weights(layer: MappedLayer, network: MappedNetwork) -> Iterator[Findi
         yield Finding("binary weights in a network with 1-bit weights", "quantization")
 
 
-@constraint("E315", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
+@constraint("E315", Kind.HARDWARE, blocks=Fact.PLACES)
 def features_of_the_chip(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Kernel bypass, reading ahead and calculating four outputs at a time came with MAX78002."""
     if network.chip.has_extended_modes:
@@ -342,7 +342,7 @@ def depthwise_layout(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         yield Finding("'bias_group' on a depth-wise layer", "bias_group")
 
 
-@layer_constraint("E317", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
+@layer_constraint("E317", Kind.HARDWARE, blocks=Fact.PLACES)
 def spread_kernel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
     taps, dilation = layer.kernel[0], layer.dilation
@@ -370,7 +370,7 @@ def spread_kernel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E330", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
+@layer_constraint("E330", Kind.HARDWARE, waived_by="--ignore-hw-limits")
 def padded_series_of_many_channels(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 pads a Conv1d in a single pass only."""
     wide = layer.operator.one_dimensional and layer.pad[0] > 0 and layer.in_passes > 1
@@ -383,7 +383,7 @@ def padded_series_of_many_channels(layer: MappedLayer, chip: Chip) -> Iterator[F
         )
 
 
-@layer_constraint("E331", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
+@layer_constraint("E331", Kind.HARDWARE, blocks=Fact.PLACES)
 def calcx4_outputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Four outputs are calculated at a time, so their number must be a multiple of four."""
     if layer.calcx4 and layer.has_weights and layer.out_channels % 4:
@@ -394,7 +394,7 @@ def calcx4_outputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E335", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
+@layer_constraint("E335", Kind.HARDWARE, waived_by="--ignore-hw-limits")
 def calcx4_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Calculating four outputs at a time in several passes takes the kernels of all processors."""
     if layer.calcx4 and layer.out_passes > 1 and layer.processors.bit_count() < PROCESSORS:

@@ -32,7 +32,7 @@ def first_layer_pools(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fi
         yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
 
 
-@layer_constraint("W387", Kind.NETWORK, Severity.WARNING, derived=True)
+@layer_constraint("W387", Kind.NETWORK, Severity.WARNING)
 def flatten_of_a_single_pixel(layer: Layer, _: object) -> Iterator[Finding]:
     """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
     if layer.flatten and layer.pooled_dim == (1, 1):

@@ -33,7 +33,6 @@ def _sources(layer: AnyLayer, network: Schedule[AnyLayer]) -> tuple[AnyLayer, ..
     blocks=Fact.PLACES,
     needs=Fact.SIZES,
     covers=Covered("E320"),
-    holds_for_prefix=True,
 )
 def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer reads must be exactly what was written: channels times pixels."""
@@ -102,7 +101,6 @@ def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[F
     blocks=Fact.PLACES,
     needs=Fact.SIZES,
     covers=Covered("E360"),
-    holds_for_prefix=True,
 )
 def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
     """Operands are combined value by value: same channels, same size."""
@@ -123,7 +121,6 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
     blocks=Fact.PLACES,
     needs=Fact.SIZES,
     covers=Covered("E360"),
-    holds_for_prefix=True,
 )
 def operands_share_processors(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A processor reads all operands of a channel from its own memory, next to each other."""

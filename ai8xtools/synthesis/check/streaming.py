@@ -21,7 +21,7 @@ _INTERLEAVED = sum(
 _PLANAR = sum(1 << PROCESSORS_PER_GROUP * group for group in _FIFO_GROUPS)
 
 
-@constraint("E350", Kind.HARDWARE, holds_for_prefix=True)
+@constraint("E350", Kind.HARDWARE)
 def streaming_begins_with_the_first_layer(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def streaming_begins_with_the_first_layer(
         )
 
 
-@constraint("E351", Kind.HARDWARE, holds_for_prefix=True)
+@constraint("E351", Kind.HARDWARE)
 def streaming_needs_a_fifo(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Data that lies in memory already does not arrive in rows."""
     if not layer.streaming or layer is not network.first or network.input_port.is_fifo:
@@ -57,7 +57,7 @@ def streaming_layers_limit(layer: MappedLayer, network: MappedNetwork) -> Iterat
         yield Finding(f"{count} streaming layers, the limit is {limit}", "streaming")
 
 
-@constraint("E359", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
+@constraint("E359", Kind.HARDWARE, blocks=Fact.PLACES)
 def stream_goes_on_with_the_next_slot(layer: MappedLayer, _: MappedNetwork) -> Iterator[Finding]:
     """Layers that stream run at the same time, each on the rows of the one configured before."""
     if layer.streaming and layer.next_layer not in (None, layer.index + 1):
@@ -100,7 +100,7 @@ def streaming_operators(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
         yield Finding("'streaming' on a layer without a convolution", "streaming")
 
 
-@constraint("E355", Kind.HARDWARE, holds_for_prefix=True)
+@constraint("E355", Kind.HARDWARE)
 def fifo_reaches_the_processors(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each FIFO is wired to the first processors of one group."""
     if layer is not network.first or not network.input_port.is_fifo:
@@ -122,7 +122,7 @@ def fifo_reaches_the_processors(layer: MappedLayer, network: MappedNetwork) -> I
         )
 
 
-@constraint("E356", Kind.HARDWARE, holds_for_prefix=True)
+@constraint("E356", Kind.HARDWARE)
 def fast_fifo_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The fast FIFO is a single one and feeds a convolution with 8-bit output."""
     if layer is not network.first or not network.input_port.is_fast:
@@ -139,14 +139,14 @@ def fast_fifo_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fin
         yield Finding("the fast FIFO feeds a layer without a convolution", "op")
 
 
-@layer_constraint("W357", Kind.HARDWARE, Severity.WARNING, derived=True)
+@layer_constraint("W357", Kind.HARDWARE, Severity.WARNING)
 def streaming_with_bias(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
     if layer.streaming and layer.bias is not None and chip.skips_stream_bias:
         yield Finding("a bias in a streaming layer", ("streaming", "op"))
 
 
-@constraint("E358", Kind.HARDWARE, holds_for_prefix=True)
+@constraint("E358", Kind.HARDWARE)
 def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Words of a progression hold whole pixels and fill the image in rounds of equal length."""
     made = network.layout.progression
