@@ -93,7 +93,8 @@ def declared(paths: Iterable[Path]) -> dict[str, list[set[str]]]:
     """Return the members of all enumerations that modules declare, by name; flags are none."""
     found: dict[str, list[set[str]]] = {}
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "Enum" in text else ():
             if isinstance(node, ast.ClassDef) and "Enum" in " ".join(map(ast.unparse, node.bases)):
                 named = {
                     f"{node.name}.{target.id}"
