@@ -100,7 +100,7 @@ class Preparation:
             return [integers(part) for part in read_sound(path, self, tell)]
         wanted = ", ".join(sorted(PICTURES if self.kind == "picture" else SOUNDS))
         raise DatasetError(
-            "E682", f"the network was trained on {self.kind.removesuffix('s')}s", str(path),
+            "E630", f"the network was trained on {self.kind.removesuffix('s')}s", str(path),
             "Name a NumPy file (.npy) of integers, "
             + ("or of measurements as fractions." if self.low else f"or one of {wanted}."),
         )  # fmt: skip

@@ -36,7 +36,7 @@ class Recorded:
 def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
     """Return what the extras of a checkpoint hold about data of one's own; None for any other.
 
-    Raises InputError E688 for an entry of another form.
+    Raises InputError E506 for an entry of another form.
     """
     found = extras.get(KEY)
     if found is None:
@@ -55,7 +55,7 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
         fits = False
     if not fits:
         raise InputError(
-            "E688", f"the entry {KEY} of the checkpoint is not as train.py writes it", path,
+            "E506", f"the entry {KEY} of the checkpoint is not as train.py writes it", path,
             "Use the file that train.py wrote, or name data set, sample and network by options.",
         )  # fmt: skip
     return recorded

@@ -112,7 +112,7 @@ def _pictures(folder: Path, settings: DataSettings) -> OwnData:
 def _look_through(
     samples: Sequence[Sample], size: tuple[int, int] | None, first: Path, tell: Tell
 ) -> None:
-    """Tell of pictures before they are read; raise DatasetError E686 for one of another size."""
+    """Tell of pictures before they are read; raise DatasetError E625 for one of another size."""
     for path, _ in samples:
         with opened(path) as image:
             for note in notes_of(image, path):
@@ -120,7 +120,7 @@ def _look_through(
             found = size_of(image) if size else None
         if size and found and found != size:
             raise DatasetError(
-                "E686", f"the picture has {found[1]}x{found[0]} pixels, but {first} has "
+                "E625", f"the picture has {found[1]}x{found[0]} pixels, but {first} has "
                 f"{size[1]}x{size[0]}", str(path), "Add --resize 64x64 (or another size).",
             )  # fmt: skip
 

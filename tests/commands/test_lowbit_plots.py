@@ -79,7 +79,7 @@ def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
     (tmp_path / "x.log").write_text(text)
     with pytest.raises(InputError) as refused:
         plot(parse_plots([str(tmp_path / "x.log"), "--out", str(tmp_path / "y")]))
-    code = "E725" if "key" in message else "E726"  # of the recipe, or of the log
+    code = "E604" if "key" in message else "E726"  # of the recipe, or of the log
     assert message in refused.value.message and refused.value.code == code
     assert [*tmp_path.iterdir()] == [tmp_path / "x.log"], "nothing is written"
 

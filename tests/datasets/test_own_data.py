@@ -273,7 +273,7 @@ X, Y = np.zeros((4, 3), np.float32), np.array([0, 0, 1, 1])
         (broken_picture, "3.png", "no picture"),
         (empty_picture, "3.png", "the file is empty"),
         (odd_name, "", "cannot be printed"),
-        (unequal, "0.png", "has 10x8 [E686]"),
+        (unequal, "0.png", "has 10x8 [E625]"),
         (other_classes, "test", "bird, dog in one of them only"),
         (no_sound, ".wav", "no WAV file of samples (it ends early)"),
         (csv(""), "x.csv", "the file is empty [E684]"),

@@ -292,7 +292,7 @@ def test_policies_with_mistakes_are_refused(text: str, message: str, tmp_path: P
     file.write_text(text)
     with pytest.raises(InputError) as refused:
         read_recipe(str(file))
-    assert refused.value.code == "E725" and message in refused.value.message
+    assert refused.value.code == "E604" and message in refused.value.message
 
 
 def test_a_network_is_trained_and_evaluated_by_the_command_line(

@@ -105,10 +105,10 @@ def test_levels_follow_each_other_and_stages_without_choices_are_left_out(tmp_pa
 )
 def test_faults_of_a_transition_list_are_named(text: str, message: str, tmp_path: Path) -> None:
     policy = _policy(tmp_path, "start_epoch: 3\n" + STAGES)
-    with pytest.raises(InputError, match="E691|stage|list|whole|after") as refused:
+    with pytest.raises(InputError, match="E604|stage|list|whole|after") as refused:
         plan_of_text(text, SPACE, policy)
     assert message in refused.value.message
-    assert refused.value.code == "E691"
+    assert refused.value.code == "E604"
 
 
 def test_transition_list_replaces_the_policy(tmp_path: Path) -> None:

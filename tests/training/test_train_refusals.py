@@ -30,9 +30,9 @@ def _parameters(**sections: str) -> None:
 @pytest.mark.parametrize(
     ("model", "dataset", "options", "status", "messages"),
     [
-        ("tinyclassifier", "tinybroken", (), 1, ["sample 7", "file is truncated", "E632"]),
+        ("tinyclassifier", "tinybroken", (), 1, ["sample 7", "file is truncated", "E663"]),
         ("tinyclassifier", "tinywronglabel", (), 1, ["a label is 9", "labels are 0 to 3", "E633"]),
-        ("tinyclassifier", "tinyragged", (), 1, ["different kind or shape", "E632"]),
+        ("tinyclassifier", "tinyragged", (), 1, ["different kind or shape", "E663"]),
         ("tinyclassifier", "tinyobjects", (), 1, ["holds objects in boxes", "E631"]),
         ("tinydetector", "tinyclasses", OBJECTS, 1, ["tinyclasses has no boxes: its targets are"]),
         ("tinyclassifier", "tinyobjects", OBJECTS, 1, ["tinyclassifier has no prior boxes"]),

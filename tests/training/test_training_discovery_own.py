@@ -110,12 +110,12 @@ def test_files_without_mistakes_train_without_a_warning(own: Train) -> None:
         ('("a", "b", "c", "d")', "4", ["has the output 4; it must be a list of the labels"]),
         ('"loader": load', '"loader": "load"', ["has the loader 'load'; it must be a function"]),
         ("load_test):", "load_test, fold):", ["'fold'", "((folder, args), load_train, load_test)"]),
-        ("return train, test", "return train", ["owndata returns Squares", "E665", "own.py:17"]),
-        ("return train, test", "return train, None", ["returns Squares and NoneType", "E665"]),
+        ("return train, test", "return train", ["owndata returns Squares", "E661", "own.py:17"]),
+        ("return train, test", "return train, None", ["returns Squares and NoneType", "E661"]),
         ("test = Squares(", "test = Sqares(", ["NameError", "datasets/own.py:19", "E662"]),
         ("index % 4\n\n", "idx % 4\n\n", ["NameError", "datasets/own.py:14", "E662"]),
-        ("[0, index % 4] = 0.5", "[0, 0] = 255", ["-0.5 to 255", "E664", "ai8x.normalize"]),
-        ("[0, index % 4] = 0.5", "[0, 0] = torch.nan", ["not finite", "E664"]),
+        ("[0, index % 4] = 0.5", "[0, 0] = 255", ["-0.5 to 255", "E663", "ai8x.normalize"]),
+        ("[0, index % 4] = 0.5", "[0, 0] = torch.nan", ["not finite", "E663"]),
         ("return image, ", "return image.byte(), ", ["are torch.uint8", "E663"]),
         ("(1, 8, 8), -0.5", "(1, 12, 8), -0.5", ["is 1x12x8, but `input`", "1x8x8", "E663"]),
         ("index % 4\n\n", "index % 4 + index // 3\n\n", ["a label is ", "0 to 3", "E633"]),
@@ -148,7 +148,7 @@ def test_inputs_of_the_simulation_are_integers(new: str, message: str, own: Trai
     done = own(("-0.5", new), options=("--evaluate", "-8"))
     assert done.status == 1
     assert message in done.error or "with fractions" in done.error
-    assert "[E664]" in done.error
+    assert "[E663]" in done.error
 
 
 def test_unscaled_inputs_of_the_simulation_are_refused(own: Train) -> None:

@@ -17,7 +17,7 @@ def with_recorded_data(options: LoaderOptions) -> LoaderOptions:
     """Return the options with sample and class names of the checkpoint, if it holds them.
 
     What the command line names wins. What is wrong with a checkpoint that cannot be read is told
-    where its weights are used. Raises InputError E688 for an entry of another form.
+    where its weights are used. Raises InputError E506 for an entry of another form.
     """
     path = options.resolve.checkpoint_file
     if path is None or path.lower().endswith(".onnx"):

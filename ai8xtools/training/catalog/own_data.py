@@ -95,7 +95,7 @@ def dataset_of(options: TrainingOptions) -> DatasetEntry:
 def recorded_in(path: str) -> Recorded | None:
     """Return what a checkpoint holds about data of one's own; None for any other.
 
-    Raises CheckpointError as `read_checkpoint`, InputError E688 for an entry of another form.
+    Raises CheckpointError as `read_checkpoint`, InputError E506 for an entry of another form.
     """
     return recorded_of(read_checkpoint(path, bare=True).extras, path)
 

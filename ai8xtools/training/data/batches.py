@@ -203,7 +203,7 @@ class _Failure:
         remedy = "Repair or remove it in the folder of the data set (--data)."
         code = getattr(exc, "code", None)
         return _Failure(
-            code if isinstance(code, str) else "E632",
+            code if isinstance(code, str) else "E663",
             f"{what} cannot be used: {str(exc) or type(exc).__name__}",
             getattr(exc, "place", None) or getattr(exc, "filename", None) or "--dataset",
             getattr(exc, "remedy", None) or remedy,
@@ -354,7 +354,7 @@ def _load(entry: DatasetEntry, options: TrainingOptions) -> tuple[Any, Any]:
     else:
         return sets[0], sets[1]
     raise InputError(
-        "E665",
+        "E661",
         f"the loader of {entry.name} returns {found}; it must return the training and the test set",
         definition(entry.loader) or "--dataset",
         "Let it end with: return train, test",
@@ -385,7 +385,7 @@ def _first_item(dataset: Any) -> tuple[Tensor, Any]:
         item.complain()
     if not (isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], Tensor)):
         raise InputError(
-            "E632",
+            "E663",
             "a sample of the data set is not a pair of an input tensor and a target",
             "--dataset",
             "Correct the data set's __getitem__.",

@@ -34,7 +34,7 @@ def check_shape(inputs: Tensor, entry: DatasetEntry) -> None:
 def check_input(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -> None:
     """Compare the input of a sample with the range of the chip.
 
-    Raises InputError E663 for another type, E664 for values that the chip cannot hold: numbers
+    Raises InputError E663 for another type or values that the chip cannot hold: numbers
     beyond -1 to 1, with -8 fractions or numbers beyond -128 to 127.
     """
     if inputs.dtype != torch.float32:
@@ -44,7 +44,7 @@ def check_input(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -
         )  # fmt: skip
     fault = _fault(inputs, options.act_mode_8bit)
     if fault is not None:
-        _refuse(entry, "E664", f"the first input of {entry.name} {fault}", _NORMALIZE)
+        _refuse(entry, "E663", f"the first input of {entry.name} {fault}", _NORMALIZE)
 
 
 def _fault(inputs: Tensor, integers: bool) -> str | None:

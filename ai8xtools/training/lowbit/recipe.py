@@ -18,7 +18,7 @@ from ai8xtools.training.policies.complaints import Complaints, closest, shown
 from ai8xtools.training.policies.yaml_file import read_section
 from ai8xtools.values import frozen
 
-CODE = "E725"
+CODE = "E604"
 _STEMS = {"ai85fcbit": "dense", "ai85cnnbit": "cnn", "ai85winbit": "windows"}
 MODELS = tuple(_STEMS)
 _STRIDES = {4: 8, 9: 4, 25: 2}
@@ -140,7 +140,7 @@ def passed_over(path: str) -> tuple[str, ...]:
 
 
 def read_recipe(path: str, model: str | None = None) -> Recipe:
-    """Return what a policy says; InputError (E725) names all keys that cannot be used.
+    """Return what a policy says; InputError (E604) names all keys that cannot be used.
 
     `model` is that of the command line.
     """

@@ -81,7 +81,7 @@ def plan_of(policy: SearchPolicy, space: SearchSpace) -> StagePlan:
 
 
 def plan_of_text(text: str, space: SearchSpace, policy: SearchPolicy) -> StagePlan:
-    """Return the stages that a list of (epoch, stage, level) names; InputError E691."""
+    """Return the stages that a list of (epoch, stage, level) names; InputError E604."""
     try:
         values = ast.literal_eval(text)
         found = [_transition(value, space) for value in values]
@@ -90,14 +90,14 @@ def plan_of_text(text: str, space: SearchSpace, policy: SearchPolicy) -> StagePl
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as exc:
         why = str(exc) if isinstance(exc, _WrongError) else f"{text!r} is not such a list"
         raise InputError(
-            "E691", why, OPTION,
+            "E604", why, OPTION,
             'Write (first epoch, stage, level) of each: "[(10, 1, 1), (12, 2, 1), (14, 3, 1)]"; '
             "stage 1 is kernel, 2 depth, 3 width.",
         ) from exc  # fmt: skip
     for one, two in itertools.pairwise(found):
         if two.epoch <= one.epoch or (two.stage, two.level) <= (one.stage, one.level):
             raise InputError(
-                "E691", f"{tuple(two.as_list())} does not come after {tuple(one.as_list())}",
+                "E604", f"{tuple(two.as_list())} does not come after {tuple(one.as_list())}",
                 OPTION, "Epochs rise from entry to entry, and so do stages with their levels.",
             )  # fmt: skip
     last = found[-1]
