@@ -110,8 +110,8 @@ REFUSED = [
      [CONV, RELU, op("Add", "a", "b")]),
     ([op("Conv", "x", "w", pads=[1, 1, 0, 1])], "conv1: its padding is 1x1x0x1",
      [op("Conv", "x", "w", pads=[1, 1, 1, 1])]),
-    ([op("Conv", "x", "w5")], "conv1: its kernel is 5x5",
-     [op("Conv", "x", "w3", to="a"), op("Conv", "a", "w")]),
+    ([op("Conv", "x", "w7")], "conv1: its kernel is 7x7",
+     [op("Conv", "x", "w3", to="a"), op("Conv", "a", "w5")]),
     ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
      "maxpool1: it pads where negative values come into it",
      [CONV, RELU, op("MaxPool", "b", kernel_shape=[3, 3], pads=[1, 1, 1, 1])]),
@@ -149,6 +149,7 @@ REFUSED = [
 )
 def test_nodes_are_refused_by_name(nodes: Any, said: str, instead: Any, tmp_path: Path) -> None:
     tensors = [KERNEL, ("w5", np.ones((4, 3, 5, 5))), ("w2", np.ones((4, 8))), ("zero", 0),
+               ("w7", np.ones((4, 3, 7, 7))),
                ("six", 6), ("w3", np.ones((3, 3, 3, 3))), ("w6", 6 * KERNEL[1]),
                ("wf", np.ones((192, 4))), ("m", np.ones(192)), ("four", np.ones(4)),
                ("no", np.zeros(8)), ("odd", np.eye(8)[2])]  # fmt: skip
@@ -348,7 +349,7 @@ def test_what_takes_a_refused_result_is_not_blamed(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         ({"shape": (1, 3, "rows", 8)}, "the input 'x' has 1x3x?x8; its sizes must be fixed"),
-        ({"opset": 99}, "the file uses version 99 of the operators, known are 7 to 23"),
+        ({"opset": 99}, "the file uses version 99 of the operators, known are 7 to 25"),
     ],
 )
 def test_files_that_cannot_be_followed(changes: Any, said: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph import kernels, passes
 from ai8xtools.frontends.graph.execute import value_of
 from ai8xtools.frontends.graph.maps import PASSES
 from ai8xtools.frontends.graph.nodes import (
@@ -129,6 +129,9 @@ def whole(x: Node) -> Node:
     rounded = make("part", Each(Function.DIV), pooled, constant(np.array(128.0)))
     rounded = make("half", Each(Function.ADD), constant(np.array(0.5)), rounded)
     limited = make("limit", Clip(-128.0, 127.0), make("floor", Each(Function.FLOOR), rounded))
+    apart = make("apart", Reshape((1, 2, 2, 3, 3)), limited)
+    apart = make("turned", Transpose((0, 2, 1, 3, 4)), apart)
+    limited = make("together", Reshape((1, 4, 3, 3)), apart)
     again = make("again", BatchNormalization(0.0), limited, gain, fixed(4), fixed(4), gain)
     pooled = make("pooled", Pool(True, (2, 2), ONES, NONE, ONES), again)
     size = make("floor", Each(Function.FLOOR), make("abs", Each(Function.ABS), pooled))
@@ -167,6 +170,28 @@ def test_each_pass_keeps_what_is_computed_and_does_something(build: Any, rules: 
     }
     assert not left & {Function.DIV, Function.NEG, Function.MAX, Function.PRELU, Function.SIGN,
                        Transpose}  # fmt: skip
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_kernels_become_those_of_the_chip(depthwise: bool) -> None:
+    """Of all sides up to 5, paddings up to 2 and groups; what cannot be stays as it was."""
+    rules = (kernels.channel_sections, kernels.dense_groups(depthwise=depthwise),
+             kernels.square_kernels)  # fmt: skip
+    x = make("x", Input((1, 4, 9, 8)))
+    squares = 0
+    for rows, columns, top, bottom, side in np.ndindex(5, 5, 3, 3, 3):
+        groups, stride = (1, 2, 4)[(rows + top) % 3], 1 + (columns + side) % 2
+        conv = Conv((stride, stride), ((top, bottom), (side, side)), ONES, groups)
+        weights = fixed(4, 4 // groups, rows + 1, columns + 1)
+        graph = graph_of(x, [], [make("conv", conv, x, weights, fixed(4))])
+        made = [n for n in passes.improved(graph, rules).nodes if isinstance(n.operator, Conv)]
+        sizes = {n.inputs[1].shape[2:] for n in made}
+        squares += sizes <= {(1, 1), (3, 3)}
+        assert len(made) < 3 and sizes <= {(1, 1), (3, 3), (rows + 1, columns + 1)}
+    assert squares > 70
+    parts = [make("part", Slice((0, at, 0, 0), ONES * 2, (1, 2, 9, 8)), x) for at in (2, 0)]
+    swapped = passes.improved(graph_of(x, [], [make("swap", Concat(1), *parts)]), rules)
+    assert [n.operator.moves for n in swapped.nodes if isinstance(n.operator, Conv)] == [True] * 2
 
 
 def test_a_pass_that_changes_something_is_told() -> None:

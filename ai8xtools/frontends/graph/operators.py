@@ -99,12 +99,16 @@ class Clip:
 
 @frozen
 class Conv:
-    """A convolution: data [N, C, ...], weights [O, C/groups, ...], perhaps a bias [O]."""
+    """A convolution: data [N, C, ...], weights [O, C/groups, ...], perhaps a bias [O].
+
+    If it `moves` data, each filter has a single 1: a rewriting made it, no user.
+    """
 
     strides: Shape
     pads: Pads
     dilations: Shape
     groups: int = 1
+    moves: bool = False
 
 
 @frozen

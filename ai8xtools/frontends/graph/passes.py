@@ -246,6 +246,8 @@ def into_weights(node: Node, readers: Readers) -> Node:
         return node
     if not isinstance(operator, Conv | ConvTranspose | Gemm):
         return node
+    if isinstance(operator, Conv) and operator.moves:
+        operator = replace(operator, moves=False)
     own = [one.constant for one in before.inputs[1:]]
     weights = own[0]
     bias = own[1] if len(own) > 1 else np.zeros(1)
@@ -438,7 +440,8 @@ def channel_orders(node: Node, _readers: Readers) -> Node:
         return node
     ones = (1,) * (len(node.shape) - 2)
     kernels = np.eye(chain.shape[1])[order].reshape(len(order), -1, *ones)
-    return make(node.place, Conv(ones, ((0, 0),) * len(ones), ones), chain, constant(kernels))
+    operator = Conv(ones, ((0, 0),) * len(ones), ones, moves=True)
+    return make(node.place, operator, chain, constant(kernels))
 
 
 def _moved(node: Node, start: Node, values: Array) -> Array:

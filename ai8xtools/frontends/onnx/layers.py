@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from ai8xtools.frontends.graph import geometry, passes
+from ai8xtools.frontends.graph import geometry, kernels, passes
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
@@ -47,8 +47,9 @@ from ai8xtools.frontends.onnx.values import Tensors, Value, dims
 
 PASSES = (
     passes.folded_normalizations, passes.constants_second, passes.whole_by_channel, passes.limits,
-    passes.truncations,    passes.padding, passes.reductions, passes.sections, passes.transposes,
-    passes.flattened_weights, passes.elements_first, passes.folded_normalizations,
+    passes.truncations, passes.padding, passes.reductions, passes.sections, passes.channel_orders,
+    passes.transposes, passes.flattened_weights, passes.elements_first,
+    passes.folded_normalizations,
 )  # fmt: skip
 """What is done with a graph before."""
 
@@ -65,7 +66,9 @@ class Follower(Maker):
     def __init__(self, graph: Graph, *, depthwise: bool = False) -> None:
         graph, left = without_tail(graph)
         self.left = list(dict.fromkeys(node.place for node in left))
-        graph = passes.improved(graph, PASSES)
+        shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=depthwise),
+                   kernels.square_kernels)  # fmt: skip
+        graph = passes.improved(graph, (*PASSES, *shaping))
         super().__init__(graph, depthwise=depthwise)
         self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
         for node in graph.nodes:
@@ -181,6 +184,8 @@ class Follower(Maker):
         if isinstance(found, Refusal):
             return found
         assert found.weights is not None
+        if isinstance(node.operator, Conv) and node.operator.moves:
+            return self._moved(node, found, value)
         if found.before > 1:
             value = self._decimated(node.place, value, found.before)
         keys = {"op": found.op, **dims(value), **value.pool}

@@ -92,6 +92,14 @@ class Maker:
         positive = value.positive or activation != "None"
         return replace(self._made(label, value, keys, kernels, given), positive=positive)
 
+    def _moved(self, node: Node, found: geometry.Found, value: Value) -> Value | Refusal:
+        """Add a layer whose kernels, which are exactly one, take data from other places."""
+        if value.flat or value.join == "elements":
+            return Refusal(node.place, "it moves data of no layer", "Put a Conv before it.")
+        keys = {"op": found.op, **found.keys, "activate": "None", "quantization": 8}
+        made = self._made(node.place, value, keys, _ONE * np.asarray(found.weights), found.given)
+        return replace(made, positive=value.positive)
+
     def _made(
         self, label: str, value: Value, keys: dict[str, Any], kernels: Array, given: tuple[int, ...]
     ) -> Value:

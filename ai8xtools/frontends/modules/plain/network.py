@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 import ai8x
-from ai8xtools.frontends.graph import geometry, passes
+from ai8xtools.frontends.graph import geometry, kernels, passes
 from ai8xtools.frontends.graph.geometry import Found
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
@@ -53,6 +53,7 @@ from ai8xtools.frontends.layers import Refusal, refuse, times
 from ai8xtools.frontends.modules.door import Door
 from ai8xtools.frontends.modules.instead import instead_of
 from ai8xtools.frontends.modules.plain.layers import (
+    EXACTLY_ONE,
     bordered,
     doubler,
     make_layer,
@@ -108,7 +109,11 @@ def _built(
     """Return a network that returns the structure `returned` of nodes, and its nodes behind the
     last layer."""
     graph, tail = without_tail(graph)
-    builder = _Builder(passes.improved(graph, PASSES), keywords)
+    chip = ai8x.dev
+    assert chip is not None
+    shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=chip.limits.has_depthwise),
+               kernels.square_kernels)  # fmt: skip
+    builder = _Builder(passes.improved(graph, (*PASSES, *shaping)), keywords)
     builder.finish(returned, graph.outputs, tail)
     refuse(builder.refusals, name)
     return builder, fx.GraphModule(builder.root, builder.graph, kind), tail
@@ -134,7 +139,8 @@ def activations_first(node: Node, readers: passes.Readers) -> Node:
 
 PASSES = (
     passes.constants_second, passes.limits, passes.padding, passes.reductions, passes.sections,
-    passes.transposes, passes.flattened_weights, activations_first, passes.into_weights,
+    passes.channel_orders, passes.transposes, passes.flattened_weights, activations_first,
+    passes.into_weights,
 )  # fmt: skip
 """What is done with a graph before."""
 
@@ -309,12 +315,30 @@ class _Builder:
             raise _RefusedError("its weights are not constants", "Use weights that training made.")
         weights, *bias = (np.asarray(one, np.float64) for one in values)
         found = _unless_refused(geometry.operator(node, weights))
+        if isinstance(node.operator, Conv) and node.operator.moves:
+            return self._moved(node, found, source)
         offset = np.broadcast_to(bias[0].ravel(), found.given[:1]) if bias else None
         following = self._only_reader(node)
         norm = (
             following if following and isinstance(following.operator, BatchNormalization) else None
         )
         return self._layer(node, found, offset, norm, source)
+
+    def _moved(self, node: Node, found: Found, source: Any) -> Any:
+        """Write a layer whose kernels, which are exactly one, take data from other places."""
+        exact = replace(found, weights=EXACTLY_ONE * np.asarray(found.weights))
+        layer: Any = make_layer(node.place, exact, None, None, None, wide=False,
+                                keywords=self._keywords)  # fmt: skip
+        if isinstance(layer, Refusal):
+            raise _RefusedError(layer.why, layer.remedy)
+        layer.op.weight.requires_grad_(False)
+        self.notes.append(f"{node.place}: data in other places costs a layer with "
+                          f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
+        if node.inputs[0] in self._positive:
+            self._positive.add(node)
+        known, target = dict(self.root.named_modules()), f"{_plain(node)}_moved"
+        names = (f"{target}{number or ''}" for number in range(len(known) + 1))
+        return self._call(next(n for n in names if n not in known), layer, (source,))
 
     def _normalized(self, node: Node, source: Any) -> Any:
         """Write a batch normalization that follows no layer: it is that of a layer of ones."""
