@@ -35,6 +35,7 @@ def with_description(
         from ai8xtools.commands.loader.models import describe_model
         from ai8xtools.commands.loader.own_data import with_own_data
 
+        source = _sized(source) if source.is_graph else source
         options, source = with_own_data(options, source)
         resolving = options.resolve
         found = describe_model(
@@ -53,6 +54,15 @@ def _is_imported(checkpoint_file: str | None) -> bool:
     if checkpoint_file is None or checkpoint_file.lower().endswith(".onnx"):
         return False
     return read_checkpoint(checkpoint_file).extras.get("imported") == "graph"
+
+
+def _sized(source: ModelSource) -> ModelSource:
+    """Return a graph with the shape of its input, as data sets have it."""
+    from ai8xtools.checkpoint.onnx_graph import read_graph
+    from ai8xtools.frontends.onnx.door import input_shape
+
+    shape = source.input_shape or input_shape(read_graph(source.model), source.model)
+    return replace(source, input_shape=shape if len(shape) > 1 else (*shape, 1, 1))
 
 
 def _from_onnx(

@@ -230,7 +230,7 @@ class LpNormalization:
 
 @frozen
 class Dropout:
-    """Passes its data; training leaves out values, rows or maps with a probability: `axes`."""
+    """Passes its data; training leaves out values, or what has `axes`, with a probability."""
 
     probability: float
     axes: int

@@ -384,12 +384,7 @@ def transposes(node: Node, _readers: Readers) -> Node:
         if isinstance(before.operator, Transpose):
             order = tuple(before.operator.order[axis] for axis in order)
             before = before.inputs[0]
-        if order == tuple(range(len(order))):
-            return before
-        large = [axis for axis in order if before.shape[axis] > 1]
-        if large == sorted(large):
-            return make(place, Reshape(node.shape), before)
-        return make(place, Transpose(order), before)
+        return before if order == tuple(range(len(order))) else _ordered(place, order, before)
     moved = [one for one in node.inputs if isinstance(one.operator, Transpose)]
     if not moved or not isinstance(operator, Each | Clip | Pad | Reduce):
         return node
@@ -407,8 +402,7 @@ def transposes(node: Node, _readers: Readers) -> Node:
             axes = tuple(sorted(order[axis] for axis in operator.axes))
             made = make(place, Reduce(operator.reduction, axes, True), first.inputs[0])
             if not operator.keep:
-                whole = make(place, Transpose(order), made)
-                return make(place, Reshape(node.shape), whole)
+                return make(place, Reshape(node.shape), _ordered(place, order, made))
         case _:
             inputs = []
             for one in node.inputs:
@@ -420,6 +414,13 @@ def transposes(node: Node, _readers: Readers) -> Node:
                 inputs.append(constant(wide.transpose(back)))
             made = make(place, operator, *inputs)
     return make(first.place, Transpose(order), made)
+
+
+def _ordered(place: str, order: Shape, data: Node) -> Node:
+    """Return data whose axes have another order; if none but those of size 1 move, in a shape."""
+    large = [axis for axis in order if data.shape[axis] > 1]
+    turned = make(place, Transpose(order), data)
+    return make(place, Reshape(turned.shape), data) if large == sorted(large) else turned
 
 
 def channel_orders(node: Node, _readers: Readers) -> Node:

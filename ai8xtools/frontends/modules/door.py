@@ -333,9 +333,9 @@ def _alike(padding: Shape) -> Pads:
 @_handles("dropout")
 def _dropout(call: _Call) -> Result:
     """Return what training needs of a module; a function passes its data on."""
-    if "p" not in call.settings or "training" not in call.settings:
+    if not call.shown.startswith("Dropout"):
         return call.data
-    axes = 1 if call.shown == "Dropout" else int(call.shown[-2])
+    axes = 0 if call.shown == "Dropout" else int(call.shown[-2])
     return call.make(Dropout(float(call.get("p")), axes), call.data)
 
 

@@ -61,6 +61,7 @@ from ai8xtools.frontends.modules.plain.layers import (
     rectifier,
 )
 from ai8xtools.frontends.modules.plain.proof import prove_module
+from ai8xtools.frontends.modules.plain.unlimited import set_limit
 from ai8xtools.frontends.modules.tracing import path_of
 from ai8xtools.frontends.windows import MOST_POOLED
 
@@ -257,10 +258,9 @@ class _Builder:
             case Concat():
                 return self._joined(node, operator, made)
             case Dropout():
-                kind = (nn.Dropout, nn.Dropout1d, nn.Dropout2d)[operator.axes - 1]
-                if node.place.isidentifier() and operator.axes > 2:
-                    return made[0]
-                return self._call(_name(node), kind(operator.probability), tuple(made))
+                kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+                module = kinds[operator.axes](operator.probability)
+                return self._call(_name(node), module, tuple(made))
             case Reshape():
                 return self._reshaped(node, data[0])
             case Slice():
@@ -354,17 +354,19 @@ class _Builder:
     ) -> Any:
         last = norm or node
         activation = self._only_reader(last)
-        name = _ACTIVATIONS.get(activation.operator) if activation is not None else None
+        name, limit = _activation(activation)
         wide = found.op == "Linear" and name is None and self._is_last(last)
         made = make_layer(node.place, found, bias, norm, name, wide=wide, keywords=self._keywords)
         if isinstance(made, Refusal):
             raise _RefusedError(made.why, made.remedy)
+        if limit < math.inf:
+            set_limit(made, limit)
         self._done |= {norm} if norm is not None and norm is not node else set()
         if activation is not None and name is not None:
             self._done.add(activation)
             self._positive |= {node, last, activation}
         target, taken = _name(node), node.inputs[0].shape
-        kind = (norm and norm.place, name, found.weights, bias)
+        kind = (norm and norm.place, name, limit, found.weights, bias)
         if target in self._layers:
             if not all(map(_equal, self._layers[target], kind)):
                 raise _RefusedError("it is used twice, with other steps behind it",
@@ -532,6 +534,14 @@ class _Builder:
             one is node or (isinstance(one.operator, Reshape | Dropout) and self._is_last(one))
             for one in self._readers[node]
         )
+
+
+def _activation(node: Node | None) -> tuple[str | None, float]:
+    """Return what a node is as the activation of a layer, None for others, and its upper limit."""
+    operator = None if node is None else node.operator
+    if isinstance(operator, Clip) and operator.low == 0 < operator.high:
+        return "ReLU", operator.high
+    return (None if operator is None else _ACTIVATIONS.get(operator)), math.inf
 
 
 def _unless_refused(found: Any) -> Any:

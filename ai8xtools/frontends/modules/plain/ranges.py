@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
+from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE
-from ai8xtools.frontends.modules.plain.unlimited import Unlimited
+from ai8xtools.frontends.modules.plain.unlimited import Unlimited, limit_of, set_limit
 from ai8xtools.frontends.modules.tracing import Node
 
 _LIMIT = 127 / 128
@@ -82,6 +83,9 @@ def beyond_range(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
 
 def _scale(layer: Any, taken: float, given: float) -> None:
     """Let a layer take data times `taken`, and give results times `given`."""
+    limit = limit_of(layer)
+    if limit is not None:
+        set_limit(layer, limit * given)
     if layer.bn is None:
         layer.op.weight.mul_(given / taken)
     else:
@@ -108,12 +112,15 @@ class _Units:
         self._leader: dict[Node, Node] = {}
         self._network = network
         self._fixed: set[Node] = set()
+        self._limits: dict[Node, float] = {}
         calls: dict[str, Node] = {}
         for node in network.graph.nodes:
             self._leader[node] = node
             layer = _operator_of(network, node)
             if node.op == "placeholder" or (layer is not None and layer.wide):
                 self._fixed.add(node)
+            if layer is not None and limit_of(layer) is not None:
+                self._limits.setdefault(node, float(limit_of(layer) or 0))
             if layer is None or _is_rectifier(layer):
                 for source in node.all_input_nodes:
                     self._unite(node, source)
@@ -139,10 +146,19 @@ class _Units:
         most: dict[Node, float] = {}
         for node, value in largest.items():
             most[self.of(node)] = max(most.get(self.of(node), 0.0), value)
-        return {
+        found = {
             unit: 1.0 if unit in fixed or not value else _LIMIT / value
             for unit, value in most.items()
         }
+        for node, limit in self._limits.items():
+            unit = self.of(node)
+            if unit in fixed or most[unit] > limit:
+                raise InputError(
+                    "E670", f"{node.target}: its limit of {limit:g} would be that of all results "
+                    "that need its factor", "--model", "Use ReLU.",
+                )  # fmt: skip
+            found[unit] = _LIMIT / limit
+        return found
 
 
 def _is_rectifier(layer: nn.Module) -> bool:

@@ -24,8 +24,21 @@ class Recorded(fx.Interpreter):
         return result
 
 
+def set_limit(layer: Any, limit: float) -> None:
+    """Let the result of a rectified layer have a limit of its own, such as 6: the clamp of the chip
+    has to come to stand there.
+    """
+    layer.upper_limit = limit
+
+
+def limit_of(layer: Any) -> float | None:
+    """Return the limit of a layer's own; None for one without."""
+    found: float | None = getattr(layer, "upper_limit", None)
+    return found
+
+
 class Unlimited(fx.Interpreter):
-    """Computes a network of ai8x layers without their clamps."""
+    """Computes a network of ai8x layers without the chip's clamps."""
 
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Compute a layer: pooling, operator, activation."""
@@ -42,7 +55,7 @@ class Unlimited(fx.Interpreter):
         if module.bn is not None:
             x = module.bn(x) * (1 if module.has_thresholds else 0.25)
         if module.activation == "ReLU":
-            return x.clamp(min=0)
+            return x.clamp(min=0, max=limit_of(module))
         return x.abs() if module.activation == "Abs" else x
 
 
