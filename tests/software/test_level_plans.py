@@ -15,7 +15,7 @@ import pytest
 from ai8xtools.software.build import WAYS, best_plan
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Combine, Convolution, Graph, Join, Pool
+from ai8xtools.software.graph import Combine, Convolution, Copy, Graph, Join, Pool, Step
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.chains import longest, passes
 from ai8xtools.software.plan.cost import (
@@ -30,7 +30,7 @@ from ai8xtools.software.plan.cost import (
     traffic_of,
     units_of,
 )
-from ai8xtools.software.plan.layers import packed_groups, packed_planes, part_of
+from ai8xtools.software.plan.layers import geometry_of, packed_groups, packed_planes, part_of
 from ai8xtools.software.plan.plan import NoRoomError, Plan
 from ai8xtools.software.plan.planner import _call_bytes
 from ai8xtools.software.plan.prediction import START, predicted, work_of
@@ -121,6 +121,107 @@ def test_chains_are_as_long_as_every_step_fits_and_hands_on_to_the_next() -> Non
             assert found == max(possible), (seed, first)
             seen[found] += 1
     assert min(seen[n] for n in range(4)) > 3, seen
+
+
+def _reads(step: Step) -> tuple[int, ...]:
+    return step.sources if isinstance(step, Combine | Copy) else (step.source,)
+
+
+def _by_planes(step: Step) -> bool:
+    return isinstance(step, Convolution) and (step.groups, step.spread) == (1, (1, 1))
+
+
+def test_results_are_handed_on_by_channels_or_rows_only_to_a_step_that_alone_reads_them() -> None:
+    """A map for which L1 has a place stands there pixel by pixel."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    for seed in range(40, 120):
+        graph = _graph(seed)
+        planner = Planner(graph, _profile(600), 600, Wish())
+        for index, step in enumerate(graph.steps):
+            tensor, after = graph.tensors[step.target], next(iter(graph.steps[index + 1 :]), None)
+            readers = [one for one in graph.steps if step.target in _reads(one)]
+            alone = (
+                len(readers) == 1
+                and step.target not in graph.outputs
+                and tensor.bytes_per_value == 1
+            )
+            for other in graph.steps:
+                found = passes(graph, step, other)
+                assert found == (alone and readers[0] is other)
+                seen["rows", found] += 1
+            turns = (
+                alone
+                and readers[0] is after
+                and _by_planes(step)
+                and _by_planes(after)
+                and after.in_size == (tensor.rows, tensor.columns)
+            )
+            assert planner._may_turn(index, set()) == turns
+            assert planner._may_turn(index, {graph.input}) == turns
+            assert not planner._may_turn(index, {step.target})
+            seen["channels", turns] += 1
+    assert len(seen) == 4 and min(seen.values()) > 5, seen
+
+
+def _touched(step: Step, axis: int, at: int) -> set[int]:
+    """Return the rows (`axis` 0) or columns from the first that a result touches to the last."""
+    taps, size, apart = {at}, 1 << 30, 1
+    if isinstance(step, Pool):
+        taps = {at * step.stride[axis] + n * step.dilation[axis] for n in range(step.window[axis])}
+    elif isinstance(step, Convolution):
+        sums, pool, size, apart = {at}, step.pool, step.in_size[axis], step.spread[axis]
+        if pool is not None:
+            sums = {at * pool.stride[axis] + n for n in range(pool.window[axis])}
+        taps = {
+            y * step.stride[axis] - step.pad[axis] + n * step.dilation
+            for y, n in product(sums, range(step.kernel[axis]))
+        }
+    among = range(min(taps), max(taps) + 1)
+    return {n // apart for n in among if n % apart == 0 and 0 <= n // apart < size}
+
+
+def test_layers_are_as_large_as_tensors_and_need_what_steps_touch() -> None:
+    kinds: Counter[type] = Counter()
+    for seed in range(40, 100):
+        graph = _graph(seed)
+        planner = Planner(graph, _profile(600), 600, Wish())
+        for step in graph.steps:
+            layer = geometry_of(step, graph, planner.kernels)
+            if layer is None:
+                continue
+            kinds[type(step)] += 1
+            assert layer.output_bytes == graph.tensors[step.target].size_bytes
+            assert {layer.input_bytes} == {graph.tensors[one].size_bytes for one in _reads(step)}
+            assert layer.sources == len(_reads(step))
+            for axis in (0, 1):
+                for at in range(layer.out_size[axis]):
+                    needed = layer.needed_columns(at, 1) if axis else layer.needed(at)
+                    assert {*range(*needed)} == _touched(step, axis, at)
+            pool = step.pool if isinstance(step, Convolution) else None
+            assert layer.sum_size(1, 1) == (pool.window[0] * pool.window[1] if pool else 1)
+            packed = 0
+            if isinstance(step, Convolution):
+                packed = planner.kernels[step.target].pack(step).values.nbytes
+                assert packed == layer.weight_bytes
+                padding = step.filters % 2 if step.groups == 1 else 0
+                more = layer.bytes_of_filters(layer.filters) - packed  # bits of a byte
+                assert 0 <= more < step.filters + padding
+            else:
+                assert layer.bytes_of_filters(layer.filters) == layer.weight_bytes == 0
+    assert {Combine, Pool, Convolution} <= kinds.keys()
+
+
+def test_sums_of_maps_need_the_values_in_their_place() -> None:
+    for size, channels, count in product([(3, 5), (1, 4), (5, 1)], (1, 3), (2, 3)):
+        step = Combine(sources=tuple(range(count)), target=9, layer=0, name="sum",
+                       channels=channels, size=size, join=Join.ADD)  # fmt: skip
+        layer = geometry_of(step, _graph(40), {})
+        assert layer is not None and layer.pointwise and layer.sources == count
+        assert [layer.needed(y) for y in range(size[0])] == [(y, y + 1) for y in range(size[0])]
+        assert {layer.needed_columns(x, 1) for x in range(size[1])} == {
+            (x, x + 1) for x in range(size[1])
+        }
+        assert layer.input_bytes == layer.output_bytes == size[0] * size[1] * channels
 
 
 def test_units_are_counted_as_loops_count_them(plans: list[Plan]) -> None:
@@ -302,6 +403,7 @@ def test_tasks_take_the_cycles_of_computing_and_copying() -> None:
             continue
         for task in plan.tasks:
             if task.layer is None and not task.links:
+                assert task.cycles == 0
                 continue
             far = any(
                 plan.places[tensor].level is Level.L3

@@ -20,6 +20,7 @@ from ai8xtools.software.graph import (
     Step,
 )
 from ai8xtools.software.kernels import Kernel, Packed
+from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.planner import scratch_bytes, sums_bytes
 
@@ -63,7 +64,7 @@ def _of_convolution(step: Convolution, graph: Graph, kernel: Kernel) -> Geometry
         out_size=step.pool.out_size if step.pool else step.out_size,
         reach=reach, kernel=step.kernel, stride=stride, pad=step.pad, spread=step.spread,
         out_bytes=graph.tensors[step.target].bytes_per_value,
-        filter_bits=8 * ceil(packed / (step.filters + step.filters % 2)),
+        filter_bits=8 * ceil(packed / aligned(step.filters, together)),
         filter_step=together, weight_bytes=packed, sum_window=window, sum_stride=apart,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.arena import place
 from ai8xtools.software.plan.buffers import SCRATCH, buffers_of
 from ai8xtools.software.plan.candidates import Setting, candidates, impossible
-from ai8xtools.software.plan.chains import Chains
+from ai8xtools.software.plan.chains import Chains, passes
 from ai8xtools.software.plan.channels import Stacks
 from ai8xtools.software.plan.cost import (
     compute_cycles,
@@ -198,20 +198,18 @@ class Planner:
     def _may_turn(self, index: int, inside: set[int]) -> bool:
         """Whether the result of a step may stand channel by channel: the next step alone reads it,
         and can do so by planes."""
-        steps, target = self.graph.steps, self.graph.steps[index].target
-        if index + 1 >= len(steps) or target in inside or target in self.caller:
-            return False
-        if target in self.graph.outputs or not takes_planes(steps[index]):
-            return False
-        readers = [n for n, step in enumerate(steps) if target in sources_of(step)]
-        following = steps[index + 1]
-        if readers != [index + 1] or not takes_planes(following):
-            return False
-        made = steps[index]
-        assert isinstance(made, Convolution) and isinstance(following, Convolution)
-        size = made.pool.out_size if made.pool else made.out_size
-        wide = self.graph.tensors[target].bytes_per_value > 1
-        return size == following.in_size and not wide
+        match self.graph.steps[index : index + 2]:
+            case (Convolution() as made, Convolution() as following):
+                size = made.pool.out_size if made.pool else made.out_size
+                return (
+                    made.target not in inside
+                    and passes(self.graph, made, following)
+                    and takes_planes(made)
+                    and takes_planes(following)
+                    and size == following.in_size
+                )
+            case _:
+                return False
 
     def _best(
         self, index: int, step: Step, inside: set[int], planar_in: bool, planar_out: bool
