@@ -167,9 +167,9 @@ class Digits(nn.Module):
         return self.fc(torch.relu(self.same(x) + x).mean((2, 3)))
 
 
-def Separable() -> nn.Sequential:
-    """A depthwise and a pointwise convolution: 3x8x8."""
-    return nn.Sequential(separable(3, 8), nn.Flatten(), nn.Linear(512, 4))
+def Broad() -> nn.Sequential:
+    """Padding of a series of more than 64 channels, which MAX78002 does not have: 80x16."""
+    return nn.Sequential(nn.Conv1d(80, 8, 3, padding=2), nn.ReLU())
 
 
 class Padded(nn.Module):

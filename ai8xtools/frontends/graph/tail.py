@@ -20,10 +20,11 @@ from ai8xtools.frontends.graph.operators import (
 )
 
 
-def without_tail(graph: Graph) -> tuple[Graph, list[Node]]:
+def without_tail(graph: Graph, *, joins: bool = False) -> tuple[Graph, list[Node]]:
     """Return a graph without what only rearranges its results, and these nodes.
 
-    From a node on that no layer stands for, the application does it.
+    From a node on that no layer stands for, the application does it; whether results may be left
+    that only `joins` of other axes make one, a door decides.
     """
     readers, light = graph.readers(), set()
     for node in reversed(graph.nodes):
@@ -34,7 +35,7 @@ def without_tail(graph: Graph) -> tuple[Graph, list[Node]]:
     for node in graph.nodes:
         computes = isinstance(node.operator, Conv | ConvTranspose | Gemm | MatMul)
         follows = any(one in left for one in node.inputs) and not computes
-        if follows or _is_length(node) or (node in light and _is_foreign(node)):
+        if follows or _is_length(node) or (node in light and _is_foreign(node, joins)):
             left[node] = None
     ends = [one for node in left for one in node.inputs
             if one.constant is None and one not in left]  # fmt: skip
@@ -50,7 +51,7 @@ def _is_length(node: Node) -> bool:
     return isinstance(node.operator, Reduce) and node.operator.reduction is Reduction.L2
 
 
-def _is_foreign(node: Node) -> bool:
+def _is_foreign(node: Node, joins: bool) -> bool:
     """Return whether no layer stands for a node that rearranges."""
     taken = node.inputs[0].shape
     match node.operator:
@@ -58,7 +59,7 @@ def _is_foreign(node: Node) -> bool:
             flat = len(node.shape) == 2 and node.shape[0] == 1
             return not flat and (len(node.shape) < 3 or node.shape[:2] != taken[:2])
         case Concat() as concat:
-            return concat.axis != 1
+            return joins and concat.axis != 1
         case Slice() as cut:
             return not isinstance(step_of(node, cut), int)
     return True

@@ -109,7 +109,7 @@ def _built(
 ) -> tuple[_Builder, fx.GraphModule, list[Node]]:
     """Return a network that returns the structure `returned` of nodes, and its nodes behind the
     last layer."""
-    graph, tail = without_tail(graph)
+    graph, tail = without_tail(graph, joins=True)
     chip = ai8x.dev
     assert chip is not None
     shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=chip.limits.has_depthwise),
