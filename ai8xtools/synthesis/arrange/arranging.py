@@ -79,7 +79,7 @@ def arrange(
     network, fixed, filled = with_filled_passes(network, fixed)
     network, widened = with_wider_weights(network)
     network, fixed, notices, attempts = _attempts(network, fixed, chip, options)
-    last = attempts[-1]
+    *_, last = attempts
     if last.problem is None or last.found is None:
         refuse_errors(tuple(errors_anywhere(network, chip)))
         raise DiagnosticError(_refusal(network, fixed, chip, options, attempts))
@@ -109,7 +109,7 @@ def _attempts(
         attempts = tuple(attempts_of(network, fixed, chip, options))
     except TiedLayerError as exc:
         stuck = exc
-    if stuck is None and attempts[-1].found is not None:
+    if any(attempt.found for attempt in attempts):
         return network, fixed, notices, attempts
     changed, open_, moved = untied(bare, given, chip)
     if moved:
@@ -134,10 +134,9 @@ def attempts_of(
 def fits(network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, tries: int) -> bool:
     """Whether places are found for a network, with a number of tries for each choice."""
     try:
-        found = [a.found for a in attempts_of(network, fixed, chip, options, tries)]
+        return any(a.found for a in attempts_of(network, fixed, chip, options, tries))
     except DiagnosticError:
         return False
-    return found[-1] is not None
 
 
 def choices_of(network: Network, fixed: Layout, chip: Chip) -> Iterator[Choice]:
@@ -222,7 +221,7 @@ def _nearest_miss(problem: Problem, found: Decoded, tries: int) -> tuple[str, tu
         parts.append(f"the kernels of {problem.layer(index)} ({load.columns} columns)")
         layers.append(index)
     for cell in found.lost:
-        member = problem.cells[cell].members[0]
+        member, *_ = problem.cells[cell].members
         parts.append(f"{problem.name(member)} ({4 * problem.cells[cell].words} bytes)")
         layers.append(max(problem.tensors[member].owner, 0))
     if found.bias_bytes:
@@ -254,7 +253,7 @@ def _refusal(
     attempts: Sequence[Attempt],
 ) -> Diagnostic:
     """Return the message that no places were found: the first reason, then the other ways."""
-    first = attempts[0]
+    first, *_ = attempts
     lines = list(_other_ways(attempts))
     if given_keys(network, fixed):
         keys = culprits(
@@ -288,18 +287,20 @@ def _tried_remedies(
 def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -> Diagnostic:
     """What is given leaves no room for the rest."""
     names = " and ".join(map(str, keys))
-    return keys[0].layer.diagnostic(
+    first, *_ = keys
+    return first.layer.diagnostic(
         "E423",
         f"{reason}; without {names} everything fits",
-        keys[0].key,
+        first.key,
         "\n  ".join([f"Leave out {names}, or change the value.", *lines]),
     )
 
 
 def _other_ways(attempts: Sequence[Attempt]) -> Iterator[str]:
     """Yield a line for each further choice; what fails for the reason before is left out."""
-    said = {attempts[0].failure}
-    for attempt in attempts[1:]:
+    first, *others = attempts
+    said = {first.failure}
+    for attempt in others:
         if attempt.failure not in said:
             said.add(attempt.failure)
             yield f"{attempt.choice}: {attempt.failure}."

@@ -71,10 +71,10 @@ def _joined(problem: Problem) -> list[tuple[int, int]] | None:
     places = [(unit, 0) for unit in range(len(problem.units))]
     for load in problem.loads:
         end = None
+        first, *_ = load.reads
         for part in load.reads:
             unit, distance = problem.unit_of[part], problem.distance[part]
             root, place = places[unit]
-            first = load.reads[0]
             base, begin = places[problem.unit_of[first]]
             if end is None:
                 end = begin + problem.distance[first]
@@ -107,7 +107,8 @@ def _group(problem: Problem, number: int, root: int, places: list[tuple[int, int
 
     blocks, seen = [], set()
     for i, load in enumerate(problem.loads):
-        if problem.unit_of[load.reads[0]] in inside and (load.content, load.reads) not in seen:
+        first, *_ = load.reads
+        if problem.unit_of[first] in inside and (load.content, load.reads) not in seen:
             seen.add((load.content, load.reads))
             blocks.append(Block(i, number, *across(load.reads), load.blocks))
     data = [] if problem.overlaps else [

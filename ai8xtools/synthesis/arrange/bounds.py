@@ -131,16 +131,20 @@ def _starts(problem: Problem) -> Iterator[Witness]:
     for unit in problem.units:
         if not unit.starts:
             names = " and ".join(problem.name(i) for i in unit.members[:3])
+            *_, last = unit.members
             yield Witness(
                 f"{names} stand at fixed distances from each other, and not all of them can begin "
                 "at a multiple of 4",
-                (max(problem.tensors[unit.members[-1]].owner, 0),),
+                (max(problem.tensors[last].owner, 0),),
             )
 
 
 def _order(problem: Problem) -> Iterator[Witness]:
-    """Parts of joins stand in rising order; several joins, and ties, can contradict each other."""
-    least = [unit.starts[0] if unit.starts else PROCESSORS for unit in problem.units]
+    """Parts of joins stand in rising order; several joins, and ties, can contradict each other.
+
+    All units have a place.
+    """
+    least = [min(unit.starts) for unit in problem.units]
     moved = True
     while moved:  # each move is upward, and no unit has a place above its last one
         moved = False
@@ -152,7 +156,7 @@ def _order(problem: Problem) -> Iterator[Witness]:
                 if least[unit] + problem.distance[after] >= end:
                     continue
                 least[unit], moved = end - problem.distance[after], True
-                if least[unit] > problem.units[unit].starts[-1]:
+                if least[unit] > max(problem.units[unit].starts):
                     yield _out_of_order(problem, parts, before, after)
                     return
 

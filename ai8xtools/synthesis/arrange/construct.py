@@ -62,7 +62,7 @@ class Constructor:
         taken = [0] * 16
         held: dict[int, int] = {}
         offsets: dict[int, int] = {}
-        starts = [0] * len(problem.units)
+        starts: dict[int, int] = {}
         loads: list[int] = []
         surplus = 0.0
         for unit in order:
@@ -84,7 +84,8 @@ class Constructor:
                 if cell not in offsets:
                     offsets[cell] = self._lowest(cell, held, offsets)
         rest = [i for i in range(len(problem.loads)) if i not in set(loads)]
-        return Built(Try(tuple(starts), tuple(offsets), (*loads, *rest)), surplus)
+        places = tuple(starts[unit] for unit in range(len(problem.units)))
+        return Built(Try(places, tuple(offsets), (*loads, *rest)), surplus)
 
     def _best(
         self, unit: int, taken: list[int], held: dict[int, int], offsets: dict[int, int]
@@ -128,12 +129,12 @@ class Constructor:
 
     def _data_top(self, unit: int, held: dict[int, int], offsets: dict[int, int]) -> float:
         """Return how high the tensors of a unit reach, as a part of the memory."""
-        top = 0
+        tops = []
         for tensor in self.members[unit]:
             cell = self.problem.cell_of[tensor]
             offset = offsets[cell] if cell in offsets else self._lowest(cell, held, offsets)
-            top = max(top, offset + self.problem.cells[cell].words)
-        return top / self.problem.capacity
+            tops.append(offset + self.problem.cells[cell].words)
+        return max(tops) / self.problem.capacity
 
     def _lowest(self, cell: int, held: dict[int, int], offsets: dict[int, int]) -> int:
         """Return the lowest offset of a cell beside those that have one."""
@@ -156,9 +157,9 @@ def _sizes(problem: Problem) -> list[float]:
     sizes = []
     for members in (unit.members for unit in problem.units):
         columns = sum(
-            load.columns * problem.tensors[load.reads[0]].width
+            load.columns
+            * max((problem.tensors[t].width for t in load.reads if t in members), default=0)
             for load in problem.loads
-            if set(load.reads) & set(members)
         )
         words = sum(problem.tensors[i].words * -(-problem.tensors[i].width // 4) for i in members)
         sizes.append(columns / kernels + words / data)

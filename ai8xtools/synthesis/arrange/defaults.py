@@ -46,10 +46,9 @@ def _missing_processors(layer: Layer) -> Diagnostic:
 
 def _before(layer: Layer, order: Sequence[int]) -> int | None:
     """Return what a layer reads unless it says otherwise: the layer executed before it."""
-    if layer.index not in order:
-        return layer.index - 1
-    position = order.index(layer.index)
-    return order[position - 1] if position else None
+    executed = layer.index in order
+    earlier = order[: order.index(layer.index)] if executed else range(layer.index)
+    return earlier[-1] if earlier else None
 
 
 def _completed(layer: Layer, before: int | None, layout: Layout) -> LayerLayout:

@@ -47,8 +47,9 @@ def link_sources(
             case Reading.OPERANDS:
                 if len({tensors[part].pattern for part in parts}) > 1:
                     raise TiedError
-                for part in parts[1:]:
-                    links.tie(parts[0], part, 0, f"{layer} combines them")
+                first, *others = parts
+                for part in others:
+                    links.tie(first, part, 0, f"{layer} combines them")
                 links.offsets.join({p: Role(len(parts), i) for i, p in enumerate(parts)})
             case Reading.SIDE_BY_SIDE:
                 links.offsets.join(dict.fromkeys(parts, Role()))
@@ -56,8 +57,9 @@ def link_sources(
             case Reading.PASS_BY_PASS:
                 places = pass_places(network, layer)
                 count = passes(layer.in_channels)
+                first, *_ = parts
                 for part, (_, place) in zip(parts, places, strict=True):
-                    links.tie(parts[0], part, place, f"{layer} joins them as passes")
+                    links.tie(first, part, place, f"{layer} joins them as passes")
                 links.offsets.join(
                     {p: Role(count, e) for p, (e, _) in zip(parts, places, strict=True)}
                 )
@@ -89,10 +91,11 @@ def tie_result(
     try:
         if reading(network, layer).shares_pass:
             return _tie_parts(layer, parts, result, tensors, links)
-        source = tensors[parts[0]]
+        first, *_ = parts
+        source = tensors[first]
         if not (layer.depthwise or _is_packed(source)):
             raise TiedError
-        links.tie(parts[0], result, 0, f"{layer} leaves them in their processors")
+        links.tie(first, result, 0, f"{layer} leaves them in their processors")
         return _in_lanes(tensors[result], source.pattern, source.starts)
     except TiedError:
         raise TiedLayerError(
@@ -155,9 +158,10 @@ def _tie_parts(
             )
     if not starts:
         raise TiedError
+    first, *_ = parts
     for part, place in zip(parts, places, strict=True):
-        links.tie(parts[0], part, place, f"{layer} passes them on together")
-    links.tie(parts[0], result, 0, f"{layer} leaves them in their processors")
+        links.tie(first, part, place, f"{layer} passes them on together")
+    links.tie(first, result, 0, f"{layer} leaves them in their processors")
     if gaps:
         return replace(tensors[result], pattern=pattern, starts=starts)
     return tensors[result]

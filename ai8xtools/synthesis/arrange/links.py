@@ -78,4 +78,5 @@ class Offsets:
 
     def find(self, item: int) -> int:
         """Return a number for the set of an item."""
-        return self._sets.find(item)[0]
+        number, _ = self._sets.find(item)
+        return number

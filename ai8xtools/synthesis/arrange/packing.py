@@ -236,14 +236,14 @@ class Packer:
         )
 
     def _result(self, state: _State) -> Packed:
-        starts = [unit.starts[0] for unit in self.problem.units]
+        starts: dict[int, int] = {}
         for number, group in enumerate(self.groups):
             place = state.places.get(number)
             place = self.random.choice(group.starts) if place is None else place
             for unit, distance in group.units:
                 starts[unit] = place * PROCESSORS_PER_INSTANCE + distance
         loads = dict.fromkeys((*state.order, *range(len(self.problem.loads))))
-        return Packed(tuple(starts), tuple(loads))
+        return Packed(tuple(starts[unit] for unit in sorted(starts)), tuple(loads))
 
 
 def _walls(state: _State, left: int, right: int, limit: int) -> tuple[int, int]:

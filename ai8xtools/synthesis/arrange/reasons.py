@@ -72,12 +72,12 @@ def _of_sample(problem: Problem, obstacles: tuple[str, ...]) -> Iterator[tuple[s
     """Yield why the sample arrives as it does."""
     if not obstacles:
         return
-    choice = problem.choice
+    choice, (simplest, *_) = problem.choice, obstacles
     if choice.port.is_fifo:
-        yield "input_port", f"loaded into memory, nothing fits: {obstacles[0]}"
+        yield "input_port", f"loaded into memory, nothing fits: {simplest}"
         yield "streaming", "the input arrives row by row"
     if choice.planar:
-        yield "data_format", f"not HWC: {obstacles[0]}"
+        yield "data_format", f"not HWC: {simplest}"
 
 
 def _of_layer(
@@ -153,7 +153,8 @@ def _why_not(problem: Problem, found: Decoded, lower: Decoded) -> str:
         layers = ", ".join(str(problem.layer(i)) for i in lower.over[:_SHOWN])
         return f"lower, the kernels of {layers} do not fit"
     if lower.lost:
-        first = problem.cells[lower.lost[0]].members[0]
+        cell, *_ = lower.lost
+        first, *_ = problem.cells[cell].members
         return f"lower, {problem.name(first)} does not fit"
     if lower.bias_bytes > found.bias_bytes:
         return "lower, the biases do not fit"

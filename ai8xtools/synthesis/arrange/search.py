@@ -107,7 +107,7 @@ def _kernel_orders(problem: Problem) -> list[tuple[int, ...]]:
 
 def _first_starts(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Yield starts: the lowest, and those at which the fullest processor holds least."""
-    yield repaired(problem, [unit.starts[0] for unit in problem.units])
+    yield repaired(problem, [min(unit.starts) for unit in problem.units])
     units = range(len(problem.units))
     load = [_columns_read(problem, u) for u in units]
     width = [processors_of_unit(problem, u) for u in units]
@@ -127,13 +127,13 @@ def _columns_read(problem: Problem, unit: int) -> int:
 def _spread(problem: Problem, order: Sequence[int], load: Sequence[int]) -> tuple[int, ...]:
     """Give each unit the start at which its processors hold least so far."""
     filled = [0] * PROCESSORS
-    starts = [unit.starts[0] for unit in problem.units]
+    starts: dict[int, int] = {}
     for u in order:
         width = processors_of_unit(problem, u)
         starts[u] = min(problem.units[u].starts, key=lambda s: (max(filled[s : s + width]), s))
         for processor in range(starts[u], starts[u] + width):
             filled[processor] += load[u]
-    return repaired(problem, starts)
+    return repaired(problem, [starts[u] for u in sorted(starts)])
 
 
 def repaired(problem: Problem, starts: list[int]) -> tuple[int, ...]:
@@ -151,7 +151,7 @@ def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> None
         unit, distance = problem.unit_of[part], problem.distance[part]
         legal = [s for s in problem.units[unit].starts if place <= s + distance <= last]
         if starts[unit] not in legal and legal:
-            starts[unit] = legal[0]
+            starts[unit] = min(legal)
         place = starts[unit] + distance + span
         last += span
 

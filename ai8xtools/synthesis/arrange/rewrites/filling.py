@@ -90,15 +90,16 @@ def _pass_by_pass(network: Network, layer: Layer, counts: Sequence[int]) -> Need
     if not _must_be_full(layer, total):
         return None
     missing = passes(total) * channels_per_pass(total) - total
-    whole = [(Part(0, count, count),) for count in counts]
-    whole[-1] = (Part(0, counts[-1], counts[-1] + missing),)
+    *others, last = counts
+    whole = [(Part(0, count, count),) for count in others]
+    whole.append((Part(0, last, last + missing),))
     return Need(layer, tuple(whole), _why_full(layer, total))
 
 
 def _side_by_side(layer: Layer, counts: Sequence[int]) -> Need | None:
     """Parts begin at multiples of 4; what passes on does so without gaps."""
-    wide = [_up(count) for count in counts]
-    whole = [*wide[:-1], counts[-1]]
+    *others, last = counts
+    whole = [*map(_up, others), last]
     if sum(whole) > PROCESSORS:
         text = " + ".join(map(str, counts))
         return Need(layer, packed(counts), f"{layer} joins {text} channels")
@@ -110,8 +111,8 @@ def _side_by_side(layer: Layer, counts: Sequence[int]) -> Need | None:
 
 def _full(layer: Layer, counts: Sequence[int]) -> Need | None:
     """A flattened map fills its passes, and so do the inputs of narrow weights."""
-    count = counts[0]
-    regular = all(c == layer.in_channels for c in counts) and not layer.channel_skip
+    count = layer.in_channels
+    regular = all(c == count for c in counts) and not layer.channel_skip
     if not regular or not _must_be_full(layer, count):
         return None
     full = passes(count) * channels_per_pass(count)
