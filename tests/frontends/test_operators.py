@@ -113,9 +113,13 @@ def plain(x: Node) -> Node:
     rows = make("rows", Reduce(Reduction.MEAN, (2,), True), columns)
     flat = make("flat", Reshape((1, 4)), rows)
     whole = make("whole", Reshape((1, 4 * size[0] * size[1])), last)
+    moved = make("moved", Each(Function.ADD), shuffled, fixed(4, 1, 1))
+    ones = make("ones", Conv(ONES, NONE, ONES), moved, fixed(3, 4, 1, 1))
+    ones = make("mean", Reduce(Reduction.MEAN, (2, 3), False), make("r", Clip(0.0, np.inf), ones))
+    ones = make("fc", Gemm(), make("more", Each(Function.MUL), ones, fixed(3)), fixed(2, 3))
     wide = make("wide", Gemm(), whole, fixed(5, 4 * size[0] * size[1]), fixed(5))
     halved = make("halved", Each(Function.DIV), wide, constant(np.array(2.0)))
-    return make("joined", Concat(1), flat, halved)
+    return make("joined", Concat(1), flat, halved, ones)
 
 
 def whole(x: Node) -> Node:

@@ -330,7 +330,7 @@ MODULES: list[tuple[nn.Module, str, nn.Module]] = [
 
 FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor]]] = [
     (lambda x: x * x, "mul: the accelerator has no Mul", lambda x: x * 2),
-    (lambda x: x.relu() + 1, "add: the accelerator has no Add", lambda x: (x + 1).relu()),
+    (lambda x: (x.relu() + 1).abs(), "add: the accelerator has no Add", lambda x: x.relu() + 1),
     (lambda x: x + x.mean((2, 3), keepdim=True), "add: its operands have the shapes",
      lambda x: x + x.abs()),
     (lambda x: x.relu() / 3 + x, "truediv: the accelerator has no Mul", lambda x: x + x),
@@ -346,7 +346,7 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor
     (lambda x: torch.cat([x.sigmoid()], 1), "sigmoid: the accelerator has no Sigmoid",
      lambda x: torch.cat([x.relu()], 1)),
     (lambda _: torch.zeros(1, 4, 2, 2), "output: no result depends on the input", lambda x: x),
-    (lambda x: -x.relu(), "neg: the accelerator has no Mul\n  Use addition", lambda x: -x),
+    (lambda x: (-x.relu()).abs(), "neg: the accelerator has no Mul", lambda x: -x.relu()),
     (lambda x: x.clamp(-2, 2), "clamp: it limits data to -2..2\n  Use ReLU, or leave it out",
      lambda x: x.clamp(min=0)),
     (lambda x: x[:, :, 1:], "getitem: it cuts 4x13x14 out of 4x14x14\n  Use less padding",

@@ -53,6 +53,7 @@ PASSES = (
     passes.normalizations, passes.constants_second, passes.limits, passes.by_sums,
     passes.offset_padding, passes.padding, passes.reductions, passes.channel_orders,
     passes.transposes, passes.flattened_weights, passes.into_weights,
+    passes.before_weights,
 )  # fmt: skip
 """What is done with a graph before; into_weights last, as others make factors and offsets."""
 

@@ -268,6 +268,35 @@ def into_weights(node: Node, readers: Readers) -> Node:
                 constant(bias))  # fmt: skip
 
 
+def before_weights(node: Node, _readers: Readers) -> Node:
+    """Factors and offsets by channel in front of an operator become part of it; a padding of zeros
+    takes no offset.
+    """
+    operator, before = node.operator, node.inputs[0] if node.inputs else node
+    if not isinstance(operator, Conv | Gemm) or not isinstance(before.operator, Each):
+        return node
+    weights, value, data = node.inputs[1].constant, before.inputs[-1].constant, before.inputs[0]
+    if weights is None or value is None or data.shape != before.shape:
+        return node
+    if isinstance(operator, Conv) and (operator.groups > 1 or operator.moves):
+        return node
+    values = along(value, data.shape, len(data.shape) - 1 if isinstance(operator, Gemm) else 1)
+    padded = isinstance(operator, Conv) and any(map(any, operator.pads))
+    bias, name = node.inputs[2:], node.inputs[1].place
+    if values is None or any(one.constant is None for one in bias):
+        return node
+    factors = values.reshape(1, -1, *(1,) * (weights.ndim - 2))
+    match before.operator.function:
+        case Function.MUL:
+            return make(node.place, operator, data, constant(weights * factors, name), *bias)
+        case Function.ADD if not padded:
+            offset = (weights * factors).sum(tuple(range(1, weights.ndim)))
+            known = [np.asarray(one.constant, np.float64) for one in bias] or [np.zeros(1)]
+            whole = np.broadcast_to(known[0].ravel(), offset.shape) + offset
+            return make(node.place, operator, data, node.inputs[1], constant(whole))
+    return node
+
+
 def whole_by_channel(node: Node, readers: Readers) -> Node:
     """Whole factors and offsets by channel directly behind an operator become part of it."""
     value = node.inputs[-1].constant if isinstance(node.operator, Each) else None

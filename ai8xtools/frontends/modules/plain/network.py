@@ -141,7 +141,7 @@ def activations_first(node: Node, readers: passes.Readers) -> Node:
 PASSES = (
     passes.constants_second, passes.limits, passes.padding, passes.reductions, passes.sections,
     passes.channel_orders, passes.transposes, passes.flattened_weights, activations_first,
-    passes.into_weights,
+    passes.into_weights, passes.before_weights,
 )  # fmt: skip
 """What is done with a graph before."""
 
