@@ -1,4 +1,4 @@
 """ONNX graphs become descriptions, with numpy alone.
 
-`constants` computes what does not depend on the data, `layers` follows the nodes.
+`door` makes a graph of operators, `layers` follows its nodes.
 """
