@@ -130,7 +130,7 @@ def whole(x: Node) -> Node:
     norm = make("norm", BatchNormalization(0.0), conv, gain, fixed(4), fixed(4), gain)
     scaled = make("scaled", Each(Function.MUL), norm, constant(np.arange(-1.0, 3).reshape(4, 1, 1)))
     pooled = make("pooled", Pool(False, (2, 2), (2, 2), NONE, ONES), scaled)
-    rounded = make("part", Each(Function.DIV), pooled, constant(np.array(128.0)))
+    rounded = make("part", Each(Function.DIV), pooled, constant(np.array(512.0)))
     rounded = make("half", Each(Function.ADD), constant(np.array(0.5)), rounded)
     limited = make("limit", Clip(-128.0, 127.0), make("floor", Each(Function.FLOOR), rounded))
     apart = make("apart", Reshape((1, 2, 2, 3, 3)), limited)

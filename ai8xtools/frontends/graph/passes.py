@@ -315,6 +315,22 @@ def _times(operator: Conv | ConvTranspose | Gemm, weights: Array, factors: Array
     return np.asarray(made.reshape(weights.shape))
 
 
+def division_apart(node: Node, _readers: Readers) -> Node:
+    """What is divided by a power of two before it is rounded is divided by 128 last."""
+    before = node.inputs[0] if node.inputs else node
+    numbers = [one.inputs[-1].constant if one.inputs else None for one in (node, before)]
+    if (node.operator, before.operator) != (Each(Function.ADD), Each(Function.MUL)):
+        return node
+    half, factor = (float(one.ravel()[0]) if one is not None and one.size == 1 else 0.0
+                    for one in numbers)  # fmt: skip
+    if half != 0.5 or factor <= 0 or factor == 1 / 128 or math.frexp(factor)[0] != 0.5:
+        return node
+    data, times = before.inputs[0], Each(Function.MUL)
+    first = make(before.place, times, data, constant(np.array(factor * 128)))
+    last = make(before.place, times, first, constant(np.array(1 / 128)))
+    return make(node.place, node.operator, last, node.inputs[1])
+
+
 def sections(node: Node, _readers: Readers) -> Node:
     """What cuts one axis after the other cuts both."""
     operator, before = node.operator, node.inputs[0]

@@ -47,8 +47,8 @@ from ai8xtools.frontends.onnx.values import Tensors, Value, dims
 
 PASSES = (
     passes.folded_normalizations, passes.constants_second, passes.whole_by_channel, passes.limits,
-    passes.truncations, passes.padding, passes.reductions, passes.sections, passes.channel_orders,
-    passes.transposes, passes.flattened_weights, passes.elements_first,
+    passes.truncations, passes.division_apart, passes.padding, passes.reductions, passes.sections,
+    passes.channel_orders, passes.transposes, passes.flattened_weights, passes.elements_first,
     passes.folded_normalizations,
 )  # fmt: skip
 """What is done with a graph before."""
