@@ -29,7 +29,7 @@ def test_files_and_commands_work(
     for file, text in zip([*files, "policy.yaml"], blocks("python") + blocks("yaml"), strict=True):
         Path(file).parent.mkdir(exist_ok=True)
         Path(file).write_text(text)
-    commands, from_model, _ = blocks("shell")  # the third names files of the reader's
+    commands, from_model, *_ = blocks("shell")  # the others name files of the reader's
     said = []
     for line in [*commands.splitlines(), *from_model.splitlines()]:
         _, script, *arguments = shlex.split(line)

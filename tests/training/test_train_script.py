@@ -211,7 +211,7 @@ def test_run_that_ends_before_quantization_is_warned_of(
         ([*DIGITS, "--name", "../run"], 2, ["--name", "without /"]),
         ([*DIGITS, "--name", ".."], 2, ["--name"]),
         ([*DIGITS, "--gpus", "99"], 1, ["--gpus", "no CUDA device 99"]),
-        ([*DIGITS, "-e", "-8", "--save-sample", "256"], 1, ["--save-sample", "image 256"]),
+        ([*DIGITS, "-e", "-8", "--save-sample", "360"], 1, ["--save-sample", "image 360"]),
     ],
 )
 def test_what_cannot_be_used_is_named(
