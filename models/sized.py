@@ -1,12 +1,12 @@
 """Networks of any size for data of one's own; --model auto picks the widest one that fits.
 
-`sized2d_W` is for pictures, `sized1d_W` for sounds and other sequences, `sizedrow_W` for rows of
-numbers; W is the number of channels of their first layer.
+`sized2d_W` is for pictures, `sized1d_W` for sounds, `sizedseries_W` for time series, `sizedrow_W`
+for rows of numbers; W is the number of channels of their first layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -20,6 +20,11 @@ _MOST_FEATURES = 1024
 _LAST_PIXELS = 16
 _WIDEST = 64
 WIDTHS = (32, 16, 8)
+SERIES_WIDTHS = (64, *WIDTHS)
+_SERIES_KERNELS = (9, 5, 3)
+_MOST_STEPS = 256
+"""Longer maps are pooled in front of a convolution."""
+_MOST_POOLED = 16
 
 
 class Sized2d(nn.Module):
@@ -80,6 +85,49 @@ class Sized1d(nn.Module):
         return self.fc(self.features(x).flatten(1))
 
 
+class SizedSeries(nn.Module):
+    """Convolutions of falling width, the mean over time, and a fully connected layer.
+
+    What is found may be anywhere in the series.
+    """
+
+    def __init__(
+        self,
+        width: int = 64,
+        num_classes: int = 10,
+        num_channels: int = 1,
+        dimensions: tuple[int, int] = (128, 1),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        kwargs |= {"bias": True}
+        steps, channels = dimensions[0], num_channels
+        layers: list[nn.Module] = []
+        for widest in _SERIES_KERNELS:
+            kernel = min(widest, max(1, steps - 1 + steps % 2))
+            padding = min(2, kernel // 2) if channels <= _WIDEST else 0
+            if layers and steps > _MOST_STEPS:
+                steps //= 2
+                layer = ai8x.FusedMaxPoolConv1dBNReLU
+            else:
+                layer = ai8x.FusedConv1dBNReLU
+            steps += 2 * padding - kernel + 1
+            layers.append(layer(channels, width, kernel, padding=padding, **kwargs))
+            channels = width
+        self.features = nn.Sequential(*layers)
+        pools = []
+        while steps > 1:
+            size = min(_MOST_POOLED, steps)
+            pools.append(ai8x.AvgPool1d(size, size))
+            steps //= size
+        self.mean = nn.Sequential(*pools)
+        self.fc = ai8x.Linear(width, num_classes, wide=True, **kwargs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a score for each class."""
+        return self.fc(self.mean(self.features(x)).flatten(1))
+
+
 class SizedRow(nn.Module):
     """Three fully connected layers."""
 
@@ -105,7 +153,7 @@ class SizedRow(nn.Module):
         return self.fc3(self.fc2(self.fc1(x.flatten(1))))
 
 
-def _makers(kind: Maker, name: str) -> dict[str, Maker]:
+def _makers(kind: Maker, name: str, widths: Sequence[int] = WIDTHS) -> dict[str, Maker]:
     """Return functions by name, a width each."""
 
     def maker(width: int) -> Maker:
@@ -115,10 +163,15 @@ def _makers(kind: Maker, name: str) -> dict[str, Maker]:
 
         return make
 
-    return {f"{name}_{width}": maker(width) for width in WIDTHS}
+    return {f"{name}_{width}": maker(width) for width in widths}
 
 
-_MAKERS = _makers(Sized2d, "sized2d") | _makers(Sized1d, "sized1d") | _makers(SizedRow, "sizedrow")
+_MAKERS = {
+    **_makers(Sized2d, "sized2d"),
+    **_makers(Sized1d, "sized1d"),
+    **_makers(SizedSeries, "sizedseries", SERIES_WIDTHS),
+    **_makers(SizedRow, "sizedrow"),
+}
 globals().update(_MAKERS)
 models = [
     {"name": name, "min_input": 1, "dim": 2 if name.startswith("sized2d") else 1}

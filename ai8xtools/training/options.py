@@ -27,9 +27,10 @@ class TrainingOptions:
     computes with integers and belongs to `evaluate`; `save_sample` belongs to both. `qat_policy`
     None trains without quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning.
     `gpus` None means the first CUDA device if there is one. `idle` are options on the command line
-    that change nothing, with the reason. Loaders of data sets receive the whole
-    object and look at `act_mode_8bit` and `truncate_testset`. `weight_decay_of` are patterns of
-    names of parameters with their weight decay; `ema` is the share of the average a step keeps.
+    that change nothing, with the reason; `unset` those that it leaves to a recipe. Loaders of data
+    sets receive the whole object and look at `act_mode_8bit` and `truncate_testset`.
+    `weight_decay_of` are patterns of names of parameters with their weight decay; `ema` is the
+    share of the average a step keeps.
     """
 
     arch: str
@@ -44,10 +45,12 @@ class TrainingOptions:
     data: str = "data"
     workers: int = min(4, os.cpu_count() or 1)
     validation_split: float = 0.1
+    no_validation: bool = False
     use_bias: bool = False
     avg_pool_rounding: bool = False
 
     epochs: int = 90
+    epoch_samples: int | None = None
     batch_size: int = 256
     optimizer: Literal["sgd", "adam", "adamw"] | None = None
     lr: float | None = None
@@ -126,4 +129,5 @@ class TrainingOptions:
     backbone_checkpoint: str | None = None
 
     idle: tuple[str, ...] = ()
+    unset: frozenset[str] = frozenset()
     command_line: str = ""

@@ -12,32 +12,40 @@ from torch import Tensor
 
 from datasets.errors import DatasetError
 from datasets.images import RandomAffine
+from datasets.own.series_augmentation import SERIES, changed_series
 
 _TURN, _SHEAR = 10, 5
 """Degrees."""
 _SHARE = 10
 """Pictures and sounds are shifted by up to a tenth of their size."""
+_FITTING = {
+    "picture": ("mirror", "shift", "turn", "light"), "sound": ("shift", "light"), "features": (),
+    "series": SERIES,
+}  # fmt: skip
 
 
 class Augmentation:
     """Changes a batch of values 0..1: pictures [N, C, H, W], sounds [N, C, L] in frames.
 
     mirror: left to right, half of them; shift: by up to a tenth; turn: by up to 10 degrees; light:
-    brightness and contrast of pictures, loudness of sounds, by up to a fifth.
+    brightness and contrast of pictures, loudness of sounds, by up to a fifth. Those of series,
+    -1..1 [N, C, L] whose steps are folded, are in `series_augmentation`.
     """
 
-    def __init__(self, names: Sequence[str], kind: str) -> None:
-        fitting = ("shift", "light") if kind == "sound" else ("mirror", "shift", "turn", "light")
-        wrong = next((n for n in names if n not in fitting or kind == "features"), None)
+    def __init__(self, names: Sequence[str], kind: str, fold: int = 1) -> None:
+        fitting = _FITTING[kind]
+        wrong = next((n for n in names if n not in fitting), None)
         if wrong is not None:
             raise DatasetError(
-                "E687", f"{wrong} does not apply to {kind}s", "--augment",
-                "Leave it out." if kind == "features" else f"Possible: {', '.join(fitting)}.",
+                "E687", f"{wrong} does not apply to {kind.removesuffix('s')}s", "--augment",
+                f"Possible: {', '.join(fitting)}." if fitting else "Leave it out.",
             )  # fmt: skip
-        self._names, self._kind = frozenset(names), kind
+        self._names, self._kind, self._fold = frozenset(names), kind, fold
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the changed batch."""
+        if self._kind == "series":
+            return changed_series(x, self._names, self._fold)
         return self._sounds(x) if self._kind == "sound" else self._pictures(x)
 
     def _pictures(self, x: Tensor) -> Tensor:

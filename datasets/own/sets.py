@@ -289,6 +289,8 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
     def _inputs(self, indices: Tensor) -> Tensor:
         found = self.samples[indices]
         if found.dtype == torch.int8:
+            if self.augment is not None:
+                return self.augment(found.to(torch.float32).div_(128))
             return found.to(torch.float32).div_(self.divisor)
         values = found.to(torch.float32).div_(255)
         if self.augment is not None:
@@ -313,7 +315,7 @@ def load(
     """Return training and test set, each None unless `wanted`."""
     augment = None
     if settings.augment:
-        augment = Augmentation(settings.augment, data.preparation.kind)
+        augment = Augmentation(settings.augment, data.preparation.kind, data.preparation.fold)
     found: list[OwnSet | None] = []
     for training, is_wanted in zip((True, False), wanted, strict=True):
         if not is_wanted:

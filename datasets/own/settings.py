@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 KINDS = ("folder", "sounds", "csv", "npz", "series")
-AUGMENTATIONS = ("mirror", "shift", "turn", "light")
+AUGMENTATIONS = ("mirror", "shift", "turn", "light", "jitter", "scale", "crop", "warp")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,12 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from ai8xtools.commands.loader.prepare_code import prepare_header
+from ai8xtools.commands.train.arguments.parser import parse
+from ai8xtools.commands.train.recipe import with_recipe
 from datasets.errors import DatasetError
+from datasets.own.augmentation import Augmentation
 from datasets.own.preparation import Preparation
+from datasets.own.series_augmentation import SERIES
 from datasets.own.sets import load, open_data
 from datasets.own.settings import USUAL, DataSettings
 
@@ -193,3 +197,37 @@ def test_the_c_code_prepares_as_in_training(tmp_path: Path, kind: str) -> None:
     numbers = values.transpose(0, 2, 1) if kind == "series" else values[:, 0]
     assert np.array_equal(found, how.of_numbers(numbers))
     assert len(np.unique(found)) > 20
+
+
+@pytest.mark.parametrize("fold", [1, 4])
+@pytest.mark.parametrize("name", SERIES)
+def test_series_are_changed_mildly_and_keep_their_steps_in_order(name: str, fold: int) -> None:
+    """A series that rises all the time goes on rising, whatever happens to its time."""
+    torch.manual_seed(3)
+    ramp = torch.linspace(-0.9, 0.7, 80).expand(30, 2, 80)
+    folded = ramp.unflatten(2, (-1, fold)).transpose(2, 3).flatten(1, 2)
+    made = Augmentation((name,), "series", fold)(folded)
+    assert made.shape == folded.shape and not torch.equal(made, folded)
+    assert made.min() >= -1 and made.max() <= 127 / 128
+    series = made.unflatten(1, (-1, fold)).transpose(2, 3).flatten(2)
+    assert (series - ramp).abs().max() < 0.4
+    if name != "jitter":
+        assert (series.diff(dim=2) >= -1e-6).all()
+    if name in ("shift", "crop", "warp"):  # time is that of all channels
+        torch.testing.assert_close(series[:, 0], series[:, 1])
+
+
+def test_the_recipe_leaves_what_the_command_line_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = arrays(tmp_path / "x.npz", x=waves(40), y=np.arange(40) % 2)
+    words = ["--dataset", f"series:{file}", "--model", "sizedseries_8"]
+    taken, _ = parse([*words, "--lr", "0.5", "--epochs", "3"])
+    options = with_recipe(taken)
+    assert (options.lr, options.epochs) == (0.5, 3)
+    assert (options.optimizer, options.no_validation, options.ema) == ("adamw", True, 0.99)
+    assert options.epoch_samples == 75 * options.batch_size and options.own.augment
+    said = capsys.readouterr().out
+    assert "--optimizer adamw" in said and "--lr " not in said and "--no-validation" in said
+    plain, _ = parse(["--dataset", "digits", "--model", "ai85digitsnet"])
+    assert with_recipe(plain) is plain

@@ -119,3 +119,21 @@ def test_empty_training_set_is_refused() -> None:
     with pytest.raises(InputError, match="no training samples") as refused:
         load_data(_entry(_QuickNumbers, train=0), _args())
     assert refused.value.code == "E606"
+
+
+def test_an_epoch_of_its_own_size_goes_on_where_the_one_before_ended() -> None:
+    for size in (20, 40, 100):
+        data = load_data(_entry(_QuickNumbers), _args(epoch_samples=size))
+        assert data.train is not None and data.train.samples == size
+        epochs = [_samples(data.train, n) for n in range(200 // size)]
+        assert {len(one) for one in epochs} == {size}
+        seen = [x for one in epochs for x in one]
+        passes = [sorted(seen[n : n + 40]) for n in range(0, 200, 40)]
+        assert len(set(passes[0])) == 40 and passes.count(passes[0]) == 5
+        assert seen[:40] != seen[40:80]
+
+
+def test_without_validation_all_samples_train_and_training_is_measured() -> None:
+    data = load_data(_entry(_QuickNumbers), _args(no_validation=True))
+    assert data.train is not None and data.validation is not None
+    assert sorted(_samples(data.train)) == sorted(_samples(data.validation)) == list(range(50))

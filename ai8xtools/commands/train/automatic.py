@@ -46,13 +46,17 @@ def _chip_name(options: TrainingOptions) -> str:
 
 
 def _widest(options: TrainingOptions) -> str:
-    from models.sized import WIDTHS
+    from models.sized import SERIES_WIDTHS, WIDTHS
 
-    size = dataset_of(options).input
+    dataset = dataset_of(options)
+    size = dataset.input
     family = "sized2d" if size[2] > 1 else "sized1d" if size[1] > 1 else "sizedrow"
+    widths: tuple[int, ...] = WIDTHS
+    if dataset.own is not None and dataset.own.preparation.kind == "series":
+        family, widths = "sizedseries", SERIES_WIDTHS
     chip = chip_of_die(options.device)
     reasons: tuple[str, ...] = ()
-    for width in WIDTHS:
+    for width in widths:
         name = f"{family}_{width}"
         found = found_fits(replace(options, arch=name))
         judged = [fit for known, fit in zip(CHIPS, found, strict=True) if chip in (None, known)]

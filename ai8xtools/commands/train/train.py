@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.commands.train.arguments import files
+from ai8xtools.commands.train.recipe import with_recipe
 
 if TYPE_CHECKING:
     from ai8xtools.commands.train.arguments import FirmwareChoice
@@ -24,6 +25,7 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
         from ai8xtools.commands.train.automatic import settled
 
         options = settled(options)
+    options = with_recipe(options)
     if options.fits is not None:
         gc.disable()  # such a run is short and makes few cycles of objects
         from ai8xtools.commands.train.fits import show

@@ -33,6 +33,8 @@ from ai8xtools.training.options import TrainingOptions
 _TRAINING, _VALIDATION, _TEST = range(3)
 _MISTAKES = (NameError, AttributeError, TypeError, ImportError)
 """What is raised for mistakes in a program, not in files that it reads."""
+_MEASURED = 1000
+"""So many training samples are measured where none are kept for validation."""
 _LOOKED_AT = 8  # samples that tell whether inputs are normalized
 Batch = tuple[Tensor, Any]  # inputs [N, ...]; targets [N, ...], or a list of boxes and labels
 
@@ -61,8 +63,10 @@ class Order:
         seed: int = 0,
         share: Share | None = None,
         pairs: bool = False,
+        size: int | None = None,
     ) -> None:
         self.indices = indices
+        self.samples = size or len(indices)
         self.seed = seed
         self.share = share or UNDIVIDED
         self._batch_size = batch_size
@@ -70,16 +74,26 @@ class Order:
         self.pairs = pairs
 
     def __len__(self) -> int:
-        return -(-len(self.indices) // self._batch_size)
+        return -(-self.samples // self._batch_size)
 
     def batches(self, epoch: int) -> tuple[Tensor, ...]:
-        """Return the indices of the samples of each batch, of all processes."""
-        order = self.indices
-        if self.shuffle:
-            generator = torch.Generator()
-            generator.manual_seed(derived(self.seed, epoch))
-            order = order[torch.randperm(len(order), generator=generator)]
-        return order.split(self._batch_size)
+        """Return the indices of the samples of each batch, of all processes.
+
+        An epoch of another size than that of the data set goes on where the one before ended.
+        """
+        count, first = len(self.indices), epoch * self.samples
+        passes = range(first // count, (first + self.samples - 1) // count + 1)
+        order = torch.cat([self._of_pass(number) for number in passes])
+        start = first % count
+        return order[start : start + self.samples].split(self._batch_size)
+
+    def _of_pass(self, number: int) -> Tensor:
+        """Return all samples in the order of a pass."""
+        if not self.shuffle:
+            return self.indices
+        generator = torch.Generator()
+        generator.manual_seed(derived(self.seed, number))
+        return self.indices[torch.randperm(len(self.indices), generator=generator)]
 
     def own(self, epoch: int, number: int, count: int) -> Tensor:
         """Return the places of this process's samples in batch `number` of `count` samples.
@@ -102,7 +116,7 @@ class TensorBatches:
     """
 
     def __init__(self, dataset: Any, order: Order) -> None:
-        self.samples = len(order.indices)
+        self.samples = order.samples
         self._dataset = dataset
         self._order = order
 
@@ -139,7 +153,7 @@ class LoaderBatches:
         workers: int,
         collate: Callable[..., Any] | None = None,
     ) -> None:
-        self.samples = len(order.indices)
+        self.samples = order.samples
         self._places = _Places(order)
         start = start_of_workers()
         guarded, collating = _Guarded(dataset), _Collate(collate or default_collate)
@@ -292,7 +306,8 @@ def load_data(
     """Load the data set and divide it.
 
     A share `options.validation_split` of the training samples, the same in every run, is kept for
-    validation (with their augmentation); 0 means that the test samples validate. The test samples
+    validation (with their augmentation); 0 means that the test samples validate. With
+    `no_validation` all samples train, and the same ones are measured. The test samples
     keep their order, so that --save-sample N means the N-th of the collection. All randomness
     follows from `seed`; of training batches, only the `share` of this process is yielded.
     """
@@ -308,6 +323,7 @@ def load_data(
             indices, options.batch_size, shuffle=part == _TRAINING, seed=derived(seed, part),
             share=share if part == _TRAINING else None,
             pairs=part == _TRAINING and options.mixup > 0,
+            size=options.epoch_samples if part == _TRAINING else None,
         )  # fmt: skip
         found = _batches(dataset, order, entry, options)
         return MixedBatches(found, options.mixup, order.seed) if order.pairs else found
@@ -317,13 +333,13 @@ def load_data(
     warning = doubt(_some_inputs(test_set), entry, options)
     if train_set is None:
         return Data(None, None, test, item, warning)
-    fixed = getattr(train_set, "valid_indices", None)
+    fixed = None if options.no_validation else getattr(train_set, "valid_indices", None)
     order = torch.randperm(len(train_set), generator=torch.Generator().manual_seed(0))
     if fixed is not None:
         kept = torch.as_tensor(fixed)
         rest = order[~torch.isin(order, kept)]
     else:
-        count = int(len(order) * options.validation_split)
+        count = 0 if options.no_validation else int(len(order) * options.validation_split)
         kept, rest = order[:count], order[count:]
     if not len(rest):
         raise InputError(
@@ -333,6 +349,8 @@ def load_data(
             "Keep a smaller share for validation.",
         )
     train = batches(train_set, rest, _TRAINING)
+    if options.no_validation:
+        kept = rest[:_MEASURED]
     validation = batches(train_set, kept, _VALIDATION) if len(kept) else test
     record = entry.own.record(entry.output, item, 128) if entry.own is not None else {}
     return Data(train, validation, test, item, warning, record)

@@ -294,8 +294,13 @@ class Trainer:
         return Outcome(scores.loss, self.passes.task.rank(scores)[0])
 
     def _history(self) -> list[Epoch]:
-        """Return the epochs of this stage, the best first; of equals the later one."""
+        """Return the epochs of this stage, the best first; of equals the later one.
+
+        Where nothing is kept for validation, the last one is the best.
+        """
         rank = self.passes.task.rank
+        if self.options.no_validation:
+            return self._of_stage()[::-1]
         return sorted(self._of_stage(), key=lambda e: (*rank(e.scores), e.number), reverse=True)
 
     def _of_stage(self) -> list[Epoch]:

@@ -55,8 +55,8 @@ def conflicts(found: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that mean nothing for the data set, and whether they do."""
     kinds = {
         "resize": ("folder",), "stretch": ("folder",), "grayscale": ("folder",),
-        "augment": ("folder", "sounds", "npz"), "sample_rate": ("sounds",), "window": ("sounds",),
-        "label": ("csv",), "test_share": KINDS,
+        "augment": ("folder", "sounds", "npz", "series"), "sample_rate": ("sounds",),
+        "window": ("sounds",), "label": ("csv",), "test_share": KINDS,
         "split_seed": KINDS,
     }  # fmt: skip
     own = kind_and_path(found.dataset)

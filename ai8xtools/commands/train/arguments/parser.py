@@ -15,6 +15,11 @@ from ai8xtools.training.options import TrainingOptions
 from ai8xtools.values import frozen
 
 DEFAULTS = TrainingOptions(arch="", dataset="")
+RECIPE = (
+    "epochs", "epoch_samples", "no_validation", "batch_size", "optimizer", "lr", "weight_decay",
+    "compress", "lr_schedule", "label_smoothing", "ema", "augment",
+)  # fmt: skip
+"""What the recipe of a kind of data may choose where the command line does not."""
 _SPARSE = "the accelerator has no sparse kernels, so that pruning saves nothing"
 _REFUSED = {
     "--sense": _SPARSE,
@@ -227,7 +232,11 @@ class FirmwareChoice:
 def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
     parser = arguments()
+    parser.set_defaults(**dict.fromkeys(RECIPE))
     found = parser.parse_args(words)
+    found.unset = frozenset(name for name in RECIPE if getattr(found, name) is None)
+    for name in found.unset:
+        setattr(found, name, getattr(DEFAULTS, name, None))
     _check(parser, found)
     refinements.settle(found)
     own_data.settle(found)

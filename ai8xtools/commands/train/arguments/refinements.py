@@ -12,6 +12,12 @@ TRACKERS = ("mlflow", "wandb")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the group."""
     add = parser.add_argument_group("refinements of training").add_argument
+    add("--epoch-samples", type=values.count, metavar="N",
+        help="an epoch has so many training samples: several passes through a small set, part of a "
+        "large one (default: one pass)")  # fmt: skip
+    add("--no-validation", action="store_true",
+        help="keep no samples for validation: training samples are measured in its place, and the "
+        "last epoch is the best one")  # fmt: skip
     add("--lr-schedule", choices=("cosine",),
         help="lower the learning rate along half a cosine wave until the last epoch, in place of "
         "--compress")  # fmt: skip
@@ -56,6 +62,8 @@ def conflicts(found: argparse.Namespace) -> dict[str, bool]:
         and scheduled,
         f"--warm-up: {found.warm_up} epochs leave none of --epochs {found.epochs}": found.warm_up
         >= found.epochs,
+        "--early-stop: --no-validation tells no better epochs": found.no_validation
+        and found.early_stop is not None,
         "--lr-min: add --lr-schedule": found.lr_min > 0 and found.lr_schedule is None,
         "--mixup: a beta distribution of more than 100 is no mixture": found.mixup > 100,
         "--mixup: detectors have no labels to mix": found.mixup > 0 and found.obj_detection,
