@@ -55,16 +55,18 @@ class OwnData:
     samples: int = 0
 
 
-def open_data(kind: str, path: str, settings: DataSettings) -> OwnData:
+def open_data(kind: str, path: str, settings: DataSettings, *, series: bool = False) -> OwnData:
     """Return the data of KIND:PATH; every choice of `settings` is made but `resize` and `label`.
 
-    Raises DatasetError for what cannot be used.
+    `series` says that numbers [N, C, L] in arrays are series. Raises DatasetError
+    for what cannot be used.
     """
     place = Path(path).expanduser()
     if not path:
         raise DatasetError("E620", f"{kind}: names no file or folder", "--dataset", "Name it.")
-    opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "npz": _arrays,
-              "series": _series}[kind]  # fmt: skip
+    if kind == "npz":
+        return _arrays(place, settings, series)
+    opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "series": _series}[kind]
     return opened(place, settings)
 
 
@@ -176,7 +178,7 @@ def _table(path: Path, settings: DataSettings) -> OwnData:
     return _of_features(x, y, path, form)
 
 
-def _arrays(path: Path, settings: DataSettings) -> OwnData:
+def _arrays(path: Path, settings: DataSettings, series: bool) -> OwnData:
     found, others = read_archive(path)
     left = f"; not read: {', '.join(others[:5])}" if others else ""
     for name in ("resize", "grayscale", "stretch"):
@@ -184,6 +186,9 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
             raise DatasetError(
                 "E685", "arrays are used as they are", f"--{name}", "Leave out the option."
             )
+    first = found.get("x", found.get("x_train"))
+    if series and first is not None and first.ndim == 3 and first.dtype != np.uint8:
+        return _series(path, settings)
     if "x" in found:
         x, y = split(found["x"], found["y"], settings, path)
     else:

@@ -16,6 +16,7 @@ from torch.nn import functional
 import ai8x
 import quantize
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from ai8xtools.commands.quantize.samples import data_set
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import (
@@ -26,6 +27,7 @@ from ai8xtools.quantization import (
 )
 from ai8xtools.quantization.adaptive import DataRounding, Moments, columns, weight_rows
 from ai8xtools.quantization.calibration import LayerChoice, _scales, calibrate
+from datasets.errors import DatasetError
 from models.ai85digitsnet import ai85digitsnet
 
 
@@ -364,6 +366,19 @@ def test_checkpoint_of_another_network_is_told_by_its_tensors(
     errors = capsys.readouterr().err
     assert "does not belong to ai85digitsnet for digits: missing: conv3.op.weight" in errors
     assert "of another shape: conv1.op.weight" in errors
+
+
+def test_numbers_of_three_axes_are_series_where_the_network_takes_nothing_else(
+    tmp_path: Path,
+) -> None:
+    values = np.random.default_rng(0).uniform(-1, 1, (8, 6, 16)).astype(np.float32)
+    np.savez(tmp_path / "x.npz", x=values, y=np.arange(8) % 2)
+    name, lines, planes = f"npz:{tmp_path / 'x.npz'}", np.zeros((4, 6, 3)), np.zeros((4, 6, 3, 3))
+    assert data_set(name, [lines, np.zeros((2, 4))], None).input == (6, 16, 1)
+    assert data_set(name, [], None, series=True).input == (6, 16, 1)
+    for unclear in ([lines, planes], [np.zeros((2, 4))], []):
+        with pytest.raises(DatasetError, match="pictures, series, or features"):
+            data_set(name, unclear, None)
 
 
 def test_data_set_without_samples_is_refused(

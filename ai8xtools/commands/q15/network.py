@@ -88,7 +88,7 @@ def _onnx_case(options: CaseOptions) -> Case:
     graph, left = graph_of(found, options.input)
     check_finite(graph, options.input)
     wanted = options.calibration
-    dataset = data_set(wanted.dataset, (), None)
+    dataset = data_set(wanted.dataset, (), None, series=len(shape) == 2)
     settings = TrainingOptions(arch=Path(options.input).stem, dataset=dataset.name, device=85,
                                data=wanted.folder)  # fmt: skip
     ai8x.set_device(85, False, False, verbose=False)

@@ -8,6 +8,7 @@ import torch
 
 import ai8x
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
+from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.graph_proof import executed
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions
 from ai8xtools.commands.quantize.calibrator import load_samples
@@ -16,6 +17,7 @@ from ai8xtools.diagnostics import Diagnostic, Place, Severity, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
+from ai8xtools.frontends.onnx.door import input_shape
 from ai8xtools.training.catalog.discovery import find_models
 from ai8xtools.training.catalog.imported import imported, notes_of, plain_state
 from ai8xtools.training.catalog.onnx_file import is_graph
@@ -39,7 +41,8 @@ def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) 
     if state is None:
         return read_checkpoint(given.input)
     assert given.model is not None
-    dataset = data_set(calibration.dataset, state.values(), None)
+    series = graph and len(input_shape(read_graph(given.input), given.input)) == 2
+    dataset = data_set(calibration.dataset, state.values(), None, series=series)
     entry = named_model(given.model, find_models, dataset.input)
     arch = entry.name if graph else plain_name(given.model)
     options = TrainingOptions(

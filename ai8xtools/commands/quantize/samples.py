@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from ai8xtools.training.catalog.own_data import dataset_named
 
 OPTION = "--calibrate"
 _SUFFIX = ".npy"
+_SERIES = 3  # axes of kernels of one dimension
 
 
 class _Array:
@@ -33,15 +34,23 @@ class _Array:
 
 
 def data_set(
-    name: str, weights: Iterable[Any], checkpoint: str | None, option: str = OPTION
+    name: str,
+    weights: Collection[Any],
+    checkpoint: str | None,
+    option: str = OPTION,
+    *,
+    series: bool = False,
 ) -> DatasetEntry:
     """Return the data set of a name, or one of the samples of a file.
 
     `weights` are the tensors of the network: the last matrix tells the number of classes; `option`
-    is the one that names the samples. Raises InputError E740 for a file that holds none.
+    is the one that names the samples. A network takes series if `series` says so, or if it has
+    kernels of one dimension and none of two. Raises InputError E740 for a file that holds none.
     """
+    axes = [len(tensor.shape) for tensor in weights]
     if not name.lower().endswith(_SUFFIX):
-        return dataset_named(name, option, checkpoint=checkpoint)
+        series = series or max(axes, default=0) == _SERIES
+        return dataset_named(name, option, checkpoint=checkpoint, series=series)
     values = read_samples(name)
     if values.ndim not in (2, 3, 4) or values.dtype.kind not in "fiu":
         raise InputError(

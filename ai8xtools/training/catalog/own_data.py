@@ -56,12 +56,14 @@ def dataset_named(
     checkpoint: str | None = None,
     *,
     training: bool = False,
+    series: bool = False,
 ) -> DatasetEntry:
     """Return a data set by name, or of KIND:PATH.
 
     Choices that `settings` leave open are those of the `checkpoint` that was trained on the data;
-    its classes must be those of the data. Only in `training` something is chosen at random. Raises
-    InputError for unknown names and what cannot be used.
+    its classes must be those of the data. Only in `training` something is chosen at random.
+    `series` says that numbers [N, C, L] in arrays are series, since the network takes nothing else.
+    Raises InputError for unknown names and what cannot be used.
     """
     found = kind_and_path(name)
     if found is None:
@@ -71,7 +73,7 @@ def dataset_named(
     recorded = None if checkpoint is None else recorded_in(checkpoint)
     base = USUAL if recorded is None else recorded.settings.over(USUAL)
     chosen = (settings or DataSettings()).over(base)
-    data = open_data(*found, chosen)
+    data = open_data(*found, chosen, series=series)
     if recorded is not None:
         _compare(recorded, data.classes, data.preparation, name, str(checkpoint))
     used = chosen if training else limited(chosen)
