@@ -33,13 +33,30 @@ class Files:
     test: tuple[Sample, ...]
 
 
+Listed = tuple[tuple[str, ...], list[list[Path]], list[list[Path]] | None]
+"""Class names, the files of each, and test files of each where these lie apart."""
+
+
 def class_files(folder: Path, endings: Collection[str], share: float, seed: int) -> Files:
     """Return the files with these endings in the class folders of `folder`.
 
     Without folders `train` and `test`, a `share` of each class, at least one file, is for tests:
-    the same ones for the same `seed`. Raises DatasetError: E620 without the folder, E620 for a
-    class without files, E683 for fewer than two classes, test folders of other classes, or names
-    that cannot be printed.
+    the same ones for the same `seed`. Raises DatasetError as `listed`, and E620 for a class of one
+    file.
+    """
+    classes, train, test = listed(folder, endings)
+    if test is None:
+        divided = [_divided(files, share, seed, folder) for files in train]
+        train, test = [part for part, _ in divided], [part for _, part in divided]
+    return Files(classes, _numbered(train), _numbered(test))
+
+
+def listed(folder: Path, endings: Collection[str]) -> Listed:
+    """Return the files with these endings in the class folders of `folder`, or in those of its
+    folders `train` and `test`.
+
+    Raises DatasetError: E620 without the folder, E620 for a class without files, E683 for fewer
+    than two classes, test folders of other classes, or names that cannot be printed.
     """
     if not folder.is_dir():
         if folder.exists():
@@ -49,13 +66,7 @@ def class_files(folder: Path, endings: Collection[str], share: float, seed: int)
     parts = [part.name for part in _folders(folder)]
     if TRAIN not in parts:
         classes = _classes(folder)
-        every = [_files(folder / name, endings) for name in classes]
-        divided = [_divided(files, share, seed, folder) for files in every]
-        return Files(
-            classes,
-            _numbered([train for train, _ in divided]),
-            _numbered([test for _, test in divided]),
-        )
+        return classes, [_files(folder / name, endings) for name in classes], None
     classes = _classes(folder / TRAIN)
     train = [_files(folder / TRAIN / name, endings) for name in classes]
     if TEST not in parts:
@@ -68,8 +79,7 @@ def class_files(folder: Path, endings: Collection[str], share: float, seed: int)
             "in one of them only", str(folder / TEST),
             "Give both folders the same class folders.",
         )  # fmt: skip
-    test = [_files(folder / TEST / name, endings) for name in classes]
-    return Files(classes, _numbered(train), _numbered(test))
+    return classes, train, [_files(folder / TEST / name, endings) for name in classes]
 
 
 def _folders(folder: Path) -> list[Path]:

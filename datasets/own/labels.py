@@ -63,7 +63,8 @@ def _by_group(
     if not chosen.any():
         raise DatasetError(
             "E683", "no group can be kept for tests without taking a class from training",
-            str(path), "Add recordings of other people, or give test samples apart.",
+            str(path), "Add recordings of other people, or give test samples apart; of CSV files, "
+            "--group none takes each recording for itself.",
         )  # fmt: skip
     return chosen
 

@@ -17,14 +17,13 @@ from datasets.errors import DatasetError
 from datasets.own.arrays import as_numbers, read_archive
 from datasets.own.labels import Pair, split
 from datasets.own.preparation import Preparation
+from datasets.own.recordings import ENDINGS, LEAST_PART, read_recordings
 from datasets.own.settings import DataSettings
 
 _MOST_CHANNELS = 1024
 _MOST_STEPS = 512
 """Longer series are folded; the chip takes 1024."""
 _LARGEST_FOLD = 16
-_LEAST_PART = 0.5
-"""Series that are shorter than this part of the longest one are not padded."""
 _TAIL = 0.001
 """This part of the values of a channel may be beyond its range on either side."""
 
@@ -40,6 +39,13 @@ class Series:
 
 def read_series(path: Path, settings: DataSettings) -> Series:
     """Return the series of a file or folder; DatasetError for what is none."""
+    if not holds_arrays(path):
+        return Series(*read_recordings(path, settings))
+    for name in ("window", "hop", "label", "group"):
+        if getattr(settings, name) is not None:
+            raise DatasetError(
+                "E685", "arrays are used as they are", f"--{name}", "Leave out the option."
+            )
     if path.suffix == ".npy":
         if path.stem not in ("x", "x_train"):
             raise _refused(path, "the file has no labels", "Call it x.npy, with y.npy beside it.")
@@ -69,6 +75,13 @@ def read_series(path: Path, settings: DataSettings) -> Series:
             path, f"x_test has {_size(x[1])}, x_train {_size(x[0])}", "Give both the same size."
         )
     return Series(x, y, told)
+
+
+def holds_arrays(path: Path) -> bool:
+    """Return whether a file or folder has series in arrays, not in CSV files."""
+    if path.is_dir():
+        return any(file.suffix.lower() == ".npy" for file in path.iterdir())
+    return path.suffix.lower() not in ENDINGS
 
 
 def preparation_of(path: Path, x: NDArray[Any]) -> Preparation:
@@ -125,10 +138,10 @@ def _filled(path: Path, name: str, x: NDArray[Any], told: list[str]) -> NDArray[
 
 def _check_lengths(path: Path, what: str, short: int, longest: int) -> None:
     """Raise DatasetError for a series that is too short to be padded."""
-    if short < _LEAST_PART * longest:
+    if short < LEAST_PART * longest:
         raise _refused(
             path, f"{what} has {short} steps, the longest series {longest}: shorter ones are "
-            f"padded from {_LEAST_PART:.0%} of the longest on",
+            f"padded from {LEAST_PART:.0%} of the longest on",
             "Leave short series out, or cut all of them into equal windows.",
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ from datasets.own.preparation import (
     read_sound,
 )
 from datasets.own.series import preparation_of, read_series
-from datasets.own.settings import DataSettings
+from datasets.own.settings import SOUND_WINDOW, DataSettings
 from datasets.own.tables import read_table
 
 _IN_MEMORY = 1 << 30
@@ -135,9 +135,10 @@ def _others(folder: Path, endings: Collection[str]) -> list[str]:
 
 def _sounds(folder: Path, settings: DataSettings) -> OwnData:
     assert settings.test_share is not None and settings.split_seed is not None
-    assert settings.sample_rate is not None and settings.window is not None
+    assert settings.sample_rate is not None
+    window = settings.window or SOUND_WINDOW
     files = class_files(folder, SOUNDS, settings.test_share, settings.split_seed)
-    how = Preparation("sound", (FRAME, settings.window // FRAME, 1), rate=settings.sample_rate)
+    how = Preparation("sound", (FRAME, window // FRAME, 1), rate=settings.sample_rate)
     told = _others(folder, SOUNDS)
 
     def read(training: bool) -> tuple[Any, Tensor]:
@@ -148,7 +149,7 @@ def _sounds(folder: Path, settings: DataSettings) -> OwnData:
             windows += parts
             labels += [label] * len(parts)
         kind = f"{len(samples)} sounds, {_text(files.classes)}"
-        form = f"{len(windows)} windows of {settings.window} samples at {how.rate} Hz"
+        form = f"{len(windows)} windows of {window} samples at {how.rate} Hz"
         told.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
         return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels)
 

@@ -19,7 +19,9 @@ class DataSettings:
 
     `resize` is (rows, columns), `stretch` scales both sides to it instead of cutting. `test_share`
     and `split_seed` choose test samples where no folder or file does. `label` is the column of a
-    table with the class, by name or number from 0.
+    table with the class, by name or number from 0. `window` counts the samples of a sound, or the
+    steps of a series, of which one begins every `hop`. `group` tells whose recordings these are: a
+    column, or a word in names of files; NO_GROUP: nobody's.
     """
 
     resize: tuple[int, int] | None = None
@@ -31,6 +33,8 @@ class DataSettings:
     sample_rate: int | None = None
     window: int | None = None
     label: str | None = None
+    hop: int | None = None
+    group: str | None = None
 
     def over(self, recorded: DataSettings) -> DataSettings:
         """Return these settings; what they leave open is as `recorded`."""
@@ -54,9 +58,10 @@ class DataSettings:
 
 OPEN = DataSettings()
 USUAL = DataSettings(
-    stretch=False, grayscale=False, augment=(), test_share=0.2, split_seed=0, sample_rate=16000,
-    window=16384,
+    stretch=False, grayscale=False, augment=(), test_share=0.2, split_seed=0, sample_rate=16000
 )  # fmt: skip
+SOUND_WINDOW = 16384
+NO_GROUP = "none"
 
 
 def kind_and_path(name: str) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -48,6 +48,27 @@ class Table:
     form: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a CSV file: rows of cells without the titles, which the first one may have.
+
+    `names` are titles or numbers of the columns, `place` is the number of that of the class, `line`
+    that of the first line.
+    """
+
+    rows: list[Row]
+    titles: tuple[str, ...]
+    names: tuple[str, ...]
+    place: int
+    separator: str
+    line: int
+
+    def form(self, *, comma: bool) -> str:
+        """Say how the file was understood."""
+        titled = f"titles in line {self.line}" if self.titles else "no titles"
+        return f"separated by {_SEPARATORS[self.separator]}, {'decimal commas, ' * comma}{titled}"
+
+
 def read_table(path: Path, label: str | None, training: Table | None = None) -> Table:
     """Return the rows of a CSV file; its first line may name the columns.
 
@@ -55,42 +76,75 @@ def read_table(path: Path, label: str | None, training: Table | None = None) -> 
     of tests has the columns of that of `training`. Raises DatasetError E684 naming line and column
     of what is missing or no number.
     """
+    known = frozenset(training.labels) if training else frozenset()
+    lines = labelled_lines(path, label, known, checked=training is None)
+    titles = lines.titles
+    if training and titles and training.titles and titles != training.titles:
+        raise _refused(
+            path, lines.line, f"its columns are {', '.join(titles)}; those of the training are "
+            f"{', '.join(training.titles)}", "Give both files the same columns.",
+        )  # fmt: skip
+    features, comma = numbers_of(path, lines, {lines.place})
+    return Table(features, classes_of(path, lines), titles, lines.form(comma=comma))
+
+
+def labelled_lines(
+    path: Path, label: str | None, known: Collection[str] = (), *, checked: bool = True
+) -> Lines:
+    """Return the lines of a CSV file with a class in each; `known` are classes of other files.
+
+    Where no `label` is named, the last column is `checked` to have classes. Raises DatasetError
+    E684.
+    """
     text = _text(path)
     separator = _separator(path, text)
-    rows = list(_rows(path, text, separator))
-    line, first = rows[0]
-    for number, row in rows:
-        if len(row) != len(first):
-            raise _refused(
-                path, number, f"the row has {len(row)} cells, the first one {len(first)}",
-                "Complete the row, or remove it.",
-            )  # fmt: skip
+    rows = _rows(path, text, separator)
+    first = rows[0][1]
     place = _label_column(first, label, path)
-    known = frozenset(training.labels) if training else frozenset()
     named = label is not None and not _is_index(label, len(first))
     titled = _has_titles(path, rows, place, known, named=named)
-    titles = tuple(first) if titled else ()
     if label in first and (first[place] != label if titled else named):
         raise DatasetError(
             "E684", f"{label!r} may be a column of {path}, or a value in it", "--label",
             "Name the column by its number from 0, or give titles that are no values.",
         )  # fmt: skip
-    if training and titles and training.titles and titles != training.titles:
+    lines = _lines(path, rows, place, separator, titled=titled)
+    if label is None and checked:
+        _check_classes(path, [row[place] for _, row in lines.rows])
+    return lines
+
+
+def number_lines(path: Path) -> Lines:
+    """Return the lines of a CSV file without classes; `place` is -1. Raises DatasetError E684."""
+    text = _text(path)
+    separator = _separator(path, text, least=1)
+    rows = _rows(path, text, separator)
+    line, first = rows[0]
+    if len(first) > 2 and first == [str(number) for number in range(len(first))]:
         raise _refused(
-            path, line, f"its columns are {', '.join(titles)}; those of the training are "
-            f"{', '.join(training.titles)}", "Give both files the same columns.",
+            path, line, f"it counts from 0 to {first[-1]}: titles, or a row?",
+            "Remove the line, or put a letter in front of titles that are numbers.",
         )  # fmt: skip
-    rows = rows[titled:]
-    if not rows:
+    words = [_is_word(cell) for cell in first]
+    titled = any(words) and all(word or not cell for word, cell in zip(words, first, strict=True))
+    return _lines(path, rows, -1, separator, titled=titled)
+
+
+def _lines(path: Path, rows: list[Row], place: int, separator: str, *, titled: bool) -> Lines:
+    line, first = rows[0][0], tuple(rows[0][1])
+    if not rows[titled:]:
         raise _refused(path, None, "there are no rows below the names of the columns")
-    names = titles or tuple(map(str, range(len(first))))
-    if label is None and training is None:
-        _check_classes(path, [row[place] for _, row in rows])
-    comma = _decimal_commas(path, rows, names, place, separator)
-    features = np.array([_features(path, *row, names, place, comma) for row in rows], np.float64)
-    labels = tuple(_class(path, number, row[place], names[place]) for number, row in rows)
-    form = f"separated by {_SEPARATORS[separator]}, " + "decimal commas, " * comma
-    return Table(features, labels, titles, form + ("no titles", f"titles in line {line}")[titled])
+    titles = first if titled else ()
+    return Lines(rows[titled:], titles, titles or tuple(map(str, range(len(first)))), place,
+                 separator, line)  # fmt: skip
+
+
+def classes_of(path: Path, lines: Lines, place: int | None = None) -> tuple[str, ...]:
+    """Return the text in the column of the class, or another one; none may be missing."""
+    column = lines.place if place is None else place
+    return tuple(
+        _class(path, number, row[column], lines.names[column]) for number, row in lines.rows
+    )
 
 
 def _text(path: Path) -> str:
@@ -105,8 +159,11 @@ def _text(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _separator(path: Path, text: str) -> str:
-    """Return what separates the cells: with it most of them are numbers, lines equally long."""
+def _separator(path: Path, text: str, least: int = 2) -> str:
+    """Return what separates the cells: with it most of them are numbers, lines equally long.
+
+    There are `least` columns, 1 or 2.
+    """
     lines = [line for line in islice(io.StringIO(text), _LOOKED_AT) if line.strip()]
     if not lines:
         raise _refused(path, None, "the file is empty")
@@ -119,8 +176,12 @@ def _separator(path: Path, text: str) -> str:
         cells = [cell for row in rows for cell in row]
         numbers = sum(_NUMBER.fullmatch(cell.strip()) is not None for cell in cells)
         score = numbers / len(cells), sum(len(row) == len(rows[0]) for row in rows)
+        if least == 1 and 2 * score[1] <= len(rows):
+            continue  # it is in a title
         if len(rows[0]) > 1 and (not found or score > best):
             best, found = score, separator
+    if not found and least == 1:
+        return ","
     if not found:
         raise _refused(
             path, 1, "there is one column, but features and a class are needed",
@@ -129,15 +190,23 @@ def _separator(path: Path, text: str) -> str:
     return found
 
 
-def _rows(path: Path, text: str, separator: str) -> Iterator[Row]:
-    """Yield the lines that are not empty."""
+def _rows(path: Path, text: str, separator: str) -> list[Row]:
+    """Return the lines that are not empty; DatasetError E684 if they are not equally long."""
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
+    rows: list[Row] = []
     try:
         for row in reader:
             if any(row):
-                yield reader.line_num, [cell.strip() for cell in row]
+                rows.append((reader.line_num, [cell.strip() for cell in row]))
+                if len(row) != len(rows[0][1]):
+                    raise _refused(
+                        path, reader.line_num,
+                        f"the row has {len(row)} cells, the first one {len(rows[0][1])}",
+                        "Complete the row, or remove it.",
+                    )  # fmt: skip
     except csv.Error as exc:
         raise _refused(path, reader.line_num, f"this is no CSV file: {exc}") from exc
+    return rows
 
 
 def _label_column(first: Sequence[str], label: str | None, path: Path) -> int:
@@ -167,10 +236,7 @@ def _has_titles(
     """
     first, name = rows[0][1], rows[0][1][place]
     cells = [cell for number, cell in enumerate(first) if number != place]
-    words = [
-        cell for cell in cells
-        if not (_NUMBER.fullmatch(cell) or _python_number(cell) or cell.lower() in _MISSING)
-    ]  # fmt: skip
+    words = [cell for cell in cells if _is_word(cell)]
     classes = {row[place] for _, row in rows[1:]} | set(known)
     if name in classes:
         return len(words) == len(cells) > 1
@@ -186,6 +252,12 @@ def _has_titles(
             "Put a letter in front of titles that are numbers, or another row first.",
         )  # fmt: skip
     return False
+
+
+def _is_word(cell: str) -> bool:
+    """Return whether a cell may be a title: no number, and not what stands for a missing one."""
+    number = _NUMBER.fullmatch(cell) or _python_number(cell)
+    return not number and cell.lower() not in _MISSING
 
 
 def _python_number(cell: str) -> bool:
@@ -213,8 +285,18 @@ def _check_classes(path: Path, cells: Sequence[str]) -> None:
         )
 
 
+def numbers_of(
+    path: Path, lines: Lines, apart: Collection[int]
+) -> tuple[NDArray[np.float64], bool]:
+    """Return the columns that are not `apart`, float64 [rows, columns], and whether they have
+    decimal commas. Raises DatasetError E684 with line and column of what is no number."""
+    comma = _decimal_commas(path, lines.rows, lines.names, apart, lines.separator)
+    found = [_features(path, *row, lines.names, apart, comma) for row in lines.rows]
+    return np.array(found, np.float64), comma
+
+
 def _decimal_commas(
-    path: Path, rows: Sequence[Row], names: Sequence[str], place: int, separator: str
+    path: Path, rows: Sequence[Row], names: Sequence[str], apart: Collection[int], separator: str
 ) -> bool:
     """Return whether numbers have commas where others have points."""
     if separator == ",":
@@ -223,7 +305,7 @@ def _decimal_commas(
         (number, column, cell)
         for number, row in rows
         for column, cell in enumerate(row)
-        if column != place and _NUMBER.fullmatch(cell)
+        if column not in apart and _NUMBER.fullmatch(cell)
     ]
     comma = next((found for found in cells if "," in found[2]), None)
     points = next((found for found in cells if "." in found[2]), None)
@@ -236,12 +318,17 @@ def _decimal_commas(
 
 
 def _features(
-    path: Path, number: int, row: Sequence[str], names: Sequence[str], place: int, comma: bool
+    path: Path,
+    number: int,
+    row: Sequence[str],
+    names: Sequence[str],
+    apart: Collection[int],
+    comma: bool,
 ) -> list[float]:
     """Return the numbers of a row."""
     values = []
     for column, cell in enumerate(row):
-        if column == place:
+        if column in apart:
             continue
         usual = cell.replace(",", ".") if comma else cell
         if "," in usual or not _NUMBER.fullmatch(usual):

@@ -8,7 +8,14 @@ from dataclasses import fields
 
 from ai8xtools.commands.train.arguments import converters as values
 from datasets.own.preparation import FRAME
-from datasets.own.settings import AUGMENTATIONS, KINDS, DataSettings, kind_and_path
+from datasets.own.settings import (
+    AUGMENTATIONS,
+    KINDS,
+    NO_GROUP,
+    SOUND_WINDOW,
+    DataSettings,
+    kind_and_path,
+)
 
 _LARGEST = 1024
 """Rows and columns that the chip takes."""
@@ -37,10 +44,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="which samples those are (default: 0)")  # fmt: skip
     add("--sample-rate", type=values.count, metavar="HZ",
         help="sounds: resample to this rate (default: 16000)")  # fmt: skip
-    add("--window", type=window, metavar="N",
-        help=f"sounds: samples of an input, a multiple of {FRAME} (default: 16384)")  # fmt: skip
+    add("--window", type=values.count, metavar="N",
+        help=f"sounds: samples of an input, a multiple of {FRAME} (default: {SOUND_WINDOW}); "
+        "series: steps of one cut from a CSV file (default: the whole recording)")  # fmt: skip
+    add("--hop", type=values.count, metavar="N",
+        help="series: steps from one window to the next (default: --window)")  # fmt: skip
     add("--label", metavar="COLUMN",
-        help="csv: the column of the class, by name or number from 0 (default: last)")  # fmt: skip
+        help="csv, series in one CSV file: the column of the class, by name or number from 0 "
+        "(default: last)")  # fmt: skip
+    add("--group", metavar="NAME",
+        help="series in CSV files: the column, or the word before a number in the names of files, "
+        "that tells whose recordings these are, for tests of other ones than training; "
+        f"{NO_GROUP}: nobody's (default: subject, person, ..., if there is one)")  # fmt: skip
 
 
 def settle(found: argparse.Namespace) -> None:
@@ -56,12 +71,17 @@ def conflicts(found: argparse.Namespace) -> dict[str, bool]:
     kinds = {
         "resize": ("folder",), "stretch": ("folder",), "grayscale": ("folder",),
         "augment": ("folder", "sounds", "npz", "series"), "sample_rate": ("sounds",),
-        "window": ("sounds",), "label": ("csv",), "test_share": KINDS,
-        "split_seed": KINDS,
+        "window": ("sounds", "series"), "hop": ("series",), "group": ("series",),
+        "label": ("csv", "series"), "test_share": KINDS, "split_seed": KINDS,
     }  # fmt: skip
     own = kind_and_path(found.dataset)
     kind = None if own is None else own[0]
+    window = found.window or FRAME
     return {
+        f"--window: {window} is no multiple of {FRAME} up to {FRAME * _LARGEST}":
+        kind == "sounds" and (window % FRAME > 0 or window > FRAME * _LARGEST),
+        "--hop: add --window": found.hop is not None and found.window is None,
+    } | {
         f"--{name.replace('_', '-')}: only for --dataset {' or '.join(f'{k}:' for k in allowed)}":
         getattr(found, name) is not None and kind not in allowed
         for name, allowed in kinds.items()
@@ -93,14 +113,4 @@ def test_share(text: str) -> float:
     number = values.share(text)
     if number == 0:
         raise argparse.ArgumentTypeError("0 leaves nothing to test with")
-    return number
-
-
-def window(text: str) -> int:
-    """Return a number of samples."""
-    number = values.count(text)
-    if number % FRAME or number > FRAME * _LARGEST:
-        raise argparse.ArgumentTypeError(
-            f"{text} is no multiple of {FRAME} up to {FRAME * _LARGEST}"
-        )
     return number
