@@ -37,12 +37,13 @@ from datasets.own.tables import read_table
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
 _PARTS = ("tests", "training")
-Read = Callable[[bool], tuple[Any, Tensor]]
+Read = Callable[[bool], tuple[Any, Tensor, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """Classes, how files become inputs, and `read(training)` that returns samples and labels.
+    """Classes, how files become inputs, and `read(training)` that returns samples, labels, and the
+    names of the samples where they are files.
 
     `told` says how the files were understood; what only their contents tell, when they are read.
     `samples` counts those of training, where that is known before.
@@ -55,19 +56,33 @@ class OwnData:
     samples: int = 0
 
 
-def open_data(kind: str, path: str, settings: DataSettings, *, series: bool = False) -> OwnData:
-    """Return the data of KIND:PATH; every choice of `settings` is made but `resize` and `label`.
+def open_data(
+    kind: str,
+    path: str,
+    settings: DataSettings,
+    known: Preparation | None = None,
+    *,
+    series: bool = False,
+) -> OwnData:
+    """Return the data of KIND:PATH; `settings` makes the choices of `USUAL`.
 
-    `series` says that numbers [N, C, L] in arrays are series. Raises DatasetError
+    It is prepared as `known`, like the data that a network was trained on, unless its inputs have
+    another shape. `series` says that numbers [N, C, L] in arrays are series. Raises DatasetError
     for what cannot be used.
     """
     place = Path(path).expanduser()
     if not path:
         raise DatasetError("E620", f"{kind}: names no file or folder", "--dataset", "Name it.")
     if kind == "npz":
-        return _arrays(place, settings, series)
+        return _arrays(place, settings, known, series or (known and known.kind) == "series")
     opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "series": _series}[kind]
-    return opened(place, settings)
+    return opened(place, settings, known)
+
+
+def _agreed(found: Preparation, known: Preparation | None) -> Preparation:
+    """Return what is known if it fits."""
+    same = known is not None and (known.kind, known.shape) == (found.kind, found.shape)
+    return known if known is not None and same else found
 
 
 class _Notes:
@@ -86,16 +101,16 @@ class _Notes:
         return "".join(f"; {part}" for part in parts)
 
 
-def _pictures(folder: Path, settings: DataSettings) -> OwnData:
+def _pictures(folder: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
     assert settings.test_share is not None and settings.split_seed is not None
     files = class_files(folder, PICTURES, settings.test_share, settings.split_seed)
     with opened(files.train[0][0]) as first:
         size = settings.resize or size_of(first)
     channels = 1 if settings.grayscale else 3
-    how = Preparation("picture", (channels, *size), bool(settings.stretch))
+    how = _agreed(Preparation("picture", (channels, *size), bool(settings.stretch)), known)
     told = _others(folder, PICTURES)
 
-    def read(training: bool) -> tuple[Any, Tensor]:
+    def read(training: bool) -> tuple[Any, Tensor, Sequence[str]]:
         samples, notes = files.train if training else files.test, _Notes()
         large = len(samples) * int(np.prod(how.shape)) > _IN_MEMORY
         if settings.resize is None or large:
@@ -106,7 +121,7 @@ def _pictures(folder: Path, settings: DataSettings) -> OwnData:
         found = lazy if large else lazy.of(range(len(samples)), notes)
         kind = f"{len(samples)} pictures, {_text(files.classes)}, {'x'.join(map(str, how.shape))}"
         told.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
-        return found, labels
+        return found, labels, [str(path) for path, _ in samples]
 
     return OwnData(files.classes, how, read, told)
 
@@ -133,25 +148,27 @@ def _others(folder: Path, endings: Collection[str]) -> list[str]:
     return [f"{folder}: files that are not read: {others}"] if others else []
 
 
-def _sounds(folder: Path, settings: DataSettings) -> OwnData:
+def _sounds(folder: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
     assert settings.test_share is not None and settings.split_seed is not None
     assert settings.sample_rate is not None
     window = settings.window or SOUND_WINDOW
     files = class_files(folder, SOUNDS, settings.test_share, settings.split_seed)
-    how = Preparation("sound", (FRAME, window // FRAME, 1), rate=settings.sample_rate)
+    shape = FRAME, window // FRAME, 1
+    how = _agreed(Preparation("sound", shape, rate=settings.sample_rate), known)
     told = _others(folder, SOUNDS)
 
-    def read(training: bool) -> tuple[Any, Tensor]:
+    def read(training: bool) -> tuple[Any, Tensor, Sequence[str]]:
         samples, notes = files.train if training else files.test, _Notes()
-        windows, labels = [], []
+        windows, labels, names = [], [], []
         for path, label in samples:
             parts = read_sound(path, how, notes)
             windows += parts
             labels += [label] * len(parts)
+            names += [str(path)] * len(parts)
         kind = f"{len(samples)} sounds, {_text(files.classes)}"
         form = f"{len(windows)} windows of {window} samples at {how.rate} Hz"
         told.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
-        return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels)
+        return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels), names
 
     return OwnData(files.classes, how, read, told)
 
@@ -161,7 +178,7 @@ def _text(classes: Sequence[str]) -> str:
     return f"{len(classes)} classes ({shown})"
 
 
-def _table(path: Path, settings: DataSettings) -> OwnData:
+def _table(path: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
     if path.is_dir():
         train = read_table(path / "train.csv", settings.label)
         test = read_table(path / "test.csv", settings.label, train)
@@ -176,10 +193,10 @@ def _table(path: Path, settings: DataSettings) -> OwnData:
         train = read_table(path, settings.label)
         x, y = split(train.features, np.array(train.labels), settings, path)
         form = train.form
-    return _of_features(x, y, path, form)
+    return _of_features(x, y, path, form, known)
 
 
-def _arrays(path: Path, settings: DataSettings, series: bool) -> OwnData:
+def _arrays(path: Path, settings: DataSettings, known: Preparation | None, series: bool) -> OwnData:
     found, others = read_archive(path)
     left = f"; not read: {', '.join(others[:5])}" if others else ""
     for name in ("resize", "grayscale", "stretch"):
@@ -189,7 +206,7 @@ def _arrays(path: Path, settings: DataSettings, series: bool) -> OwnData:
             )
     first = found.get("x", found.get("x_train"))
     if series and first is not None and first.ndim == 3 and first.dtype != np.uint8:
-        return _series(path, settings)
+        return _series(path, settings, known)
     if "x" in found:
         x, y = split(found["x"], found["y"], settings, path)
     else:
@@ -209,14 +226,14 @@ def _arrays(path: Path, settings: DataSettings, series: bool) -> OwnData:
     if pictures[0] is None or pictures[1] is None:
         names = ("x", "x") if "x" in found else ("x_train", "x_test")
         rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
-        return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}")
+        return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}", known)
     classes, numbers = numbered(y, path)
-    how = Preparation("picture", _shape(pictures[0].shape[1:]))
+    how = _agreed(Preparation("picture", _shape(pictures[0].shape[1:])), known)
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
     told = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, {_text(classes)}, "
             f"{'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
     return OwnData(
-        classes, how, lambda training: (tensors[not training], numbers[not training]), told
+        classes, how, lambda training: (tensors[not training], numbers[not training], ()), told
     )
 
 
@@ -224,7 +241,7 @@ def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
     return size[0], size[1], size[2]
 
 
-def _of_features(x: Pair, y: Pair, path: Path, form: str) -> OwnData:
+def _of_features(x: Pair, y: Pair, path: Path, form: str, known: Preparation | None) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
         raise DatasetError("E620", "no class has two samples, one to test with", str(path),
@@ -236,28 +253,37 @@ def _of_features(x: Pair, y: Pair, path: Path, form: str) -> OwnData:
         )  # fmt: skip
     classes, numbers = numbered(y, path)
     low, high = x[0].min(0), x[0].max(0)
-    how = Preparation(
+    found = Preparation(
         "features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()), high=tuple(high.tolist())
     )
+    how = _agreed(found, known)
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in x]
     told = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
             f"{x[0].shape[1]} features; {form}"]  # fmt: skip
     return OwnData(
-        classes, how, lambda training: (levels[not training], numbers[not training]), told
+        classes, how, lambda training: (levels[not training], numbers[not training], ()), told
     )
 
 
-def _series(path: Path, settings: DataSettings) -> OwnData:
+def _series(path: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
     found = read_series(path, settings)
     classes, numbers = numbered(found.y, path)
-    how = preparation_of(path, found.x[0])
-    levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in found.x]
     count, channels, steps = found.x[0].shape
+    series = [*found.x]
+    if known is not None and known.kind == "series":
+        missing = max(0, known.shape[1] * known.fold - steps)
+        series = [np.pad(part, ((0, 0), (0, 0), (0, missing)), mode="edge") for part in series]
+    how = _agreed(preparation_of(path, series[0]), known)
+    levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in series]
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
     told = [f"{path}: {count} and {len(found.x[1])} series to train and to test, {_text(classes)}, "
             f"{channels} channels of {steps} steps{fold}", *found.told]  # fmt: skip
     return OwnData(
-        classes, how, lambda training: (levels[not training], numbers[not training]), told, count
+        classes,
+        how,
+        lambda training: (levels[not training], numbers[not training], ()),
+        told,
+        count,
     )
 
 
@@ -327,7 +353,7 @@ def load(
         if not is_wanted:
             found.append(None)
             continue
-        samples, labels = data.read(training)
+        samples, labels, _ = data.read(training)
         kind = OwnSet if isinstance(samples, LazyPictures) else OwnSetInMemory
         if not training and args.truncate_testset:
             samples, labels = samples[torch.arange(1)], labels[:1]

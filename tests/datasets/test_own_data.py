@@ -82,7 +82,7 @@ def test_a_picture_is_the_same_for_training_and_for_the_emulator(
     (wanted,) = data.preparation.inputs_of(path)
     x, target = test[1]
     assert target == label and np.array_equal(wanted, (x * 128).numpy())
-    samples, _ = data.read(False)
+    samples, *_ = data.read(False)
     lazy = LazyPictures((path,), data.preparation)[torch.tensor([0])]
     assert torch.equal(lazy[0], samples[1])
 

@@ -554,3 +554,40 @@ def test_the_collection_of_strange_files_is_read_right_or_refused(
         if case.get("notice") and not re.search(case["notice"], told, re.IGNORECASE):
             wrong.append(f"{case['file']}: only a part is read")
     assert not wrong
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "series"])
+def test_other_data_is_scaled_as_that_of_training(tmp_path: Path, kind: str) -> None:
+    """Measurements of a smaller range are not stretched to the range that the network knows."""
+    x, y = np.random.default_rng(0).normal(size=(40, 2, 9)), np.arange(40) % 2
+    files = []
+    for n, values in enumerate((x, x / 4)):
+        file = tmp_path / f"{n}.npz"
+        if kind == "csv":
+            file = file.with_suffix(".csv")
+            rows = [",".join([*map(str, row), "ab"[n % 2]]) for n, row in enumerate(values[:, 0])]
+            file.write_text("\n".join(rows))
+        else:
+            np.savez(file, x=values if kind == "series" else values[:, 0], y=y)
+        files.append(str(file))
+    trained = open_data(kind, files[0], USUAL)
+    other = open_data(kind, files[1], USUAL, trained.preparation)
+    assert other.preparation == trained.preparation
+    wide, narrow = (data.read(False)[0].numpy().astype(int) for data in (trained, other))
+    assert narrow.std() < 0.5 * wide.std()
+
+
+def test_other_series_are_completed_to_the_length_of_training(tmp_path: Path) -> None:
+    x, y = np.random.default_rng(0).normal(size=(12, 2, 600)), np.arange(12) % 2
+    np.savez(tmp_path / "a.npz", x=x, y=y)
+    np.savez(tmp_path / "b.npz", x=x[:, :, :500], y=y)
+    np.savez(tmp_path / "c.npz", x=np.repeat(x, 2, 2), y=y)
+    trained = open_data("series", str(tmp_path / "a.npz"), USUAL)
+    shorter = open_data("series", str(tmp_path / "b.npz"), USUAL, trained.preparation)
+    assert shorter.preparation == trained.preparation
+    straight = shorter.read(False)[0].reshape(-1, 2, 2, 300).transpose(2, 3).flatten(2)
+    wanted = trained.read(False)[0].reshape(-1, 2, 2, 300).transpose(2, 3).flatten(2)
+    assert (straight[..., :500] == wanted[..., :500]).all()
+    assert (straight[..., 500:] == straight[..., 499:500]).all()
+    longer = open_data("series", str(tmp_path / "c.npz"), USUAL, trained.preparation)
+    assert longer.preparation != trained.preparation

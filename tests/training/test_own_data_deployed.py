@@ -124,7 +124,7 @@ def test_three_commands_lead_to_firmware_that_names_classes(
 ) -> None:
     trained, printed = said
     assert "--model auto: sized2d_32, the widest that fits MAX78000" in trained
-    assert "PASS (1 inference)" in printed
+    assert "PASS (1 inference)" in printed and "The sample is of the class bar." in printed
     for name in CLASSES:
         assert re.search(rf"\] -> {re.escape(name)}: \d+\.\d%", printed), printed
     described = json.loads((folder / "projects/pictures/dataset.json").read_text())
@@ -163,6 +163,32 @@ def test_the_other_tools_know_the_data_from_the_checkpoint(call: Call, folder: P
         f"python quantize.py {best} c.pth.tar --device MAX78000 --calibrate folder:pictures"
     )
     assert "samples of pictures" in calibrated
+
+
+def test_the_firmware_is_measured_on_the_test_samples(call: Call, folder: Path) -> None:
+    data = "--dataset folder:pictures --model auto --exp-load-weights-from pictures-q.pth.tar"
+    wanted = call(f"python train.py {data} --evaluate -8 -j 0 --confusion")
+    said = call("python emulate.py projects/pictures --input folder:pictures")
+    assert wanted.partition("Top1: ")[2].split()[0] == said.partition("Top1: ")[2].split()[0]
+    assert "As the accelerator alone: 6 inputs" in said
+    assert "As the simulation of sized2d_32: 6 inputs" in said
+    count = int(said.partition("Accuracy of the firmware: ")[2].partition("(")[2].split()[0])
+    wrong = re.findall(r"input \d \(pictures/(.*)/\d\.png\): (.*), taken for (.*)", said)
+    assert len(wrong) == 6 - count and all(a == b != c for a, b, c in wrong)
+    assert all(f"] {name}" in said for name in CLASSES)
+    assert said.splitlines()[-1].startswith("DONE (6 inputs)")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [("folder:pictrues", "did you mean pictures?"), ("csv:rows.csv", "its classes are not those")],
+)
+def test_data_that_the_firmware_cannot_take_is_refused(
+    call: Call, folder: Path, data: str, message: str
+) -> None:
+    (folder / "rows.csv").write_text("1,2,a\n3,4,b\n" * 5)
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        call(f"python emulate.py projects/pictures --input {data}")
 
 
 def test_other_classes_than_those_of_the_checkpoint_are_refused(

@@ -10,6 +10,7 @@ from ai8xtools.commands.arguments import Parser, chip
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.project.tree import TreeOptions
 from ai8xtools.values import frozen
+from datasets.own.settings import kind_and_path
 from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
 
@@ -134,6 +135,9 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--input needs PROJECT_DIR")
     if args.core and (alone or args.gdb is not None or args.profile or args.vcd):
         parser.error("--core needs PROJECT_DIR, and runs neither gdb nor the accelerator")
+    if args.input and kind_and_path(args.input) and (args.labels or args.accelerator_only):
+        parser.error("--input KIND:PATH has labels, and needs the program or --fast: leave out "
+                     "--labels and --accelerator-only")  # fmt: skip
     if (args.fast or args.labels) and (not args.input or args.accelerator_only):
         parser.error("--fast and --labels need --input, without --accelerator-only")
 
@@ -200,7 +204,8 @@ def arguments() -> Parser:
     option("--accelerator-only", action="store_true",
            help="run the network of cnn.c without main(), and print its output")  # fmt: skip
     option("--input", metavar="FILE",
-           help="run the network on each of these inputs (.npy, picture, .wav)")  # fmt: skip
+           help="run the network on each of these inputs (.npy, picture, .wav), or on the test "
+           "samples of KIND:PATH, as train.py --dataset names them")  # fmt: skip
     option(
         "--labels",
         metavar="FILE",

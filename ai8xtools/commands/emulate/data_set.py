@@ -13,16 +13,23 @@ from numpy.typing import NDArray
 
 from ai8xtools.commands.emulate.alone import show_words
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.commands.emulate.inputs import read_inputs, read_labels
+from ai8xtools.commands.emulate.inputs import fitted, read_inputs, read_labels
 from ai8xtools.commands.emulate.known_answer import answer_of, refusal
+from ai8xtools.commands.emulate.own_data import (
+    Samples,
+    test_samples,
+    worst_lines,
+)
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
-from ai8xtools.commands.emulate.scores import result_lines
+from ai8xtools.commands.emulate.scores import confusion, result_lines
 from ai8xtools.commands.emulate.simulation import Simulation, simulation_of
-from ai8xtools.commands.emulate.trained_on import class_lines, trained_on
+from ai8xtools.commands.emulate.trained_on import TrainedOn, class_lines, trained_on
 from ai8xtools.emulator import NetworkAlone
 from ai8xtools.emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData
 from ai8xtools.reading.streams import terminal
 from ai8xtools.values import frozen
+from ai8xtools.values.accuracy import Accuracy
+from datasets.own.settings import kind_and_path
 
 Integers = NDArray[np.int64]
 
@@ -57,9 +64,7 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     for note in network.notes:
         print(f"note: {note}")
     known = trained_on(project)
-    how = None if known is None else known.preparation
-    images = np.stack(read_inputs(options.input, network.input_shape, how))
-    labels = None if options.labels is None else read_labels(options.labels, len(images))
+    images, labels, samples = _inputs(options, network, known)
     check = answer_of(project, wanted=options.answer)
     if check is not None:
         check.watch_alone(network)
@@ -75,10 +80,12 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
         print(_speed(len(images), time.process_time() - start))
     finally:  # also, and above all, of a network that goes wrong
         show_words(check, network)
-    for line in class_lines(values, known):
-        print(line)
-    if labels is not None:
-        print("\n".join(result_lines(values, labels, options.labels)))
+    doubt = None
+    if labels is None:
+        for line in class_lines(values, known):
+            print(line)
+    else:
+        doubt = _show_accuracy(values, labels, options, samples)
     wrong = False
     for name, count, departures in _comparisons(project, options, firmware, images, values):
         print(_summary(name, count, departures))
@@ -92,8 +99,40 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     if not right:
         print("The output of the project's own sample is not as the project expects it.")
     failed = wrong or bool(firmware.errors) or not right or reason is not None
-    print("FAIL" if failed else f"DONE ({_inputs(len(images))})")
+    verdict = "FAIL" if failed else f"DONE ({_count(len(images))})"
+    print(verdict if doubt is None else f"{verdict}. {doubt}")
     return int(failed)
+
+
+def _inputs(
+    options: EmulateOptions, network: NetworkAlone, known: TrainedOn | None
+) -> tuple[NDArray[np.int8], Integers | None, Samples | None]:
+    """Return the inputs [N, C, H, W], their labels [N] if they are known, and where they come
+    from if that is data of one's own."""
+    assert options.input is not None
+    if kind_and_path(str(options.input)):
+        samples = test_samples(str(options.input), known)
+        for line in samples.told:
+            print(line)
+        return fitted(samples.images, network.input_shape), samples.labels, samples
+    how = None if known is None else known.preparation
+    images = np.stack(read_inputs(options.input, network.input_shape, how))
+    labels = None if options.labels is None else read_labels(options.labels, len(images))
+    return images, labels, None
+
+
+def _show_accuracy(
+    values: Integers, labels: Integers, options: EmulateOptions, samples: Samples | None
+) -> str | None:
+    """Print how often the firmware is right; return a sentence if it is hardly better than
+    chance."""
+    classes = () if samples is None else samples.classes
+    print("\n".join(result_lines(values, labels, options.labels, classes)))
+    for line in () if samples is None else worst_lines(values, samples):
+        print(line)
+    accuracy = Accuracy.of(confusion(values, labels).tolist())
+    print(f"Accuracy of the firmware: {accuracy}")
+    return accuracy.doubt
 
 
 def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterator[str]:
@@ -162,9 +201,9 @@ def _departures(wanted: Integers, found: Integers) -> list[_Departure]:
 
 def _summary(name: str, count: int, departures: list[_Departure]) -> str:
     if not departures:
-        return f"As {name}: {_inputs(count)}"
-    return f"{len(departures)} of {_inputs(count)} depart from {name}:"
+        return f"As {name}: {_count(count)}"
+    return f"{len(departures)} of {_count(count)} depart from {name}:"
 
 
-def _inputs(count: int) -> str:
+def _count(count: int) -> str:
     return "1 input" if count == 1 else f"{count} inputs"

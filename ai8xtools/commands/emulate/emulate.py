@@ -23,6 +23,7 @@ from ai8xtools.commands.emulate.origin import lacks_answer
 from ai8xtools.commands.emulate.plain import core_of, emulate_plain, refuse_options
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.timing import describe_times, write_time_files
+from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.commands.emulate.verdict import judge
 from ai8xtools.commands.same_files import refuse_overwriting, refuse_project_files
 from ai8xtools.emulator import (
@@ -109,6 +110,9 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         print(line)
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
+    known = trained_on(Path(project))
+    if known is not None and known.sample_class is not None:
+        print(f"The sample is of the class {known.sample_class}.")
     show_answer(board, check)
     lost = check is None and options.answer and lacks_answer(Path(project))
     verdict = judge(board, outcome, check, lost=lost, words_changed=options.words_changed)

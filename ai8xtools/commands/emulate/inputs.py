@@ -39,11 +39,8 @@ def read_inputs(
     place.stat()  # a missing file is one, whatever its name
     if place.is_dir():
         raise _refused(path, "this is a folder", "Name a file in it.")
-    absent = 0 if known is None else shape[0] - known.shape[0]
-    if known is not None and absent > 0 and known.shape[1:] == shape[1:]:
-        # of several passes the last one may have fewer channels than the others
-        images = read_inputs(path, known.shape, known)
-        return [np.pad(image, ((0, absent), (0, 0), (0, 0))) for image in images]
+    if known is not None and known.shape[0] < shape[0] and known.shape[1:] == shape[1:]:
+        return [*fitted(np.stack(read_inputs(path, known.shape, known)), shape)]
     ending = path.suffix.lower()
     if ending == ".npy":
         return _arrays(path, shape, known)
@@ -54,6 +51,13 @@ def read_inputs(
     if ending in sounds.ENDINGS:
         return [_sound(path, shape)]
     raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
+
+
+def fitted(images: Image, shape: tuple[int, int, int]) -> Image:
+    """Return images [N, C, H, W] with zeros for channels that a network of several passes adds: the
+    last pass may have fewer than the others."""
+    absent = max(0, shape[0] - images.shape[1])
+    return np.pad(images, ((0, 0), (0, absent), (0, 0), (0, 0)))
 
 
 def random_input(shape: tuple[int, int, int]) -> Image:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,11 @@ Integers = NDArray[np.int64]
 _TOP = 5
 
 
-def result_lines(values: Integers, labels: Integers, path: Path | None = None) -> Iterator[str]:
-    """Yield accuracies and confusion matrix of outputs [input, class] with their labels [input].
+def result_lines(
+    values: Integers, labels: Integers, path: Path | None = None, names: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield accuracies and confusion matrix of outputs [input, class] with their labels [input];
+    `names` are those of the classes.
 
     Raises EmulatorError (E863) for a label without an output, or outputs of one value only.
     """
@@ -39,8 +42,12 @@ def result_lines(values: Integers, labels: Integers, path: Path | None = None) -
     yield f"==> Top1: {100 * right / len(labels):.3f}{top}   ({right} of {len(labels)})"
     rows = matrix.tolist()
     width = len(str(max(map(max, rows))))
-    text = "\n ".join("[" + " ".join(f"{n:{width}}" for n in row) + "]" for row in rows)
-    yield f"==> Confusion:\n[{text}]"
+    lines = ["[" + " ".join(f"{n:{width}}" for n in row) + "]" for row in rows]
+    if names:
+        pairs = zip(lines, names, strict=True)
+        yield "\n".join(["==> Confusion:", *(f"{line} {name}" for line, name in pairs)])
+    else:
+        yield "==> Confusion:\n[" + "\n ".join(lines) + "]"
 
 
 def confusion(values: Integers, labels: Integers) -> Integers:

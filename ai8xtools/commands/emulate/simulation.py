@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from ai8xtools.answer import FILE_NAME, LayerAnswer, read_answer
 from ai8xtools.commands.emulate.origin import command_of
+from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
 from ai8xtools.emulator.firmware.repeated import ResultPlaces
@@ -69,25 +71,38 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
         found = _read(words, folder)
         if found is not None:
             return _suitable(found, firmware, project)
-    return "the description of the project is not where its command line says"
+    return "the network of the project is not where its command line says, or has changed"
 
 
 def _read(words: list[str], folder: Path) -> Simulation | None:
     """Make the network anew, with paths that count from a folder; None if it is not there."""
     from ai8xtools.commands.loader.arguments import parse
+    from ai8xtools.commands.loader.model_sources import with_description
+    from ai8xtools.commands.loader.recorded import with_recorded_data
     from ai8xtools.synthesis.pipeline import examine
 
     with _current(folder):
         try:
             options = parse(words)
-            described = options.config_file
-            if isinstance(described, str) and not Path(shipped(described)).is_file():
+            if not all(Path(shipped(file)).is_file() for file in _files(options)):
                 return None
+            if options.model is None:
+                options = with_recorded_data(options)
+            else:
+                options = with_description(options, options.model, quiet=True)
+            described = options.config_file
             network, *_ = examine(described, options.chip, options.resolve, options.encode)
-        except (DiagnosticError, SystemExit, OSError):
+        except (DiagnosticError, ToolError, SystemExit, OSError):
             return None
     name = Path(described).name if isinstance(described, str) else str(described)
     return Simulation(name, network, options.encode.average_rounding)
+
+
+def _files(options: LoaderOptions) -> list[str]:
+    """Return the files that the network was made of."""
+    described = options.config_file if options.model is None else None
+    found = (described, options.resolve.checkpoint_file)
+    return [file for file in found if isinstance(file, str)]
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from ai8xtools.reading.files import read_bytes
 from ai8xtools.reading.text import line
 from ai8xtools.values import frozen
 from datasets.own.preparation import DESCRIPTION, Preparation
+from datasets.own.settings import USUAL, DataSettings
 
 _SHOWN = 10
 _LARGEST = 1 << 20
@@ -25,10 +26,13 @@ _LARGEST = 1 << 20
 
 @frozen
 class TrainedOn:
-    """The names of the classes, and how files become inputs."""
+    """The names of the classes, how files become inputs, and which samples are for tests;
+    `sample_class` is that of the project's sample, None if it is not known."""
 
     classes: tuple[str, ...]
     preparation: Preparation
+    settings: DataSettings = USUAL
+    sample_class: str | None = None
 
 
 def trained_on(project: Path) -> TrainedOn | None:
@@ -42,7 +46,12 @@ def trained_on(project: Path) -> TrainedOn | None:
     try:
         found = json.loads(read_bytes(path, _LARGEST))
         classes = tuple(line(str(name)) for name in found["classes"])
-        return TrainedOn(classes, Preparation.of(found["preparation"]))
+        settings = DataSettings.of(found.get("settings", {})).over(USUAL)
+        sample = found.get("sample_class")
+        return TrainedOn(
+            classes, Preparation.of(found["preparation"]), settings,
+            None if sample is None else line(str(sample)),
+        )  # fmt: skip
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise EmulatorError(
             "E865", f"it is not as ai8xize.py writes it ({type(exc).__name__}: {exc})", str(path),

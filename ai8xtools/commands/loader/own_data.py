@@ -47,13 +47,14 @@ def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOp
 def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
     """Return the options with the sample, the classes, and the description of the data."""
     resolve, project = options.resolve, options.project
-    if resolve.sample_input is None and resolve.synthesize_input is None:
+    own_sample = resolve.sample_input is None and resolve.synthesize_input is None
+    if own_sample:
         sample = recorded.sample.astype(np.int64)
         resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
     if options.rtl is None:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
     header = prepare_header(recorded.preparation)
-    files = [(DESCRIPTION, _json(recorded))]
+    files = [(DESCRIPTION, _json(recorded, own_sample=own_sample))]
     files += [] if header is None else [(HEADER, header.encode())]
     return replace(options, resolve=resolve, project=project, files=tuple(files))
 
@@ -69,11 +70,16 @@ def _network(source: ModelSource, checkpoint: Checkpoint, path: str) -> str:
     return str(checkpoint.arch)
 
 
-def _json(recorded: Recorded) -> bytes:
-    """Return the description of the data for the project: emulate.py reads it."""
+def _json(recorded: Recorded, *, own_sample: bool) -> bytes:
+    """Return the description of the data for the project: emulate.py reads it.
+
+    The class of its sample is known if that is the checkpoint's `own_sample`.
+    """
     content = {
         "classes": recorded.classes,
-        "sample_class": recorded.classes[recorded.sample_class],
+        "sample_class": recorded.classes[recorded.sample_class] if own_sample else None,
         "preparation": recorded.preparation.as_dict(),
+        "source": recorded.source,
+        "settings": recorded.settings.as_dict(),
     }
     return (json.dumps(content, indent=2) + "\n").encode()

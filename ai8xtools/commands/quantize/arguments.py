@@ -107,9 +107,10 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         parser.error("argument --search-bits: add --calibrate DATASET and --budget BYTES")
     if not args.search_bits and (args.budget or args.write_policy):
         parser.error("argument --budget, --write-policy: add --search-bits")
-    if args.report_data is not None and (args.report is None or args.calibrate is not None):
-        parser.error("argument --report-data: add --report FILE, and leave --calibrate out, whose "
-                     "samples serve")  # fmt: skip
+    if args.report_data is not None and args.report is None:
+        parser.error("argument --report-data: add --report FILE")
+    if args.report_data is not None and args.calibrate is not None:
+        parser.error("argument --report-data: the samples of --calibrate serve; leave out one")
     calibration = samples_of(args, args.calibrate, rounding=args.avg_pool_rounding)
     return QuantizeOptions(
         network=NetworkOptions(args.input, args.model, args.device, args.importing),

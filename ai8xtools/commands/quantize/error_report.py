@@ -91,7 +91,8 @@ def conclusion(facts: Mapping[str, Any]) -> str:
     if results["right"] is None:
         return noise
     totals = (
-        f"Classified right: {_percent(results['trained_right'])} in floating point, "
+        f"Classified right, of samples that trained the network unless there are only others: "
+        f"{_percent(results['trained_right'])} in floating point, "
         f"{_percent(results['right'])} quantized"
     )
     if facts["costliest"] is None:

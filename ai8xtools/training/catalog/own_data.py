@@ -73,7 +73,8 @@ def dataset_named(
     recorded = None if checkpoint is None else recorded_in(checkpoint)
     base = USUAL if recorded is None else recorded.settings.over(USUAL)
     chosen = (settings or DataSettings()).over(base)
-    data = open_data(*found, chosen, series=series)
+    known = None if recorded is None else recorded.preparation
+    data = open_data(*found, chosen, known, series=series)
     if recorded is not None:
         _compare(recorded, data.classes, data.preparation, name, str(checkpoint))
     used = chosen if training else limited(chosen)

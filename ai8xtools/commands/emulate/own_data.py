@@ -1,0 +1,82 @@
+"""Data of one's own for a project: `emulate.py PROJECT --input KIND:PATH`.
+
+Source: docs/own-data.md, "How good it is".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.commands.emulate.trained_on import TrainedOn
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.values import frozen
+from datasets.own.settings import kind_and_path
+
+Integers = NDArray[np.int64]
+_SHOWN = 5
+
+
+@frozen
+class Samples:
+    """Test samples [N, C, H, W] with labels [N], the names of the classes and of the samples'
+    files, if they have some, and what is to be told of them."""
+
+    images: NDArray[np.int8]
+    labels: Integers
+    classes: Sequence[str]
+    names: Sequence[str]
+    told: Sequence[str]
+
+
+def test_samples(name: str, known: TrainedOn | None) -> Samples:
+    """Return the test samples of KIND:PATH as train.py chooses and prepares them.
+
+    Raises EmulatorError E816 for a project of other data, DatasetError for what cannot be used.
+    """
+    found = kind_and_path(name)
+    if known is None or found is None:
+        raise EmulatorError(
+            "E816", "the project does not tell the classes and the preparation of its data", name,
+            "Generate it from a checkpoint that was trained on data of your own, or name a .npy "
+            "file, with --labels.",
+        )  # fmt: skip
+    from datasets.own.preparation import integers  # here: all of it needs torch
+    from datasets.own.sets import LazyPictures, open_data
+
+    data = open_data(*found, known.settings, known.preparation)
+    differing = sorted({*data.classes} ^ {*known.classes})
+    if differing or data.classes != known.classes:
+        raise EmulatorError(
+            "E816", f"its classes are not those of the project: {', '.join(differing[:_SHOWN])} in "
+            "one of them only", name, "Name data of the classes that the network was trained on.",
+        )  # fmt: skip
+    if data.preparation != known.preparation:
+        sizes = ["x".join(map(str, p.shape)) for p in (data.preparation, known.preparation)]
+        raise EmulatorError(
+            "E816", f"its inputs are {sizes[0]}, those of the project {sizes[1]}", name,
+            "Name data like that which the network was trained on.",
+        )  # fmt: skip
+    samples, labels, names = data.read(False)
+    if isinstance(samples, LazyPictures):
+        samples = samples.of(range(len(samples)))
+    values = samples.numpy()
+    images = values if values.dtype == np.int8 else integers(values)
+    shape = len(images), *known.preparation.shape
+    return Samples(images.reshape(shape), labels.numpy(), data.classes, names, data.told)
+
+
+def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
+    """Yield the samples that are wrong, those first whose right class is farthest behind."""
+    rows = np.arange(len(values))
+    behind = values.max(1) - values[rows, samples.labels]
+    wrong = np.flatnonzero(values.argmax(1) != samples.labels)
+    order = wrong[np.argsort(-behind[wrong], kind="stable")]
+    for number in order[:_SHOWN].tolist():
+        name = f" ({samples.names[number]})" if samples.names else ""
+        found = samples.classes[int(values[number].argmax())]
+        yield f"input {number}{name}: {samples.classes[samples.labels[number]]}, taken for {found}"
+    if len(order) > _SHOWN:
+        yield f"and {len(order) - _SHOWN} more"

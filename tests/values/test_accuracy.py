@@ -1,0 +1,50 @@
+"""What an accuracy is worth: its interval, and what chance would do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ai8xtools.values.accuracy import Accuracy
+
+
+@pytest.mark.parametrize(
+    ("right", "count", "low", "high"),
+    [(14, 15, 70.18, 98.81), (0, 10, 0, 27.75), (10, 10, 72.25, 100), (500, 1000, 46.91, 53.09)],
+)
+def test_the_interval_is_that_of_wilson(right: int, count: int, low: float, high: float) -> None:
+    found = Accuracy(right, count, 0.5).interval
+    assert found == pytest.approx((low / 100, high / 100), abs=1e-4)
+
+
+def test_a_confusion_matrix_tells_what_is_right_and_what_chance_would_do() -> None:
+    found = Accuracy.of([[30, 10], [5, 5]])
+    assert (found.right, found.count) == (35, 50)
+    assert found.chance == pytest.approx((40 * 35 + 10 * 15) / 2500)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "doubted"),
+    [
+        ([[5, 0, 0], [5, 0, 0], [5, 0, 0]], True),
+        ([[980, 0], [20, 0]], True),  # always the class of nearly all
+        ([[882, 98], [2, 18]], False),  # nine tenths of each class
+        ([[5, 0, 0], [0, 5, 0], [0, 0, 5]], False),
+        ([[2, 0], [1, 1]], True),  # four samples tell nothing
+        ([[5200, 4800], [4800, 5200]], True),  # surely better, and hardly
+        ([[0, 9], [9, 0]], True),
+        ([[7]], True),
+    ],
+)
+def test_a_network_that_chance_equals_is_called_so(matrix: list[list[int]], doubted: bool) -> None:
+    assert (Accuracy.of(matrix).doubt is not None) == doubted
+
+
+def test_answers_at_random_are_hardly_ever_believed() -> None:
+    rng = np.random.default_rng(0)
+    believed = 0
+    for _ in range(400):
+        actual, found = rng.integers(0, 3, (2, 60))
+        matrix = np.bincount(actual * 3 + found, minlength=9).reshape(3, 3)
+        believed += Accuracy.of(matrix.tolist()).doubt is None
+    assert believed <= 20
