@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ai8xtools.diagnostics import print_result
+from ai8xtools.diagnostics import Diagnostic, Place, print_result
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.synthesis import parse
@@ -44,12 +44,18 @@ def fits_of(described: Described) -> list[ChipFit]:
             source, resolving = described(chip)
         except ToolError as exc:
             refusals.append(exc)
-            found.append(ChipFit(chip.name, (exc.message, *_lines(exc))))
+            errors = (diagnostic_of(exc),)
+            found.append(ChipFit(chip.name, (exc.message, *_lines(exc)), errors=errors))
         else:
             found.append(judge(source, chip, resolving, EncodeOptions(), project))
     if len(refusals) == len(CHIPS) and len({refusal.message for refusal in refusals}) == 1:
         raise refusals[0]  # a mistake, not the limits of a chip
     return found
+
+
+def diagnostic_of(exc: ToolError) -> Diagnostic:
+    """Return what an error says."""
+    return Diagnostic(exc.code, exc.message, Place(file=exc.place), exc.remedy)
 
 
 def _lines(exc: ToolError) -> list[str]:
@@ -169,8 +175,10 @@ def show(form: str, fits: Sequence[ChipFit], others: Sequence[Judged]) -> None:
 
 def as_entry(one: ChipFit) -> dict[str, Any]:
     """Return what is said of a chip."""
+    entry = asdict(one)
+    del entry["errors"]  # `reasons` say the same
     return {
-        **asdict(one),
+        **entry,
         "fits": one.fits,
         "milliseconds": one.milliseconds,
         "load_milliseconds": one.load_milliseconds,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ai8xtools.diagnostics.errors import InputError
@@ -16,6 +17,7 @@ INPUT = -1
 """Stands for the input of the network where layers are numbered."""
 HISTORY = -2
 """Stands for the rolling buffer."""
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -62,9 +64,18 @@ class Refusal:
     left: bool = False
 
 
-def refuse(refusals: Iterable[Refusal], model: str, by: str = "the accelerator") -> None:
-    """Raise InputError E670 that names all nodes, if there are any; `by` would compute them."""
-    found = list(dict.fromkeys(refusals))
+def refuse(
+    refusals: Iterable[Refusal],
+    model: str,
+    by: str = "the accelerator",
+    lines: Mapping[str, str] = EMPTY,
+) -> None:
+    """Raise InputError E670 that names all nodes, if there are any; `by` would compute them.
+
+    `lines` are what nodes are called with their lines in the model.
+    """
+    found = list(dict.fromkeys(replace(one, node=lines.get(one.node, one.node))
+                               for one in refusals))  # fmt: skip
     if not found:
         return
     if len(found) == 1:

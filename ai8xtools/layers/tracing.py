@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import operator
+import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +32,10 @@ def torch_class(module: nn.Module) -> type[nn.Module]:
     theirs = (kind for kind in own.__mro__ if kind.__module__.startswith("torch.nn.modules."))
     kind: Any = next(theirs, nn.Module)
     return kind if kind is not nn.Module and kind.forward is own.forward else own
+
+
+_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
+"""Where code is not that of a network: PyTorch's, that of the layers, what either makes."""
 
 
 class _Data(fx.Proxy):
@@ -57,6 +63,17 @@ class _Tracer(fx.Tracer):
     def proxy(self, node: Node) -> fx.Proxy:
         """Return what stands for the result of a node."""
         return _Data(node, self)
+
+    def create_node(self, *args: Any, **kwargs: Any) -> Node:
+        """Return a node that knows the line of the network that made it: `meta["line"]`."""
+        node = super().create_node(*args, **kwargs)
+        frame: Any = sys._getframe(1)
+        end = graph_of.__code__
+        while frame.f_code is not end and frame.f_code.co_filename.startswith(_OURS):
+            frame = frame.f_back
+        if frame.f_code is not end:
+            node.meta["line"] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return node
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Return whether a module is a single node of the graph."""

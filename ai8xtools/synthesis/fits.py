@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.emit.fitting import fitted
 from ai8xtools.synthesis.emit.footprint import footprint
@@ -58,7 +58,7 @@ class Use:
 
 @frozen
 class ChipFit:
-    """A network on a chip: `reasons` why it does not fit, else its costs.
+    """A network on a chip: `reasons` why it does not fit, `errors` that say so, else its costs.
 
     `memories` are by name: kernel columns, data, bias, flash, SRAM in bytes. `load_words` are the
     words of weights and biases that the core writes once, `input_words` those of each inference.
@@ -73,6 +73,7 @@ class ChipFit:
     bus_mhz: int = 0
     load_words: int = 0
     input_words: int = 0
+    errors: tuple[Diagnostic, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -101,8 +102,8 @@ def judge(
     try:
         network, placement, _ = examine(source, chip, resolving, encoding)
     except DiagnosticError as refusal:
-        errors = [d for d in refusal.diagnostics if d.severity.is_error]
-        return ChipFit(chip.name, tuple(d.message for d in errors))
+        errors = tuple(d for d in refusal.diagnostics if d.severity.is_error)
+        return ChipFit(chip.name, tuple(d.message for d in errors), errors=errors)
     outputs = {layer.index: _nothing(layer) for layer in network.layers}
     program = encode(network, placement, Activations(outputs, {}), chip, encoding)
     memories = _memories(network, placement, chip, program, project)

@@ -38,6 +38,7 @@ class TrainingOptions:
     own: DataSettings = OPEN
     import_model: bool = False
     fits: Literal["table", "json"] | None = None
+    strict: bool = False
     out_fold_ratio: int = 1
     device: int = MAX78000.die
     act_mode_8bit: bool = False

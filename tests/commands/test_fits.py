@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ai8xize
@@ -117,3 +118,56 @@ def test_training_tells_before_it_begins(
     assert text.splitlines()[0] == (
         "MAX78000: fits, 0.07 ms at 50 MHz; MAX78002: fits, 0.02 ms at 200 MHz"
     )
+
+
+NETWORK = """
+import ai8x
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, num_classes=4, num_channels=1, dimensions=(8, 8), bias=True, **kwargs):
+        super().__init__()
+        self.one = ai8x.FusedConv2dReLU(1, 16, 3, padding=1, bias=bias, **kwargs)
+        self.two = ai8x.Conv2d(16, 16, 3, padding=1, bias=bias, **kwargs)
+        self.fc = ai8x.Linear(1024, num_classes, bias=bias, wide=True, **kwargs)
+
+    def forward(self, x):
+        x = self.two(self.one(x))
+        return self.fc(x.flatten(1))
+"""
+WIDE = NETWORK.replace("(16, 16, 3,", "(16, 16, 3, wide=True,")
+SINE = NETWORK.replace("self.two(self.one(x))", "self.two(self.one(x).sin())")
+DEEP = NETWORK.replace("(16, 16, 3,", "(16, 16, 3, groups=16,")
+LARGE = NETWORK.replace("(1, 16, 3,", "(1, 256, 3,").replace("(16, 16, 3,", "(224, 16, 3,").replace(
+    "self.two =", "self.mid = ai8x.Conv2d(256, 224, 3, padding=1, bias=bias)\n        self.two ="
+).replace("self.one(x)", "self.mid(self.one(x))")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "cure", "change"),
+    [
+        (WIDE, 14, "Leave out wide=True", ("(16, 16, 3, wide=True,", "(16, 16, 3,")),
+        (SINE, 14, "Change the model here", (".sin()", "")),
+        (LARGE, 15, "120 instead of 224 outputs of mid: fits", ("224", "120")),
+        (DEEP, 10, "Use groups=1", ("groups=16", "groups=1")),
+    ],
+    ids=["wide", "function", "large", "groups"],
+)
+def test_what_could_not_be_deployed_is_told_before_the_first_epoch_with_a_cure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    text: str, line: int, cure: str, change: tuple[str, str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", x=np.zeros((8, 8, 8), np.uint8), y=np.arange(8) % 4)
+    words = ("--model", "net.py:Net", "--dataset", "npz:x.npz", "--epochs", "1", "--lr", "0.1",
+             "--optimizer", "Adam", "--qat-policy", "None", "--device", "MAX78000")  # fmt: skip
+    Path("net.py").write_text(text)
+    strict, _, refused = said(train.main, capsys, monkeypatch, *words, "--strict")
+    assert strict == 1 and f"net.py:{line}" in refused and cure in refused, refused
+    monkeypatch.setattr("ai8xtools.training.session.run", lambda _options: None)
+    if text is WIDE:
+        warned = said(train.main, capsys, monkeypatch, *words)
+        assert warned[0] == 0 and f"net.py:{line}" in warned[2] and cure in warned[2]
+    Path("net.py").write_text(text.replace(*change))
+    assert said(train.main, capsys, monkeypatch, *words, "--strict")[::2] == (0, "")

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 import ai8x
-from ai8xtools.commands.fits import as_json, as_table, fits_of, of_model, one_line, status_of
-from ai8xtools.diagnostics import DiagnosticError, print_result
+from ai8xtools.commands.fits import (
+    as_json,
+    as_table,
+    diagnostic_of,
+    fits_of,
+    of_model,
+    one_line,
+    status_of,
+)
+from ai8xtools.diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Severity,
+    print_diagnostics,
+    print_result,
+)
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.frontends.modules.networks import describe, stand_in
 from ai8xtools.synthesis.fits import ChipFit
@@ -22,7 +37,7 @@ from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.policies import qat
-from device import Chip, chip_of_die
+from device import CHIPS, Chip, chip_of_die
 
 
 def found_fits(options: TrainingOptions) -> list[ChipFit]:
@@ -67,9 +82,56 @@ def show(options: TrainingOptions) -> int:
     return status_of(found, chip)
 
 
-def line(options: TrainingOptions) -> str | None:
-    """Return the verdict in a line; None where the run itself will say what is wrong."""
+def told(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnostic]]:
+    """Return the verdict in a line, and why the chip of --device cannot run the network.
+
+    What the run itself will say is left out.
+    """
+    verdict: str | None = None
+    errors: Sequence[Diagnostic]
     try:
-        return one_line(found_fits(options))
+        found = found_fits(options)
+    except ToolError as exc:
+        errors = (diagnostic_of(exc),)
+    except DiagnosticError:
+        return None, ()
+    else:
+        verdict, errors = one_line(found), found[CHIPS.index(chip_of_die(options.device))].errors
+    return verdict, errors[:_SHOWN] if errors and _is_built(options) else ()
+
+
+def _is_built(options: TrainingOptions) -> bool:
+    """Return whether the run can make its network."""
+    try:
+        dataset = dataset_of(options)
+        entry = named_model(options.arch, find_models, dataset.input)
+        if options.import_model:
+            entry = imported(entry, options.arch, None, None)
+        ai8x.set_device(options.device, False, False, verbose=False)
+        build_model(entry, dataset, options)
     except (ToolError, DiagnosticError):
-        return None
+        return False
+    return True
+
+
+def tell(options: TrainingOptions) -> None:
+    """Say before the first epoch whether the network fits the chips.
+
+    What the chip of --device cannot run is a warning W679, with --strict the errors that
+    ai8xize.py would end with (DiagnosticError).
+    """
+    verdict, errors = told(options)
+    if verdict is not None:
+        print(verdict)
+    if options.strict and errors:
+        raise DiagnosticError(errors)
+    print_diagnostics(
+        Diagnostic(
+            "W679", f"the trained network could not be deployed to --device: {one.message} "
+            f"({one.code} of ai8xize.py)", one.place, one.remedy, Severity.WARNING,
+        )
+        for one in errors
+    )  # fmt: skip
+
+
+_SHOWN = 3  # errors

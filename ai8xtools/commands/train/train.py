@@ -66,9 +66,7 @@ def trains(options: TrainingOptions) -> bool:
 
 
 def print_fits(options: TrainingOptions) -> None:
-    """Say in one line whether the network fits the chips."""
-    from ai8xtools.commands.train.fits import line
+    """Say whether the network fits the chips."""
+    from ai8xtools.commands.train.fits import tell
 
-    said = line(options)
-    if said is not None:
-        print(said)
+    tell(options)

@@ -62,7 +62,7 @@ def describe(
     """
     ai8x.fuse_bn_layers(model)
     walk = Walk(model.eval(), trace(model, example, frames), chip)
-    refuse(walk.refusals, name)
+    refuse(walk.refusals, name, lines=walk.lines)
     if not walk.entries:
         raise InputError(
             "E650", "the network has no layer that the accelerator computes", name,
@@ -72,7 +72,7 @@ def describe(
     title = f"{arch}: input {times(shape)}. Made from the model; processors and offsets are open."
     text = description_text(walk.entries, arch=arch, dataset=dataset, title=title,
                             buffer=walk.buffer)  # fmt: skip
-    nodes = tuple(entry.node for entry in walk.entries)
+    nodes = tuple(walk.lines.get(entry.node, entry.node) for entry in walk.entries)
     notes = () if walk.buffer is None else (
         f"The network takes {walk.buffer.entries} frames; each inference adds one. Their features "
         f"stay in the buffer '{walk.buffer.name}', which --zero-sram clears before the first.",

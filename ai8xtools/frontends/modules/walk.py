@@ -22,6 +22,7 @@ from ai8xtools.frontends.layers import (
 )
 from ai8xtools.frontends.modules.history import moved, remember, why_not
 from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys, short
+from ai8xtools.frontends.modules.tracing import path_of
 from device import Chip
 from device.channels import passes
 
@@ -70,7 +71,7 @@ class Walk:
     """Follows a traced graph; `entries` are the layers found.
 
     `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
-    application can do, `buffer` remembers features of frames.
+    application can do, `buffer` remembers features of frames, `lines` name nodes with their line.
     """
 
     def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
@@ -78,6 +79,7 @@ class Walk:
         self.refusals: list[Refusal] = []
         self.left: list[str] = []
         self.buffer: RollingBuffer | None = None
+        self.lines: dict[str, str] = {}
         self._model = model
         self._chip = chip
         self._values: dict[Node, _Value] = {}
@@ -87,6 +89,8 @@ class Walk:
 
     def _visit(self, node: Node) -> None:
         """Follow one node."""
+        if "line" in node.meta:
+            self.lines.setdefault(path_of(node), f"{path_of(node)} ({node.meta['line']})")
         taken = [self._values[source] for source in node.all_input_nodes if source in self._values]
         shape = tuple(node.meta.get("shape") or ())[1:]
         if node.op == "placeholder":
@@ -115,11 +119,11 @@ class Walk:
             why = why or "what is remembered must be the result of a layer"
             return _noted(value, node, why, shape)
         (index,) = value.inputs
-        self.buffer = remember(self.entries, index, shape[0], _path(node))
+        self.buffer = remember(self.entries, index, shape[0], path_of(node))
         for known, one in self._values.items():
             self._values[known] = replace(one, inputs=moved(one.inputs, index))
         why = "frames come before features here: transpose them for the layer behind"
-        return _Value((HISTORY,), shape, notes=value.notes, by_frame=(Refusal(_path(node), why),))
+        return _Value((HISTORY,), shape, notes=value.notes, by_frame=(Refusal(path_of(node), why),))
 
     def _deliver(self, value: _Value) -> None:
         """Note a result of the network."""
@@ -221,10 +225,10 @@ class Walk:
         """Follow an element-wise layer; the next layer does its work if it can."""
         notes = tuple(note for value in taken for note in value.notes)
         if any(_is_prepared(value) or len(value.inputs) > 1 for value in taken):
-            notes += (Refusal(_path(node), "the operands are not complete results of layers"),)
+            notes += (Refusal(path_of(node), "the operands are not complete results of layers"),)
         elif any(value.shape != shape for value in taken):
             shapes = " and ".join(times(value.shape) for value in taken)
-            notes += (Refusal(_path(node), f"the operands have the shapes {shapes}"),)
+            notes += (Refusal(path_of(node), f"the operands have the shapes {shapes}"),)
         inputs = tuple(value.inputs[0] for value in taken)
         value = _Value(inputs, shape, "elements", _ELEMENTWISE[kind], notes=notes)
         following = self._following(node, pooled=True)
@@ -288,7 +292,10 @@ class Walk:
 
     def _append(self, entry: DescribedLayer, notes: Sequence[Refusal]) -> _Value:
         """Add a layer and return its result; `notes` are about what it takes."""
-        self.refusals += notes
+        wide = [self.entries[n] for n in entry.inputs if n >= 0 and self.entries[n].wide]
+        why = f"its results of 32 bits (wide=True) are data of {entry.node}, which takes 8 bits"
+        remedy = "Leave out wide=True, which is for results of the network."
+        self.refusals += [*notes, *(Refusal(one.node, why, remedy) for one in wide)]
         self.entries.append(entry)
         return _Value((len(self.entries) - 1,), entry.given)
 
@@ -311,7 +318,7 @@ def _noted(
     value: _Value, node: Node, why: str, shape: tuple[int, ...], *, left: bool = False
 ) -> _Value:
     """Return the value with a note for the layer that takes it."""
-    note = Refusal(_path(node), why, left=left)
+    note = Refusal(path_of(node), why, left=left)
     return replace(value, notes=(*value.notes, note), shape=shape, flat=False)
 
 
@@ -322,8 +329,3 @@ def _is_whole(index: Any) -> bool:
         part is Ellipsis or (isinstance(part, slice) and not part.start and part.step in (None, 1))
         for part in parts
     )
-
-
-def _path(node: Node) -> str:
-    """Return what a node is called in messages: the module's path, else the function's name."""
-    return str(node.target) if node.op == "call_module" else str(node.name)

@@ -15,6 +15,8 @@ from datasets.torchvision_access import torchvision
 
 SOURCES = ROOT
 KINDS = ("models", "datasets")
+OWN = "model_of_"
+"""What the names of modules begin with that are files of FILE:CLASS."""
 
 
 def folders(kind: str) -> list[Path]:
@@ -52,12 +54,14 @@ def remedy_of(exc: Exception, otherwise: str) -> str:
 
 
 def place_of(exc: BaseException) -> str | None:
-    """Return FILE:LINE of the innermost call in a file of models or data sets; None without."""
+    """Return FILE:LINE of the innermost call in a file of models or data sets, or in FILE:CLASS;
+    None without."""
     searched = {folder for kind in KINDS for folder in folders(kind)}
     found = None
     for frame, line in traceback.walk_tb(exc.__traceback__):
         file = frame.f_code.co_filename
-        if Path(file).parent in searched:
+        own = str(frame.f_globals.get("__name__", "")).startswith(OWN)
+        if own or Path(file).parent in searched:
             found = f"{file}:{line}"
     return found
 

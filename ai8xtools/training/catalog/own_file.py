@@ -20,7 +20,13 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.reading import MIB, open_file, where_else
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry, choose
 from ai8xtools.training.catalog.onnx_file import graph_model, is_graph
-from ai8xtools.training.catalog.own_code import complains_itself, first_line, ready_for, remedy_of
+from ai8xtools.training.catalog.own_code import (
+    OWN,
+    complains_itself,
+    first_line,
+    ready_for,
+    remedy_of,
+)
 
 _MARK = ".py:"
 _MAX_BYTES = 2 * MIB
@@ -94,7 +100,7 @@ def _import(file: Path, name: str) -> ModuleType:
             "E602", "the file does not exist", str(file), f"{where_else(file)} See --model {name}."
         )
     open_file(file, _MAX_BYTES).close()
-    key = f"model_of_{file.stem}"
+    key = f"{OWN}{file.stem}"
     loader = SourceFileLoader(key, str(file))  # whatever the name ends with
     spec = importlib.util.spec_from_file_location(key, file, loader=loader)
     assert spec is not None

@@ -9,6 +9,7 @@ from torch import nn
 
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.plain.layers import remedy_of_limit
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry
 from ai8xtools.training.catalog.own_code import complains_itself, definition, failure, place_of
 from ai8xtools.training.network.distillation import Distillation
@@ -48,7 +49,8 @@ def _refusal(exc: Exception, entry: ModelEntry, dataset: DatasetEntry) -> InputE
     if not surplus and not isinstance(exc, AssertionError | ValueError | RuntimeError | IndexError):
         return failure(exc, f"building {entry.name}", entry.make)
     place = place_of(exc)
-    remedy = "Choose another network or data set, or change --device or --use-bias."
+    remedy = remedy_of_limit(str(exc))
+    remedy = remedy or "Choose another network or data set, or change --device or --use-bias."
     if surplus:
         place = place or definition(entry.make)
         remedy = (

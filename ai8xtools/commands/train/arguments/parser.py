@@ -51,6 +51,8 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
     add("--fits", nargs="?", const="table", choices=("table", "json"),
         help="print what the network takes of every chip and end; status 1 if it does not fit that "
         "of --device")  # fmt: skip
+    add("--strict", action="store_true",
+        help="refuse what could not be deployed to --device, in place of a warning")  # fmt: skip
     add("--dataset", required=True, metavar="NAME",
         help="the data set, one of datasets/*.py, or files of one's own: folder:DIR (pictures in "
         "class folders), sounds:DIR, csv:FILE, npz:FILE, series:PATH")  # fmt: skip

@@ -52,7 +52,7 @@ def make_layer(
         layer = _constructed(found, settings)
     except AssertionError as exc:
         why = str(exc).partition(": ")[2] or str(exc)
-        remedy = next((r for begin, r in _REMEDIES.items() if why.startswith(begin)), None)
+        remedy = remedy_of_limit(str(exc))
         return Refusal(path, why) if remedy is None else Refusal(path, why, remedy)
     weights, offset = found.weights, np.zeros(found.given[0]) if bias is None else bias
     if norm is not None and not kept:
@@ -71,11 +71,18 @@ _REMEDIES = {
     "padding": "Use a padding of 0, 1 or 2; more layers reach further.",
     "(kernel_size-1)*dilation": "Use smaller kernels or dilation, or padding=0 and 3 values.",
     "kernel_size": "Use kernels of at most 9 values; pooling or more layers reach further.",
+    "groups": "Use groups=1, or --device MAX78002.",
     "in_channels": "Use fewer channels in the layer before.",
     "out_channels": "Use fewer channels, or two layers that are concatenated.",
     "out_features": "Use fewer outputs.",
 }
 """What to use instead of a value beyond a limit, by the beginning of what is said of it."""
+
+
+def remedy_of_limit(message: str) -> str | None:
+    """Return what to use instead of what a layer of ai8x refuses, None for other messages."""
+    why = message.partition(": ")[2] or message
+    return next((r for begin, r in _REMEDIES.items() if why.startswith(begin)), None)
 
 
 def _refused(path: str, found: Found) -> Refusal | None:
