@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ from ai8xtools.training.data.inputs import check_input, check_shape
 from ai8xtools.training.data.sample_file import save_sample
 from ai8xtools.training.loop.averaging import Average
 from ai8xtools.training.loop.epochs import Pass, layout_of, measure
+from ai8xtools.training.loop.judgement import Integers, accuracy_of, is_judged, judge
 from ai8xtools.training.loop.observers import Context, Observer
 from ai8xtools.training.loop.trainer import Trainer
 from ai8xtools.training.network.building import build_model, teach
@@ -96,11 +98,13 @@ def run(
     around: Around | None = None,
     deployment: Callable[[], Deployment] | None = None,
     complete: Callable[..., Any] | None = None,
+    integers: Integers | None = None,
 ) -> None:
     """Train or evaluate as the options say.
 
     With `around`, what it makes of the model is evaluated in its place. `deployment` knows the
-    chip, for an architecture search; `complete` chooses the places of --yaml-template.
+    chip, for an architecture search; `complete` chooses the places of --yaml-template. With
+    `integers` a run on data of one's own ends with the accuracy of what the chip computes.
 
     Raises InputError (and what data sets raise) for unusable files and options.
     """
@@ -125,7 +129,7 @@ def run(
                 print(f"NOTICE: {notice}")
             print(export.export(*arguments, complete))
             return
-        _compute(prepared, device, share, options, around)
+        _compute(prepared, device, share, options, around, integers)
 
 
 def _compute(
@@ -134,6 +138,7 @@ def _compute(
     share: Share,
     options: TrainingOptions,
     around: Around | None,
+    integers: Integers | None,
 ) -> None:
     """Train or measure."""
     data = load_data(prepared.dataset, options, prepared.progress.seed, share)
@@ -180,6 +185,9 @@ def _compute(
             search = prepared.search
             trainer = Trainer(*parts) if search is None else SearchTrainer(search, *parts)
             trainer.run(resumed)
+            best = trainer.best() if integers is not None and is_judged(task) else {}
+            if integers is not None and best and not (share.divided or search):
+                judge(passes, data.test, best, partial(_fresh, prepared, options), integers)
         for observer in watching:
             observer.ended(log.metrics)
     except RuntimeError as exc:
@@ -407,5 +415,16 @@ def _evaluate_only(passes: Pass, data: Data, options: TrainingOptions) -> None:
     if options.save_sample is not None:
         path = save_sample(data.test, options.save_sample, options)
         log.say(f"Saved test image {options.save_sample} to {path}")
-    log.metrics["test"] = measure(passes, data.test).as_dict()
+    scores = measure(passes, data.test)
+    log.metrics["test"] = scores.as_dict()
     log.save_metrics()
+    accuracy = accuracy_of(scores) if is_judged(passes.task) else None
+    if accuracy is not None:
+        log.say(f"Accuracy: {accuracy}" + (f"\n{accuracy.doubt}" if accuracy.doubt else ""))
+
+
+def _fresh(prepared: Prepared, options: TrainingOptions, whole: bool) -> nn.Module:
+    """Return the network of a run without weights, that computes with whole numbers or not."""
+    ai8x.set_device(options.device, whole, options.avg_pool_rounding, verbose=False)
+    own = replace(options, act_mode_8bit=whole)
+    return build_model(prepared.models[options.arch], prepared.dataset, own)

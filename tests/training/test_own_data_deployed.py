@@ -165,6 +165,23 @@ def test_the_other_tools_know_the_data_from_the_checkpoint(call: Call, folder: P
     assert "samples of pictures" in calibrated
 
 
+def test_training_ends_with_the_accuracy_of_what_the_chip_computes(
+    call: Call, said: tuple[str, str], folder: Path
+) -> None:
+    ended = re.findall(r"^  (.*?)  (.*)", said[0].partition("Accuracy on 6 test samples:")[2], re.M)
+    named = dict(ended)
+    assert [*named] == ["floating point", "quantization-aware", "integers of the chip"]
+    data = "--dataset folder:pictures --model auto -j 0"
+    for name, rest in (
+        ("integers of the chip", "pictures-q.pth.tar --evaluate -8"),
+        ("quantization-aware", "latest_log_dir/pictures_qat_best.pth.tar --evaluate"),
+        ("floating point", "latest_log_dir/pictures_best.pth.tar --evaluate"),
+    ):
+        best = rest.replace("latest_log_dir", str(next(folder.glob("logs/pictures___*"))))
+        measured = call(f"python train.py {data} --exp-load-weights-from {best}")
+        assert f"Accuracy: {named[name].strip()}" in measured, name
+
+
 def test_the_firmware_is_measured_on_the_test_samples(call: Call, folder: Path) -> None:
     data = "--dataset folder:pictures --model auto --exp-load-weights-from pictures-q.pth.tar"
     wanted = call(f"python train.py {data} --evaluate -8 -j 0 --confusion")

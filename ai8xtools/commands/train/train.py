@@ -47,7 +47,9 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
         session.run(options, complete=complete_description)
         return 0
     if firmware is None:
-        session.run(options)
+        from ai8xtools.commands.train.integers import integers_of
+
+        session.run(options, integers=integers_of)
         return 0
     from ai8xtools.commands.train.firmware import FirmwareNetwork
 

@@ -318,9 +318,17 @@ class Trainer:
             extras |= self.passes.average.extras(self.passes.model)
         return extras
 
+    def best(self) -> dict[bool, Path]:
+        """Return the best checkpoints of the run, that in QAT (True) and that before."""
+        paths = {qat: self._named("best", qat) for qat in (False, True)}
+        return {qat: path for qat, path in paths.items() if path.exists()}
+
     def _path(self, name: str) -> Path:
         """Return the name of a checkpoint in the log folder."""
-        before = [self.options.name, "qat" if self.qat else None]
+        return self._named(name, self.qat)
+
+    def _named(self, name: str, in_qat: bool) -> Path:
+        before = [self.options.name, "qat" if in_qat else None]
         return self.log.folder / "_".join([*filter(None, before), f"{name}.pth.tar"])
 
     def _save(self, epoch: int, scores: Scores) -> None:

@@ -27,6 +27,7 @@ class Classification(Task):
         super().__init__(entry, model, options)
         weight = None if entry.weight is None else torch.tensor(entry.weight, dtype=torch.float32)
         self.criterion = nn.CrossEntropyLoss(weight)
+        self.is_own = entry.own is not None
 
     def training_loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss with --label-smoothing, unless another criterion has taken its place."""
@@ -42,8 +43,11 @@ class Classification(Task):
         return torch.tensor(float(targets.numel())) if weight is None else weight[targets].sum()
 
     def meter(self, training: bool) -> Meter:
-        """Return a meter of accuracies, with the confusion matrix if that is wanted."""
-        return ClassificationMeter(self.classes, self.options.confusion and not training)
+        """Return a meter of accuracies, with the confusion matrix if that is wanted, and for data
+        of one's own."""
+        return ClassificationMeter(
+            self.classes, not training and (self.is_own or self.options.confusion)
+        )
 
     def rank(self, scores: Scores) -> tuple[float, ...]:
         """Sort by accuracy."""
