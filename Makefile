@@ -32,7 +32,7 @@ DEVELOPMENT := $(VENV)/.installed-dev
 
 # A virtual environment that does not run (Python was replaced, a copied folder) is made anew
 ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
-.PHONY: $(RUNTIME)
+.PHONY: $(RUNTIME) $(DEVELOPMENT)
 endif
 
 .PHONY: help setup demo rtl-demo software-demo clean test test-fast lint format docs kat emulator-kat software-kat qat-kat properties fuzz mistakes mutants faults measure
@@ -224,14 +224,18 @@ measure-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the ba
 build/digits build/mnist:
 	@scripts/gen_$(notdir $@).sh
 
-$(RUNTIME): requirements.txt pyproject.toml scripts/setup.sh tools/torch_source.py
+SETUP := requirements.txt pyproject.toml scripts/setup.sh tools/torch_source.py
+
+$(RUNTIME): $(SETUP)
 	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) emulator
 	@$(PYTHON) tools/precompile.py
 	@touch $@
 
-$(DEVELOPMENT): $(RUNTIME)
+# One call of pip for all
+$(DEVELOPMENT): $(SETUP)
 	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) emulator onnx detection datasets encryption dev
-	@touch $@
+	@$(PYTHON) tools/precompile.py
+	@touch $(RUNTIME) $@
 
 $(KAT)/check.py:
 	@echo "error: $(KAT)/check.py is not there" >&2; \
