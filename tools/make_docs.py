@@ -18,6 +18,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -73,6 +74,7 @@ class Explanation:
 # Codes, from the source
 
 
+@cache
 def explanations(root: Path) -> dict[str, Explanation]:
     """Return every code of the source with its messages and reasons."""
     found: defaultdict[str, Explanation] = defaultdict(Explanation)

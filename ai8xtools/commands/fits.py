@@ -34,12 +34,12 @@ class Judged:
     entries: tuple[dict[str, Any], ...]
 
 
-def fits_of(described: Described) -> list[ChipFit]:
-    """Return what a network takes of every chip."""
+def fits_of(described: Described, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
+    """Return what a network takes of each chip."""
     project = ProjectOptions(name="network", folder="network", command_line="", tool_version="")
     found: list[ChipFit] = []
     refusals: list[ToolError] = []
-    for chip in CHIPS:
+    for chip in chips:
         try:
             source, resolving = described(chip)
         except ToolError as exc:

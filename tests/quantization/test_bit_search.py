@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import bit_search
 from ai8xtools.quantization.bit_search import Sensitivity, Step, within
 from ai8xtools.training.policies import qat
-from device import CHIPS
+from device import Chip
 from tests.conftest import ROOT
 
 DIGITS = str(ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar")
@@ -131,13 +132,13 @@ def test_fits_takes_the_most_bits_that_the_chip_holds(
     steps = [Step({"a": 8, "b": 8}, 80, 40, 1), Step({"a": 4, "b": 8}, 60, 30, 1),
              Step({"a": 2, "b": 8}, 50, 20, 1)]  # fmt: skip
 
-    def found(options: Any) -> list[Any]:
+    def found(options: Any, chips: Sequence[Chip]) -> list[Any]:
         """Judge by the bits of layer a in the policy, on the chip that was asked for."""
         policy = qat.read_policy(options.qat_policy)
         bits = policy["overrides"].get("a", policy)["weight_bits"]
         fit = SimpleNamespace(fits=bits <= most, reasons=(f"{bits} bits are too many",))
         other = SimpleNamespace(fits=False, reasons=("another chip",))
-        return [fit if chip.die == options.device else other for chip in CHIPS]
+        return [fit if chip.die == options.device else other for chip in chips]
 
     monkeypatch.setattr(searcher, "found_fits", found)
     given = parse(words(tmp_path / "q.pth.tar", "--budget", "fits"))

@@ -27,7 +27,7 @@ LARGE = {"imagenet-effnetv2-hwc-ai87", "cifar100-effnetv2-hwc-ai87",
          "cifar100-mobilenetv2-m0_75-hwc-ai87", "kws20-nas-ai85", "kws20-v1-ai85", "kws20-v3-ai85",
          "facedet-tinierssd-hwc-ai85", "cifar100-simplewide2x-hwc-ai85", "cifar100-nas-hwc-ai85",
          "cifar10-nas-hwc-ai85", "cifar10-hwc-ai85", "catsdogs-hwc-ai85",
-         "faceid-hwc-ai85"}  # fmt: skip
+         "faceid-hwc-ai85", "faceid112-hwc-ai87", "cifar100-mobilenetv2-m0_5-hwc-ai87"}  # fmt: skip
 """They have the operators of others of this list, more often."""
 LATER = pytest.mark.skipif("AI8X_PROPERTIES" not in os.environ, reason="large: make properties")
 MARKED = [pytest.param(d, id=d.file, marks=LATER if d.file in LARGE else ()) for d in DEPLOYED]

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from functools import cache
 from pathlib import Path
+
+import pytest
 
 from ai8xtools.synthesis.check import CONSTRAINTS
 from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS
 from tests.conftest import ROOT
-from tools.make_docs import SOURCES, catalogue, errors_page, explanations, filled_pages
-
-explained = cache(explanations)
+from tools.make_docs import SOURCES, catalogue, errors_page, explanations, filled_pages, make_docs
 
 
 def test_every_code_of_the_source_has_a_row() -> None:
     files = {path for pattern in SOURCES for path in ROOT.glob(pattern)}
     codes = {c for path in files for c in re.findall(r'"([EWN]\d{3})"', path.read_text())}
-    page = errors_page(explained(ROOT))
+    page = errors_page(explanations(ROOT))
     assert codes and [c for c in sorted(codes) if f"| {c} |" not in page] == []
 
 
 def test_constraints_are_listed_with_messages_and_reason() -> None:
-    found = explained(ROOT)
+    found = explanations(ROOT)
     for constraint in CONSTRAINTS:
         assert found[constraint.code].messages
         assert constraint.reason in found[constraint.code].reasons
@@ -54,7 +51,7 @@ def test_messages_keep_what_is_fixed_and_blank_the_rest(tmp_path: Path) -> None:
 
 def test_every_code_is_in_one_group_and_has_one_meaning() -> None:
     """It is said in the catalogue, or beside the check, and never in both."""
-    found = explained(ROOT)
+    found = explanations(ROOT)
     grouped = [(code, text) for group in catalogue().values() for code, text in group.items()]
     assert sorted(code for code, _ in grouped) == sorted(found)
     assert [code for code, text in grouped if bool(text) == bool(found[code].reasons)] == []
@@ -65,7 +62,7 @@ def test_every_code_is_in_one_group_and_has_one_meaning() -> None:
 def test_a_number_has_one_letter() -> None:
     """People say "366" and mean one message."""
     letters: dict[str, set[str]] = {}
-    for code in explained(ROOT):
+    for code in explanations(ROOT):
         letters.setdefault(code[1:], set()).add(code[0])
     assert {number: found for number, found in letters.items() if len(found) > 1} == {}
 
@@ -73,23 +70,16 @@ def test_a_number_has_one_letter() -> None:
 def test_every_code_is_named_by_a_test() -> None:
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     named = {code for path in tests for code in re.findall(r"[EWN]\d{3}", path.read_text())}
-    assert sorted(set(explained(ROOT)) - named) == []
+    assert sorted(set(explanations(ROOT)) - named) == []
 
 
 def test_architecture_names_the_ranges_of_all_codes() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| (\d{3}–\d{3}(?:, \d{3}–\d{3})*) \|", text, re.MULTILINE)
     ranges = [tuple(map(int, one.split("–"))) for row in rows for one in row.split(", ")]
-    numbers = [int(code[1:]) for code in explained(ROOT)]
+    numbers = [int(code[1:]) for code in explanations(ROOT)]
     assert [n for n in numbers if sum(low <= n <= high for low, high in ranges) != 1] == []
 
 
-def test_committed_pages_are_up_to_date(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "make_docs.py", "--check"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
+def test_committed_pages_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (make_docs(check=True), capsys.readouterr().out) == (0, "")

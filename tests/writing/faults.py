@@ -15,6 +15,7 @@ from tests.writing.calls import CHANGES, EXCHANGE, led_past
 
 KILLED = 9
 KINDS = ("kill", "ENOSPC", "EIO")
+_ENDS = ("done", "refused", "survived")
 
 
 class _Raw(io.FileIO):
@@ -47,24 +48,30 @@ def outcomes(
 
 
 def with_fault(work: Callable[[], object], kind: str, number: int) -> str:
-    """Do a piece of work in a child with a fault at the step of this number; return its end."""
+    """Do a piece of work with a fault at this step, a kill in a child; return its end."""
+    if kind != "kill":
+        return _end(work, kind, number)
     child = os.fork()
     if child == 0:
-        status = 3
+        ended = ""
         try:
-            with contextlib.ExitStack() as stack:
-                fired = _arm(stack, kind, number)
-                work()
-                status = 4 if fired() else 0
-        except OSError:
-            status = 1
+            ended = _end(work, kind, number)
         except BaseException as exc:
             print(repr(exc), file=sys.__stderr__)
         finally:
-            os._exit(status)
+            os._exit(_ENDS.index(ended) if ended else 3)
     _, status = os.waitpid(child, 0)
-    ended = {0: "done", 1: "refused", 4: "survived", KILLED: "killed"}
-    return ended[os.waitstatus_to_exitcode(status)]
+    return "killed" if (code := os.waitstatus_to_exitcode(status)) == KILLED else _ENDS[code]
+
+
+def _end(work: Callable[[], object], kind: str, number: int) -> str:
+    with contextlib.ExitStack() as stack:
+        fired = _arm(stack, kind, number)
+        try:
+            work()
+        except OSError:
+            return "refused"
+        return "survived" if fired() else "done"
 
 
 def _arm(stack: contextlib.ExitStack, kind: str, number: int) -> Callable[[], bool]:

@@ -15,7 +15,6 @@ from ai8xtools.commands.train.fits import found_fits
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import Calibration, weight_names
 from ai8xtools.quantization.bit_search import Step, least_bytes, search, sensitivities, within
-from device import CHIPS
 
 FITS = "FITS"
 
@@ -87,7 +86,7 @@ def first_that_fits(
                 device=given.chip.die,
                 qat_policy=policy,
             )
-            fit = found_fits(options)[CHIPS.index(given.chip)]
+            (fit,) = found_fits(options, (given.chip,))
         if fit.fits:
             return step
         reasons = fit.reasons

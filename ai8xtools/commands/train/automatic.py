@@ -58,8 +58,7 @@ def _widest(options: TrainingOptions) -> str:
     reasons: tuple[str, ...] = ()
     for width in widths:
         name = f"{family}_{width}"
-        found = found_fits(replace(options, arch=name))
-        judged = [fit for known, fit in zip(CHIPS, found, strict=True) if chip in (None, known)]
+        judged = found_fits(replace(options, arch=name), CHIPS if chip is None else (chip,))
         if any(fit.fits for fit in judged):
             return name
         reasons = judged[0].reasons

@@ -40,8 +40,8 @@ from ai8xtools.training.policies import qat
 from device import CHIPS, Chip, chip_of_die
 
 
-def found_fits(options: TrainingOptions) -> list[ChipFit]:
-    """Return what the network of a run takes of every chip, with the widths of the QAT policy."""
+def found_fits(options: TrainingOptions, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
+    """Return what the network of a run takes of each chip, with the widths of the QAT policy."""
     dataset = dataset_of(options)
     entry = imported(
         named_model(options.arch, find_models, dataset.input), options.arch, None, None
@@ -56,7 +56,7 @@ def found_fits(options: TrainingOptions) -> list[ChipFit]:
                          dataset=dataset.name)  # fmt: skip
         return of_model(found, stand_in(model, _bits(model, policy)))
 
-    return fits_of(described)
+    return fits_of(described, chips)
 
 
 def _bits(model: Any, policy: dict[str, Any] | None) -> dict[str, int]:
