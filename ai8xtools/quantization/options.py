@@ -47,10 +47,12 @@ class Calibration:
     """What calibration found: integers by layer (without the prefix `module.`), and notes.
 
     Layers that are not among them are quantized as without calibration. The notes go into `extras`.
+    `constant` are tensors that the network has and its checkpoint need not have.
     """
 
     layers: Mapping[str, LayerIntegers]
     notes: Mapping[str, Any] = field(default_factory=dict)
+    constant: Mapping[str, Any] = field(default_factory=dict)
 
 
 @frozen

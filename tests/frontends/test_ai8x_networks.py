@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,19 @@ import torch
 
 import ai8x
 import ai8xize
+import quantize
+from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.loader.models import describe_model
 from ai8xtools.commands.loader.options import ModelSource
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.foreign import foreign_modules
+from ai8xtools.frontends.modules.mixed import constant_tensors, with_rectifiers
 from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.parse import Described
 from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.training.catalog.own_file import own_model
 from ai8xtools.training.saving import checkpoints
 from device import MAX78000
 from tests.conftest import ROOT
@@ -229,3 +234,53 @@ def test_modules_that_compute_something_are_named() -> None:
     assert list(foreign_modules(used)) == [("pool.0", "ReLU")]
     with_weights = Beside(ai8x.MaxPool2d(2, 2), torch.nn.Flatten(), torch.nn.Linear(2, 2))
     assert list(foreign_modules(with_weights)) == [("unused.0", "Linear")]
+
+
+RECTIFIED = """
+import ai8x
+import torch
+from torch import nn
+
+
+class Rectified(nn.Module):
+    def __init__(self, bias=True, num_classes=5, **kwargs):
+        super().__init__()
+        self.first = ai8x.FusedConv2dReLU(3, 8, 3, padding=1, bias=bias, **kwargs)
+        self.second = ai8x.Conv2d(8, 8, 3, padding=1, bias=bias, **kwargs)
+        self.plus, self.relu = ai8x.Add(), nn.ReLU(inplace=True)
+        self.third = ai8x.MaxPool2d(2, 2)
+        self.last = ai8x.Linear(8 * 2 * 2, num_classes, bias=bias, wide=True, **kwargs)
+
+    def forward(self, x):
+        x = self.first(x)
+        x = torch.relu(self.plus(self.second(x), x))
+        x = self.relu(self.plus(self.second(x), x))
+        return self.last(self.third(x).flatten(1))
+"""
+
+
+def test_relu_behind_layers_is_a_layer_that_checkpoints_may_lack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(RECTIFIED)
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    torch.manual_seed(1)
+    plain = own_model("net.py:Rectified", 2).make().eval()
+    torch.save({"state_dict": plain.state_dict(), "arch": "rectified", "epoch": 0}, "net.pth")
+    x = torch.rand(4, 3, 4, 4) * 2 - 1
+    wanted, names = plain(x), set(plain.state_dict())
+    made = with_rectifiers(plain, x[:1], {})
+    assert torch.allclose(made(x), wanted, atol=1e-5) and not list(foreign_modules(made))
+    added = set(constant_tensors(made))
+    assert {name.split(".")[0] for name in added} == {"relu_layer", "relu_1_layer"}
+    assert set(made.state_dict()) - names == added
+    noise = np.random.default_rng(0).integers(0, 256, (64, 3, 4, 4)).astype(np.uint8)
+    np.savez("x.npz", x=noise, y=np.arange(64) % 5)
+    words = ["net.pth", "q.pth.tar", "--device", "MAX78000", "--model", "net.py:Rectified"]
+    monkeypatch.setattr(sys, "argv", ["quantize.py", *words, "--calibrate", "npz:x.npz"])
+    assert quantize.main() == 0, capsys.readouterr().err
+    state = read_checkpoint("q.pth.tar").state_dict
+    assert set(state) == names | added
+    assert set(np.unique(state["relu_layer.op.weight"])) == {0, 64}
+    assert state["relu_layer.output_shift"] == 1

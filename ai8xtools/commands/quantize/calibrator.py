@@ -19,6 +19,7 @@ from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOpt
 from ai8xtools.commands.quantize.samples import OPTION, data_set
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.foreign import refuse_foreign
+from ai8xtools.frontends.modules.mixed import constant_tensors
 from ai8xtools.quantization import Calibration
 from ai8xtools.quantization.calibration import LayerChoice, calibrate
 from ai8xtools.reading.streams import terminal
@@ -37,7 +38,8 @@ _SHOWN = 6  # tensors named in a message
 class Case:
     """A network to choose integers for: as trained, in the simulation, and samples for both.
 
-    `count` samples of `dataset` in batches, with their targets; `arch` is the name of the network.
+    `count` samples of `dataset` in batches, with their targets; `arch` is the name of the network,
+    `constant` are tensors that the checkpoint lacks because they are always the same.
     """
 
     trained: nn.Module
@@ -47,6 +49,7 @@ class Case:
     dataset: str
     arch: str
     regression: bool
+    constant: Mapping[str, Any]
 
     @property
     def count(self) -> int:
@@ -69,7 +72,7 @@ def choose_integers(
     choices = calibrate(case.trained, case.simulated, case.samples, bits, progress)
     print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
     notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
-    return Calibration({choice.name: choice.integers for choice in choices}, notes)
+    return Calibration({c.name: c.integers for c in choices}, notes, case.constant)
 
 
 def prepare(
@@ -113,7 +116,10 @@ def prepare(
     refuse_foreign(trained, "be calibrated", "--model")
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
     samples, targets = load_samples(dataset, options, calibration.samples, calibration.batch_size)
-    return Case(trained, simulated, samples, targets, dataset.name, name, bool(dataset.regression))
+    constant = {name: tensor.numpy() for name, tensor in constant_tensors(trained).items()
+                if name not in state}  # fmt: skip
+    return Case(trained, simulated, samples, targets, dataset.name, name,
+                bool(dataset.regression), constant)  # fmt: skip
 
 
 def load_samples(
@@ -218,7 +224,8 @@ def _fitting_network(
         if complaint:
             complaints.append(complaint)
             continue
-        network.load_state_dict({name: state[name] for name in _trained_names(network)}, False)
+        found = {name: state[name] for name in _trained_names(network) if name in state}
+        network.load_state_dict(found, False)
         for layer in network.modules():
             if hasattr(layer, "init_module"):  # forget what QAT has noted
                 layer.init_module(None, None, False, 1.0)
@@ -251,7 +258,7 @@ def _differences(network: nn.Module, state: Mapping[str, Tensor]) -> str:
     names = _trained_names(network)
     surplus = [name for name in state if name not in own and name.endswith((".weight", ".bias"))]
     parts = {
-        "missing": [name for name in names if name not in state],
+        "missing": [n for n in names if n not in state and n not in constant_tensors(network)],
         "of another shape": [n for n in names if n in state and state[n].shape != own[n].shape],
         "surplus": surplus,
     }

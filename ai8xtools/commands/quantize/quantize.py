@@ -73,6 +73,8 @@ def quantize(options: QuantizeOptions) -> int:
             bits = bits_by_layer(checkpoint, numeric)
             calibration = choose_integers(checkpoint, bits, options.network, options.calibration)
             numeric = replace(numeric, calibration=calibration)
+        if numeric.calibration is not None:
+            checkpoint.state_dict.update(numeric.calibration.constant)
         quantized = quantize_checkpoint(checkpoint, numeric)
         report = None
         if options.report is not None:

@@ -42,7 +42,7 @@ def search_bits(
     notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
     if wanted.policy is not None:
         write_bytes(wanted.policy, policy_text(chosen.bits).encode())
-    return Calibration(integers, notes), steps, chosen
+    return Calibration(integers, notes, case.constant), steps, chosen
 
 
 def budget_bytes(budget: str, with_eight_bits: int) -> int:

@@ -21,6 +21,7 @@ from ai8xtools.frontends.layers import (
     unused,
 )
 from ai8xtools.frontends.modules.history import moved, remember, why_not
+from ai8xtools.frontends.modules.instead import instead_of
 from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys, short
 from ai8xtools.frontends.modules.tracing import path_of
 from device import Chip
@@ -35,6 +36,11 @@ _LEFT = frozenset({
 })  # fmt: skip
 _LEFT_MODULES = (nn.Softmax, nn.LogSoftmax)
 """What may follow the last layer: the application does it with the result."""
+_INSTEAD = {
+    **dict.fromkeys(("add", "iadd", "add_"), "Use ai8x.Add(): as on the chip, its sums are limited "
+                    "to -1..1 in training."),
+    "relu": "Use a layer with ReLU, such as FusedConv2dReLU or FusedLinearReLU.",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +189,9 @@ class Walk:
         if name == "getitem" and shape == value.shape and _is_whole(node.args[1]):
             return value
         if name not in _RESHAPING:
-            return _noted(value, node, f"the model computes {name} here", shape, left=left)
+            remedy = _INSTEAD.get(name) or instead_of(name)
+            why = f"the model computes {name} here"
+            return _noted(value, node, why, shape, left=left, remedy=remedy)
         return self._reshaped(node, value, shape)
 
     def _reshaped(self, node: Node, value: _Value, shape: tuple[int, ...]) -> _Value:
@@ -315,10 +323,17 @@ def _is_prepared(value: _Value) -> bool:
 
 
 def _noted(
-    value: _Value, node: Node, why: str, shape: tuple[int, ...], *, left: bool = False
+    value: _Value,
+    node: Node,
+    why: str,
+    shape: tuple[int, ...],
+    *,
+    left: bool = False,
+    remedy: str | None = None,
 ) -> _Value:
     """Return the value with a note for the layer that takes it."""
     note = Refusal(path_of(node), why, left=left)
+    note = note if remedy is None else replace(note, remedy=remedy)
     return replace(value, notes=(*value.notes, note), shape=shape, flat=False)
 
 

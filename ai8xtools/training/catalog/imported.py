@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ai8xtools.checkpoint import read_checkpoint, refuse_integers
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.frontends.modules.foreign import foreign_modules
+from ai8xtools.frontends.modules.mixed import with_rectifiers
 from ai8xtools.frontends.modules.plain.network import Imported, import_network
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 
@@ -47,14 +48,14 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
 
     def make(**keywords: Any) -> nn.Module:
         plain = {k: v for k, v in keywords.items() if k not in LAYER_KEYWORDS}
-        model: nn.Module = entry.make(**plain)
+        size = (keywords["num_channels"], *keywords["dimensions"])
+        example = torch.zeros(1, *size[: entry.dim + 1])
+        model = with_rectifiers(entry.make(**plain), example, {})
         if not any(foreign_modules(model)):
             made: nn.Module = entry.make(**keywords)
             return made
         if state is not None:
             load_plain(model, state, path)
-        size = (keywords["num_channels"], *keywords["dimensions"])
-        example = torch.zeros(1, *size[: entry.dim + 1])
         model = taking_vectors(model, example)
         given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
         return with_notes(import_network(model, example, name, given))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.mixed import with_rectifiers
 from ai8xtools.frontends.modules.plain.layers import remedy_of_limit
-from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry
+from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, DatasetEntry, ModelEntry
 from ai8xtools.training.catalog.own_code import complains_itself, definition, failure, place_of
 from ai8xtools.training.network.distillation import Distillation
 from ai8xtools.training.options import TrainingOptions
@@ -40,7 +42,8 @@ def build_model(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptio
             definition(entry.make),
             "Let it end with: return MyClass(**kwargs)",
         )
-    return model
+    example = torch.zeros(1, *dataset.input[: entry.dim + 1])
+    return with_rectifiers(model, example, {k: keywords[k] for k in LAYER_KEYWORDS if keywords[k]})
 
 
 def _refusal(exc: Exception, entry: ModelEntry, dataset: DatasetEntry) -> InputError:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.checkpoint.generations import is_of_normalization
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.mixed import constant_tensors
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_datasets
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
@@ -165,14 +166,16 @@ def _fits(found: State, entry: ModelEntry, dataset: DatasetEntry, options: Train
 def expected(model: nn.Module, found: State) -> dict[str, Tensor]:
     """Return the tensors a file must hold to fill the model.
 
-    Batch normalization may have been moved into the weights, and files of 2020 know no quantile.
+    Batch normalization may have been moved into the weights, files of 2020 know no quantile, and
+    kernels that are exactly one need not be there.
     """
     normalized = any(map(is_of_normalization, found))
+    constant = constant_tensors(model)
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
         if (normalized or not is_of_normalization(name))
-        and (name in found or not name.endswith("shift_quantile"))
+        and (name in found or not (name.endswith("shift_quantile") or name in constant))
     }
 
 

@@ -27,6 +27,7 @@ from ai8xtools.checkpoint.generations import (
 from ai8xtools.checkpoint.pairs import write_pair
 from ai8xtools.checkpoint.reader import parse_checkpoint
 from ai8xtools.checkpoint.safetensors import safetensors_bytes
+from ai8xtools.frontends.modules.mixed import constant_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
         ai8x.fuse_bn_layers(model)
     ai8x.use_ranges(model, checkpoint.state)
     own = model.state_dict()
-    state = dict(checkpoint.state)
+    state = constant_tensors(model) | dict(checkpoint.state)
     for name in own:
         if name.endswith("shift_quantile"):
             state.setdefault(name, torch.ones(1))

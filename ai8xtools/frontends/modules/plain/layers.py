@@ -218,4 +218,5 @@ def _of_ones(layer: Any, *places: Any) -> Any:
         weight[place] = EXACTLY_ONE
     layer.op.weight.copy_(weight)
     layer.op.weight.requires_grad_(False)
+    layer.is_constant = True
     return layer
