@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from ai8xtools.commands.emulate.emulate import emulate
 from ai8xtools.emulator import EmulatorError
 from tests.conftest import ROOT
 from tests.emulator.trees import change, verdict
+from tests.scripts import run_script
 
 Variant = Callable[..., Path]
 WORD = r"0x[0-9a-f]{8}"
@@ -26,13 +25,13 @@ WORD = r"0x[0-9a-f]{8}"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A generated project."""
     folder = tmp_path_factory.mktemp("made")
-    command = [
-        sys.executable, ROOT / "ai8xize.py", "--device", "MAX78000", "--test-dir", folder,
+    done = run_script(
+        "ai8xize.py", "--device", "MAX78000", "--test-dir", folder,
         "--prefix", "digits", "--config-file", ROOT / "networks" / "digits-chw-ai85.yaml",
         "--checkpoint-file", ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar",
         "--sample-input", ROOT / "tests" / "sample_digits.npy",
-    ]  # fmt: skip
-    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     return folder / "digits"
 
 

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
 from tests.emulator.by_hand import one_by_one
 from tests.emulator.trees import verdict
+from tests.scripts import run_script
 
 Variant = Callable[..., Path]
 
 
 def emulate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, ROOT / "emulate.py", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_script("emulate.py", *arguments)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from ai8xtools.emulator import Board
 from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
 from ai8xtools.emulator.firmware.compiling import compile_project
 from tests.conftest import ROOT
+from tests.scripts import run_script
 
 
 @pytest.mark.parametrize(
@@ -29,13 +28,13 @@ from tests.conftest import ROOT
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_mnist_runs_to_pass(chip: str, options: list[str], tmp_path: Path) -> None:
-    command = [
-        sys.executable, ROOT / "ai8xize.py", "--device", chip, "--test-dir", tmp_path,
+    done = run_script(
+        "ai8xize.py", "--device", chip, "--test-dir", tmp_path,
         "--prefix", "mnist", "--config-file", ROOT / "networks" / "mnist-chw-ai85.yaml",
         "--checkpoint-file", ROOT / "trained" / "mnist-ai85net5-qat8-q.pth.tar",
         "--sample-input", ROOT / "tests" / "sample_mnist.npy", *options,
-    ]  # fmt: skip
-    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     board = Board.with_project(tmp_path / "mnist")
     start = time.process_time()
     outcome = board.run()

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.scripts import run_script
 
 GENERATED_HEADERS = ("cnn.h", "weights.h", "sampledata.h", "sampleoutput.h")
 
 
 def generate(folder: Path, *options: str, chip: str = "MAX78000") -> Path:
     """Write the digits project with further options of ai8xize.py; return its folder."""
-    command = [
-        sys.executable, ROOT / "ai8xize.py", "--device", chip, "--test-dir", folder.parent,
+    done = run_script(
+        "ai8xize.py", "--device", chip, "--test-dir", folder.parent,
         "--prefix", folder.name, "--config-file", ROOT / "networks" / "digits-chw-ai85.yaml",
         "--checkpoint-file", ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar",
         "--sample-input", ROOT / "tests" / "sample_digits.npy", "--overwrite", *options,
-    ]  # fmt: skip
-    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     return folder
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import io
 import json
 import re
 import shlex
@@ -19,6 +17,7 @@ from PIL import Image
 
 from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
+from tests.scripts import run_script
 
 pytest.importorskip("unicorn", reason="the emulator needs unicorn (extra `emulator`)")
 
@@ -71,13 +70,9 @@ def call(folder: Path, said: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -
 def run_here(line: str) -> str:
     """Run a command line in this process and return what it prints."""
     _, script, *arguments = shlex.split(line)
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [script, *arguments])
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = run(importlib.import_module(Path(script).stem).main)
-    assert status == 0, f"{line}\n{out.getvalue()}{err.getvalue()}"
-    return out.getvalue()
+    done = run_script(script, *arguments)
+    assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    return done.stdout
 
 
 def write_sounds(place: Path) -> None:
