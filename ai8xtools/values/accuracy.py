@@ -70,3 +70,9 @@ class Accuracy:
             f"The network is hardly better than chance: {share:.1f} % of {self.count} test samples "
             f"are right, {100 * self.chance:.1f} % by chance"
         )
+
+
+def doubt_of(found: tuple[int, int, float] | None) -> str | None:
+    """Return the same of what training has measured, if it has."""
+    doubt = None if found is None else Accuracy(*found).doubt
+    return None if doubt is None else f"{doubt} (at the end of training)"

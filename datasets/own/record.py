@@ -18,12 +18,18 @@ from datasets.own.settings import DataSettings
 
 KEY = "own_data"
 """The entry of a checkpoint's `extras`."""
+ACCURACY = "own_accuracy"
+"""Another one: how the network did on the test samples at the end of the run."""
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L]."""
+    """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L].
+
+    `accuracy` are the arguments of `ai8xtools.values.accuracy.Accuracy`, None where nothing was
+    measured.
+    """
 
     source: str
     classes: tuple[str, ...]
@@ -31,6 +37,7 @@ class Recorded:
     preparation: Preparation
     sample: NDArray[np.int8]
     sample_class: int
+    accuracy: tuple[int, int, float] | None = None
 
 
 def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
@@ -47,6 +54,7 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
             str(found["source"]), tuple(map(str, found["classes"])),
             DataSettings.of(found["settings"]), Preparation.of(found["preparation"]),
             sample.astype(np.int8), int(found["sample_class"]),
+            accuracy_of(extras.get(ACCURACY)),
         )  # fmt: skip
         shape = recorded.preparation.shape
         fits = found["version"] == VERSION and sample.shape in (shape, shape[:2])
@@ -59,3 +67,10 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
             "Use the file that train.py wrote, or name data set, sample and network by options.",
         )  # fmt: skip
     return recorded
+
+
+def accuracy_of(found: Mapping[str, Any] | None) -> tuple[int, int, float] | None:
+    """Return the numbers of an accuracy; LookupError, TypeError or ValueError for other entries."""
+    if found is None:
+        return None
+    return int(found["right"]), int(found["count"]), float(found["chance"])

@@ -165,7 +165,7 @@ def test_what_could_not_be_deployed_is_told_before_the_first_epoch_with_a_cure(
     Path("net.py").write_text(text)
     strict, _, refused = said(train.main, capsys, monkeypatch, *words, "--strict")
     assert strict == 1 and f"net.py:{line}" in refused and cure in refused, refused
-    monkeypatch.setattr("ai8xtools.training.session.run", lambda _options: None)
+    monkeypatch.setattr("ai8xtools.training.session.run", lambda _options, **_others: None)
     if text is WIDE:
         warned = said(train.main, capsys, monkeypatch, *words)
         assert warned[0] == 0 and f"net.py:{line}" in warned[2] and cure in warned[2]

@@ -9,12 +9,14 @@ import shlex
 import sys
 import wave
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from ai8xtools.checkpoint import read_checkpoint, write_checkpoint
 from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
 from tests.scripts import run_script
@@ -175,6 +177,28 @@ def test_training_ends_with_the_accuracy_of_what_the_chip_computes(
         best = rest.replace("latest_log_dir", str(next(folder.glob("logs/pictures___*"))))
         measured = call(f"python train.py {data} --exp-load-weights-from {best}")
         assert f"Accuracy: {named[name].strip()}" in measured, name
+
+
+def test_what_training_measured_is_said_by_the_other_tools(
+    call: Call, said: tuple[str, str], folder: Path
+) -> None:
+    accuracy = re.findall(r"integers of the chip  (.*)", said[0])[0]
+    best = next(folder.glob("logs/pictures___*/pictures_qat_best.pth.tar"))
+    quantize = "python quantize.py {} q.pth.tar --device MAX78000"
+    assert f"These integers have an accuracy of {accuracy}" in call(quantize.format(best))
+    trained = read_checkpoint(best)
+    extras = trained.extras | {"own_accuracy": {"right": 2, "count": 6, "chance": 1 / 3}}
+    entries = {**trained.entries, "extras": extras}
+    write_checkpoint("bad.pth.tar", replace(trained, entries=entries))
+    load = "python ai8xize.py --checkpoint-file q.pth.tar --test-dir projects --model auto"
+    for line in (
+        quantize.format("bad.pth.tar"),
+        f"{load} --device MAX78000 --prefix bad",
+        "python emulate.py projects/bad",
+        f"{load} --device MCU --mcu rp2040 --prefix worse",
+        "python emulate.py projects/worse",
+    ):
+        assert "hardly better than chance: 33.3 % of 6" in call(line).splitlines()[-1], line
 
 
 def test_the_firmware_is_measured_on_the_test_samples(call: Call, folder: Path) -> None:

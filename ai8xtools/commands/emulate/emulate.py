@@ -120,7 +120,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         explain_failure(board, outcome)
     if verdict.reason:
         print(verdict.reason)
-    print(verdict.line)
+    doubt = None if known is None else known.doubt
+    print(verdict.line if doubt is None else f"{verdict.line}. {doubt}")
     return 0 if verdict.passed else 1
 
 

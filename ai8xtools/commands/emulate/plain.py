@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
+from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.cpu.counting import NOTHING, Cost
 from ai8xtools.emulator.errors import EmulatorError, SlotError
@@ -175,7 +176,9 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     if run.passed is None:
         print(f"NOT PASSED: the program ended without a result (status {run.status})")
     else:
-        print("PASS" if run.passed else "FAIL")
+        known = trained_on(project)
+        doubt = "" if known is None or known.doubt is None else f". {known.doubt}"
+        print(("PASS" if run.passed else "FAIL") + doubt)
     return 0 if run.passed else 1
 
 

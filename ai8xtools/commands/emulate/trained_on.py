@@ -17,7 +17,9 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.reading.files import read_bytes
 from ai8xtools.reading.text import line
 from ai8xtools.values import frozen
+from ai8xtools.values.accuracy import doubt_of
 from datasets.own.preparation import DESCRIPTION, Preparation
+from datasets.own.record import accuracy_of
 from datasets.own.settings import USUAL, DataSettings
 
 _SHOWN = 10
@@ -27,12 +29,14 @@ _LARGEST = 1 << 20
 @frozen
 class TrainedOn:
     """The names of the classes, how files become inputs, and which samples are for tests;
-    `sample_class` is that of the project's sample, None if it is not known."""
+    `sample_class` is that of the project's sample, None if it is not known. `doubt` is a sentence
+    about a network that is hardly better than chance."""
 
     classes: tuple[str, ...]
     preparation: Preparation
     settings: DataSettings = USUAL
     sample_class: str | None = None
+    doubt: str | None = None
 
 
 def trained_on(project: Path) -> TrainedOn | None:
@@ -51,6 +55,7 @@ def trained_on(project: Path) -> TrainedOn | None:
         return TrainedOn(
             classes, Preparation.of(found["preparation"]), settings,
             None if sample is None else line(str(sample)),
+            doubt_of(accuracy_of(found.get("accuracy"))),
         )  # fmt: skip
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise EmulatorError(

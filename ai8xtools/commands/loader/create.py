@@ -146,8 +146,8 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     if text.verbose:
         print(details(result, text, folder))
     last = last_line(found, verified=options.output.verify and check_output)
-    if last is not None:
-        print(last)
+    for line in filter(None, (last, options.doubt)):
+        print(line)
 
 
 def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:

@@ -74,6 +74,7 @@ class LoaderOptions:
     complaints about options that mean nothing beside others. `test_dir` is the folder in which the
     project's is created, with further `files` (name, content); one that exists is replaced with
     `overwrite` only. `silencing` are the options given that keep some messages from being shown.
+    `doubt` is a sentence about a network that is hardly better than chance, to be said last.
     """
 
     config_file: Source
@@ -89,6 +90,7 @@ class LoaderOptions:
     files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
     silencing: frozenset[str] = frozenset()
+    doubt: str | None = None
 
     @property
     def folder(self) -> Path:

@@ -6,7 +6,7 @@ Source: docs/own-data.md, "What the checkpoint holds".
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.loader.prepare_code import HEADER, prepare_header
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.values.accuracy import Accuracy, doubt_of
 from datasets.own.preparation import DESCRIPTION
 from datasets.own.record import Recorded, recorded_of
 
@@ -56,7 +57,10 @@ def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
     header = prepare_header(recorded.preparation)
     files = [(DESCRIPTION, _json(recorded, own_sample=own_sample))]
     files += [] if header is None else [(HEADER, header.encode())]
-    return replace(options, resolve=resolve, project=project, files=tuple(files))
+    return replace(
+        options, resolve=resolve, project=project, files=tuple(files),
+        doubt=doubt_of(recorded.accuracy),
+    )  # fmt: skip
 
 
 def _network(source: ModelSource, checkpoint: Checkpoint, path: str) -> str:
@@ -81,5 +85,6 @@ def _json(recorded: Recorded, *, own_sample: bool) -> bytes:
         "preparation": recorded.preparation.as_dict(),
         "source": recorded.source,
         "settings": recorded.settings.as_dict(),
+        "accuracy": None if recorded.accuracy is None else asdict(Accuracy(*recorded.accuracy)),
     }
     return (json.dumps(content, indent=2) + "\n").encode()

@@ -15,6 +15,7 @@ from ai8xtools.checkpoint import (
 )
 from ai8xtools.checkpoint.atomic import atomic_file
 from ai8xtools.checkpoint.safetensors import SUFFIX
+from ai8xtools.commands.loader.recorded import KEY as OWN_DATA
 from ai8xtools.commands.quantize.arguments import (
     ALIASES,
     DEFAULT_DEVIATIONS,
@@ -97,10 +98,17 @@ def quantize(options: QuantizeOptions) -> int:
         print_report(quantized)
     if report is None or options.report is None:
         write_output(options, quantized.checkpoint)
-        return 0
-    with atomic_file(options.report.path) as file:  # complete only with the output
-        file.write(report.encode())
-        write_output(options, quantized.checkpoint)
+    else:
+        with atomic_file(options.report.path) as file:  # complete only with the output
+            file.write(report.encode())
+            write_output(options, quantized.checkpoint)
+    if OWN_DATA in checkpoint.extras:
+        from ai8xtools.commands.quantize.accuracy import (
+            accuracy_lines,  # here: few checkpoints need it
+        )
+
+        for line in accuracy_lines(checkpoint.extras, options.network.input, numeric):
+            print(line)
     return 0
 
 

@@ -67,4 +67,6 @@ def create_software(wanted: SoftwareOptions) -> int:
         from ai8xtools.commands.software.report import report_of
 
         write_pages(options.output.report, *report_of(built, profile, network, options, told))
+    if options.doubt is not None:
+        print(options.doubt)
     return 0

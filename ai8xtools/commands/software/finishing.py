@@ -26,7 +26,8 @@ def finish(
         source = options.resolve.checkpoint_file if wanted.qformat else options.config_file
         print(f"No errors in {source}")
         return
-    files = with_log(built.files, options.project.log_filename, log)
+    files: dict[str, str | bytes] = dict(options.files)
+    files |= with_log(built.files, options.project.log_filename, log)
     written = deliver(files, wanted.folder(options))
     print(sentence(built, profile))
     print(f"Wrote {written}")

@@ -22,6 +22,7 @@ from ai8xtools.training.tasks.classification import Classification, Segmentation
 from ai8xtools.training.tasks.embedding import Embedding
 from ai8xtools.training.tasks.task import Task
 from ai8xtools.values.accuracy import Accuracy
+from datasets.own.record import ACCURACY
 
 Integers = Callable[[str], Mapping[str, Tensor]]
 """Returns the tensors of a trained checkpoint as quantize.py makes integers of them."""
@@ -49,7 +50,7 @@ def judge(
     integers: Integers,
 ) -> None:
     """Measure the `best` checkpoints of a run, those of QAT (True) and before it, and the integers
-    of the last one.
+    of the last one, in whose extras the result is noted.
 
     `build(as_integers)` returns the network without weights. What cannot be measured is told.
     """
@@ -62,6 +63,7 @@ def judge(
             doubt = accuracy.doubt
     log.metrics["accuracy"] = found
     log.save_metrics()
+    checkpoints.note(best[max(best)], {ACCURACY: found.get(_CHIP)}, passes.options.safetensors)
     if doubt is not None:
         log.say(doubt)
 

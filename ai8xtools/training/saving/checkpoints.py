@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Adam, AdamW, Optimizer
 
 import ai8x
 from ai8xtools.checkpoint import atomic, read_checkpoint, twin_of
@@ -139,6 +139,16 @@ def write(
     torch.save(content, buffer)
     for path in paths:
         write_file(path, buffer.getvalue(), safetensors)
+
+
+def note(path: Path, changes: dict[str, Any], safetensors: bool) -> None:
+    """Add to the extras of a checkpoint that this program wrote; all else stays as it is."""
+    with torch.serialization.safe_globals([SGD, Adam, AdamW]):  # its optimizer's class
+        content = torch.load(path, weights_only=True)
+    content["extras"] |= changes
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    write_file(path, buffer.getvalue(), safetensors)
 
 
 def write_file(path: Path, data: bytes, safetensors: bool) -> None:

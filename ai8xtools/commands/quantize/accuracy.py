@@ -1,0 +1,30 @@
+"""How accurate a network of one's own data was at the end of its training.
+
+Source: docs/own-data.md, "How good it is".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ai8xtools.quantization import QuantizationOptions
+from ai8xtools.values.accuracy import Accuracy, doubt_of
+from datasets.own.record import recorded_of
+
+
+def accuracy_lines(
+    extras: Mapping[str, Any], path: str, options: QuantizationOptions
+) -> Iterator[str]:
+    """Yield what is to be said of a checkpoint, which training may have measured.
+
+    It has measured the integers that are made without options.
+    """
+    recorded = recorded_of(extras, path)
+    if recorded is None or recorded.accuracy is None:
+        return
+    those = "These integers" if options == QuantizationOptions() else "The integers of training"
+    yield f"{those} have an accuracy of {Accuracy(*recorded.accuracy)} on the test samples"
+    doubt = doubt_of(recorded.accuracy)
+    if doubt is not None:
+        yield doubt
