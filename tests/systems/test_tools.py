@@ -168,7 +168,7 @@ def test_data_of_ones_own_is_loaded_by_processes_that_are_spawned(
     shown = run(
         ROOT / "train.py", "--model", "tinyclassifier", "--dataset", "own", "--epochs", "1",
         "--workers", "1", "--qat-policy", "None", "--out-dir", "logs", "--name", "t",
-        "--validation-split", "0", cwd=tmp_path, system="windows",
+        "--validation-split", "0", "--no-validation", cwd=tmp_path, system="windows",
     )  # fmt: skip
     assert noted.exists()
     assert not (tmp_path / "latest_log_dir").exists()
