@@ -57,9 +57,8 @@ done < <("$venv/bin/python" -c 'import sys, tomllib
 extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
 print(*(line for name in sys.argv[1:] for line in extras[name]), sep="\n")' "$@")
 echo "Installing requirements.txt and the extras $* (this can take a few minutes)"
-# Modules are compiled when they are first imported: most of what these packages hold never is.
 # Says what PyTorch takes before anything is downloaded; its options are words without spaces.
 read -ra source <<< "$("$venv/bin/python" tools/torch_source.py requirements.txt)"
-"$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt "${arguments[@]}" ${source[@]+"${source[@]}"} || fail \
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements.txt "${arguments[@]}" ${source[@]+"${source[@]}"} || fail \
     "pip could not install requirements.txt and the extras $*" \
     "See pip's message above. Without network access, point pip to wheels you have: PIP_NO_INDEX=1 PIP_FIND_LINKS=/folder make setup"
