@@ -156,6 +156,9 @@ measure-arrange-loads: $(DEVELOPMENT) ## random networks that nearly fill the ke
 measure-arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without places: arranged, and executed on the emulated chip
 	@AI8X_PROPERTIES=72 $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_arrange_random.py $(ARGS)
 
+measure-doors-fuzz: $(DEVELOPMENT) ## 2,000 random networks as strangers write them, imported, against torch (ARGS="--count N --seed N")
+	@$(PYTHON) -m tests.frontends.wild_networks $(ARGS)
+
 measure-verdicts: $(DEVELOPMENT) ## 2,000 random networks, with and without places: refused, right, wrong and warned of, wrong in silence (ARGS="COUNT SEED")
 	@$(PYTHON) -m tests.synthesis.verdicts $(ARGS)
 

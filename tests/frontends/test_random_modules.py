@@ -213,3 +213,13 @@ def test_random_networks_compute_what_torch_does(first: int) -> None:
 def test_random_networks_of_16_bits_compute_what_torch_does(first: int) -> None:
     found = {seed: judge_q15(seed) for seed in range(first, first + GROUP)}
     assert {seed: wrong for seed, wrong in found.items() if wrong} == {}
+
+
+def test_networks_as_strangers_write_them_compute_what_torch_does() -> None:
+    """`make measure WHAT=doors-fuzz` tries more. What the proof refuses (E668) is a defect."""
+    from tests.frontends import wild_networks
+
+    found = [wild_networks.judge(seed) for seed in (2, 57, *range(1001, 1009))]
+    verdicts = [verdict for one in found for verdict in one.values()]
+    assert {one for one in verdicts if one != "right"} <= {"refused E670"}
+    assert verdicts.count("right") > len(verdicts) // 2

@@ -296,7 +296,11 @@ class _Builder:
         return _RefusedError(f"the accelerator has no {node.name}", remedy)
 
     def _call(self, target: str, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
-        """Add a module to the new network and call it."""
+        """Add a module to the new network and call it; one of its name that is the same is called,
+        behind one that is not, it gets a number."""
+        known = dict(self.root.named_modules())
+        names = (f"{target}{number or ''}" for number in range(len(known) + 1))
+        target = next(n for n in names if n not in known or _alike(known[n], module))
         *folders, last = target.split(".")
         place = self.root
         for folder in folders:
@@ -336,9 +340,7 @@ class _Builder:
                           f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
         if node.inputs[0] in self._positive:
             self._positive.add(node)
-        known, target = dict(self.root.named_modules()), f"{_plain(node)}_moved"
-        names = (f"{target}{number or ''}" for number in range(len(known) + 1))
-        return self._call(next(n for n in names if n not in known), layer, (source,))
+        return self._call(f"{_plain(node)}_moved", layer, (source,))
 
     def _normalized(self, node: Node, source: Any) -> Any:
         """Write a batch normalization that follows no layer: it is that of a layer of ones."""
@@ -601,3 +603,11 @@ def _rearranged(graph: fx.Graph, node: Node, data: Sequence[Any]) -> Any:
             whole = (slice(None), *parts)
             return graph.call_method("__getitem__", (source, whole))
     return None
+
+
+def _alike(one: nn.Module, other: nn.Module) -> bool:
+    """Return whether modules have the same settings and tensors."""
+    mine, theirs = one.state_dict(), other.state_dict()
+    return repr(one) == repr(other) and mine.keys() == theirs.keys() and all(
+        torch.equal(mine[name], theirs[name]) for name in mine
+    )  # fmt: skip

@@ -1,0 +1,260 @@
+"""Random networks as strangers write them, imported, against torch.
+
+Pre-activation blocks, joins of sums and sums of joins, odd sizes, functions in place of modules and
+changes in place of data that is read again. Each is computed by torch in float64, by the graph of
+operators in which Q15 is quantized, and by the layers of ai8x that it becomes, before anything is
+quantized.
+
+    python -m tests.frontends.wild_networks --count 2000 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import ai8x
+from ai8xtools.commands.q15.network import graph_of
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.door import read_module
+from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.frontends.modules.plain.unlimited import Unlimited
+from ai8xtools.quantization.q15.floating import compute
+
+TOLERANCE = 1e-5  # of the largest magnitude
+RELUS = {
+    "function": functional.relu, "torch": torch.relu, "method": lambda x: x.relu(),
+    "in place": lambda x: functional.relu(x, inplace=True), "method in place": lambda x: x.relu_(),
+    "clamp": lambda x: x.clamp(min=0), "maximum": lambda x: torch.clamp_min(x, 0.0),
+}  # fmt: skip
+JOINS = ("plus", "add", "in place", "method", "three", "twice", "difference")
+
+
+class Wild(nn.Module):
+    """A network drawn from a seed; `shape` is that of its input."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.random = np.random.default_rng(seed)
+        self.axes = int(self.one(2, 2, 1))
+        self.shape = (self.one(1, 2, 3), *(self.one(5, 7, 8, 9, 11, 13) for _ in range(self.axes)))
+        self.parts = nn.ModuleDict()
+        self.steps: list[Any] = []
+        channels = self.one(4, 5, 6)
+        self.steps.append(self.unary(self.conv(self.shape[0], channels)))
+        kinds = (self.preactivation, self.residual, self.joined, self.pooled, self.dense, self.odd)
+        for _ in range(self.one(1, 2, 3)):
+            step, channels = self.one(*kinds)(channels)
+            self.steps.append(step)
+        self.steps.append(self.head(channels))
+        self.eval()
+        for number, tensor in enumerate((*self.parameters(), *self.buffers())):
+            generator = torch.Generator().manual_seed(1000 * seed + number)
+            self.spoil(tensor.data, generator)
+
+    @staticmethod
+    def spoil(tensor: Tensor, generator: torch.Generator) -> None:
+        """Draw weights, and statistics of normalization that are positive."""
+        if tensor.ndim > 1:
+            tensor.normal_(0, tensor[0].numel() ** -0.5, generator=generator)
+        elif tensor.ndim == 1:
+            tensor.uniform_(0.4, 1.6, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for step in self.steps:
+            x = step(x)
+        return x
+
+    def one(self, *choices: Any) -> Any:
+        return choices[int(self.random.integers(len(choices)))]
+
+    def part(self, module: nn.Module) -> str:
+        name = f"part{len(self.parts)}"
+        self.parts[name] = module
+        return name
+
+    def unary(self, name: str) -> Any:
+        return lambda x: self.parts[name](x)
+
+    def conv(self, taken: int, given: int, kernel: int = 3, stride: int = 1) -> str:
+        kind: Any = nn.Conv2d if self.axes == 2 else nn.Conv1d
+        return self.part(kind(taken, given, kernel, stride, kernel // 2, bias=bool(self.one(0, 1))))
+
+    def norm(self, channels: int) -> str:
+        return self.part((nn.BatchNorm2d if self.axes == 2 else nn.BatchNorm1d)(channels))
+
+    def relu(self) -> Any:
+        """Return some form of ReLU."""
+        if self.one(0, 1, 1):
+            return RELUS[self.one(*RELUS)]
+        return self.unary(self.part(nn.ReLU(inplace=bool(self.one(0, 1)))))
+
+    def sum(self) -> Any:
+        """Return some form of a sum of two results."""
+        how = self.one(*JOINS)
+
+        def added(a: Tensor, b: Tensor) -> Tensor:
+            if how == "in place":
+                a += b
+                return a
+            return {
+                "plus": lambda: a + b, "add": lambda: torch.add(a, b), "method": lambda: a.add_(b),
+                "three": lambda: a + b + a, "twice": lambda: (a + b) + (b + a),
+                "difference": lambda: a - b,
+            }[how]()  # fmt: skip
+
+        return added
+
+    def preactivation(self, channels: int) -> Any:
+        """Normalization and ReLU before each convolution; what is rectified may be the input."""
+        names = [self.norm(channels), self.conv(channels, channels), self.norm(channels),
+                 self.conv(channels, channels)]  # fmt: skip
+        first, second, add, bare = self.relu(), self.relu(), self.sum(), self.one(0, 1)
+
+        def step(x: Tensor) -> Tensor:
+            y = first(x) if bare else first(self.parts[names[0]](x))
+            y = second(self.parts[names[2]](self.parts[names[1]](y)))
+            return add(self.parts[names[3]](y), x)
+
+        return step, channels
+
+    def residual(self, channels: int) -> Any:
+        """A shortcut with or without a convolution; half of them are halved."""
+        given, stride = self.one(channels, channels + 2), self.one(1, 1, 2)
+        plain = given == channels and stride == 1
+        names = [self.conv(channels, given, stride=stride), self.norm(given),
+                 self.conv(given, given), self.conv(channels, given, 1, stride)]  # fmt: skip
+        inner, outer, add = self.relu(), self.relu(), self.sum()
+
+        def step(x: Tensor) -> Tensor:
+            y = self.parts[names[2]](inner(self.parts[names[1]](self.parts[names[0]](x))))
+            return outer(add(y, x if plain else self.parts[names[3]](x)))
+
+        return step, given
+
+    def joined(self, channels: int) -> Any:
+        """A join of a sum and a convolution, or a sum of two joins."""
+        names = [self.conv(channels, channels) for _ in range(4)]
+        add, relu, sums = self.sum(), self.relu(), self.one(0, 1)
+
+        def step(x: Tensor) -> Tensor:
+            a, b, c, d = (self.parts[name](x) for name in names)
+            if sums:
+                return relu(torch.cat((add(a, b), c), 1))
+            return relu(add(torch.cat((a, b), 1), torch.cat((c, d), dim=1)))
+
+        return step, 2 * channels
+
+    def dense(self, channels: int) -> Any:
+        """What a layer takes is joined with what it gives, before or behind ReLU."""
+        name, relu, late = self.conv(channels, 3), self.relu(), self.one(0, 1)
+
+        def step(x: Tensor) -> Tensor:
+            if late:
+                return relu(torch.cat([x, self.parts[name](x)], 1))
+            return torch.cat([relu(self.parts[name](x)), x], dim=-1 - self.axes)
+
+        return step, channels + 3
+
+    def pooled(self, channels: int) -> Any:
+        """Pooling of odd sizes, by functions."""
+        kind = "max" if self.one(0, 1) else "avg"
+        pool = getattr(functional, f"{kind}_pool{self.axes}d")
+        window, stride = self.one((2, 2), (3, 2), (2, 1), (3, 3), (1, 2))
+        padding = self.one(0, 1) if window == 3 else 0
+        name = self.conv(channels, channels)
+        return lambda x: self.parts[name](pool(x, window, stride, padding)), channels
+
+    def odd(self, channels: int) -> Any:
+        """Sections, factors, strides of data, limits and dropout."""
+        kind = self.one("half", "every", "shift", "limit", "dropout", "crop", "weight")
+        name = self.conv(channels, channels)
+        steps = {
+            "half": lambda x: x * 0.5,
+            "every": lambda x: x[..., ::2], "shift": lambda x: x + 0.25,
+            "limit": lambda x: x.clamp(0, 6), "crop": lambda x: x[..., 1:-1],
+            "dropout": lambda x: functional.dropout(x, 0.3, training=self.training),
+            "weight": lambda x: 2 * x - x,
+        }  # fmt: skip
+        return lambda x: self.parts[name](steps[kind](x)), channels
+
+    def head(self, channels: int) -> Any:
+        """Return the end: a mean and a matrix, or a convolution."""
+        kind = self.one("mean", "adaptive", "convolution", "amax")
+        name, linear = self.conv(channels, 3, 1), self.part(nn.Linear(channels, 4))
+        adaptive = getattr(functional, f"adaptive_avg_pool{self.axes}d")
+        axes = tuple(range(2, 2 + self.axes))
+
+        def end(x: Tensor) -> Tensor:
+            if kind == "convolution":
+                return self.parts[name](x).flatten(1)
+            if kind == "adaptive":
+                return self.parts[linear](adaptive(x, 1).view(x.size(0), -1))
+            return self.parts[linear](x.mean(axes) if kind == "mean" else x.amax(dim=axes))
+
+        return end
+
+
+def judge(seed: int) -> dict[str, str]:
+    """Return what became of a network by each door: right, refused with its code, or wrong."""
+    network = Wild(seed)
+    die = (85, 87)[seed % 2]
+    ai8x.set_device(die, simulate=False, round_avg=False, verbose=False)
+    generator = torch.Generator().manual_seed(seed)
+    samples = torch.rand(6, *network.shape, generator=generator) * 2 - 1
+    samples[0], samples[1] = samples[0].sign(), 1.0
+    try:
+        with torch.no_grad():
+            wanted = network.double()(samples.double())
+    except RuntimeError:  # a map that is smaller than a window
+        return {}
+
+    def ours() -> Tensor:
+        made: Any = import_network(Wild(seed), samples[:1], "net", {}).network.eval()
+        with torch.no_grad():
+            return Unlimited(made.double()).run(samples.double())
+
+    def graph() -> Tensor:
+        found, _ = graph_of(read_module(Wild(seed), samples[:1]), "net")
+        maps = samples.double().numpy().reshape((len(samples), *network.shape, 1)[:4])
+        return torch.from_numpy(compute(found, maps)[found.output])
+
+    verdicts = {}
+    for door, run in ((f"MAX780{'02' if die == 87 else '00'}", ours), ("Q15", graph)):
+        try:
+            got = run().reshape(wanted.shape)
+        except InputError as refusal:
+            verdicts[door] = f"refused {refusal.code}"
+            continue
+        error = float((got - wanted).abs().max() / wanted.abs().max())
+        verdicts[door] = "right" if error < TOLERANCE else f"WRONG by {error:.2g}"
+    return verdicts
+
+
+def main() -> int:
+    """Judge networks and print a table; return 1 if any is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    counts: Counter[tuple[str, str]] = Counter()
+    for seed in range(args.seed, args.seed + args.count):
+        for door, verdict in judge(seed).items():
+            counts[door, verdict.partition(" by")[0]] += 1
+            if verdict.startswith("WRONG"):
+                print(f"seed {seed}, {door}: {verdict}")
+    for (door, verdict), count in sorted(counts.items()):
+        print(f"{door:9} {verdict:14} {count}")
+    return int(any(verdict == "WRONG" for _, verdict in counts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
