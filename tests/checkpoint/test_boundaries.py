@@ -43,9 +43,11 @@ from ai8xtools.checkpoint.atomic import (
     settle,
     target_of,
     temporary_prefix,
+    write_bytes,
 )
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.checkpoint.unpickler import Unpickler
+from ai8xtools.reading import system
 from tests.checkpoint import onnx_writer
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
 from tests.conftest import ROOT
@@ -587,6 +589,38 @@ def test_a_thread_may_be_alone_in_a_folder_again(tmp_path: Path) -> None:
         pass
     if open_before:
         assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+@pytest.mark.parametrize("unix", [True, False])
+def test_folder_that_may_be_written_but_not_read_gets_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unix: bool
+) -> None:
+    """As Windows has them, which closes a file before it is renamed."""
+    opened, closed = os.open, []
+
+    def refusing(path: Any, *rest: Any, **more: Any) -> int:
+        if Path(path) == tmp_path:
+            raise PermissionError
+        return opened(path, *rest, **more)
+
+    def renamed(source: str, target: Path, real: Any = os.replace) -> None:
+        closed.append(Path(source).name not in {p.name for p in held_open()})
+        real(source, target)
+
+    monkeypatch.setattr(os, "open", refusing)
+    monkeypatch.setattr(os, "replace", renamed)
+    monkeypatch.setattr(system, "UNIX", unix)
+    write_bytes(tmp_path / "x", b"new")
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert closed == [not unix] or not Path("/proc/self/fd").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def held_open() -> list[Path]:
+    """Return the files that this process has open, where the system tells."""
+    folder = Path("/proc/self/fd")
+    every = folder.iterdir() if folder.exists() else ()
+    return [one.readlink() for one in every if one.is_symlink()]
 
 
 def test_checkpoint_gives_its_entries_and_takes_new_ones() -> None:
