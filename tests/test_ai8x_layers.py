@@ -111,8 +111,11 @@ def test_every_name_makes_what_it_says(name: str) -> None:
     ).replace("Abs", "")
     assert (layer.op.groups or 1) == (6 if "Depthwise" in name else 1)
     assert layer_class.__doc__
-    named = "ReLU" in name or "Abs" in name
-    assert ("activation" in inspect.signature(layer_class).parameters) is not named
+    parameters = inspect.signature(layer_class).parameters
+    assert ("activation" in parameters) is not ("ReLU" in name or "Abs" in name)
+    assert ("pooling" in parameters) is not ("Max" in name or "Avg" in name)
+    if "Conv2d" in name:
+        assert ("groups" in parameters) is not ("Depthwise" in name)
     data = torch.zeros(
         {"Linear": (2, 6)}.get(kind[:6], (2, 6, 8) if "1d" in name else (2, 6, 8, 8))
     )

@@ -47,3 +47,12 @@ def test_gradients_hooks_and_traces_see_the_module() -> None:
     pool.register_forward_hook(lambda *_: seen.append(1))
     pooled(pool, x.detach())
     assert seen == [1]
+
+
+def test_only_pixels_in_order_are_pooled_without_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(nn.MaxPool2d, "forward", lambda _, x: asked.append(x.shape) or x)
+    x = torch.rand(2, 3, 4, 4)
+    for data in (x.contiguous(**LAST), x, x[0], x.contiguous(**LAST)[:, :, :1]):
+        pooled(nn.MaxPool2d(2, 2), data)
+    assert asked == [(2, 3, 4, 4), (3, 4, 4), (2, 3, 1, 4)]

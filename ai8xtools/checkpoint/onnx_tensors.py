@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.known_objects import MAX_DIMENSIONS, printable
 from ai8xtools.checkpoint.known_objects import MAX_ELEMENTS as MAX_SHAPE
-from ai8xtools.checkpoint.known_objects import printable
 from ai8xtools.checkpoint.onnx_wire import Decoder, Fields, damaged, integer, integers, pieces, text
 from ai8xtools.checkpoint.tensors import from_bfloat16
 from ai8xtools.checkpoint.values import Array
@@ -18,7 +18,6 @@ from ai8xtools.checkpoint.values import Array
 DIMS, DATA_TYPE, FLOATS, INT32S, INT64S, NAME, RAW = 1, 2, 4, 5, 7, 8, 9
 DOUBLES, UINT64S, EXTERNAL_DATA, DATA_LOCATION = 10, 11, 13, 14
 
-MAX_DIMENSIONS = 16
 # All weights together: more than the largest weight memory holds with one bit each
 MAX_ELEMENTS = 1 << 25
 

@@ -59,7 +59,7 @@ def layers_in_order(
     }
     seen: dict[str, None] = {}
     handles = [
-        layer.register_forward_pre_hook(lambda *_, name=name: seen.setdefault(name) and None)
+        layer.register_forward_pre_hook(lambda *_, name=name: seen.update({name: None}))
         for name, layer in candidates.items()
     ]
     try:

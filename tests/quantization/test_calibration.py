@@ -74,6 +74,16 @@ def moments_of(seen: Tensor, wanted: Tensor) -> Moments:
     return moments
 
 
+def test_of_large_batches_every_second_or_third_place_is_looked_at() -> None:
+    places = torch.arange(40000.0)[None]
+    for count, step in ((1, 1), (1 << 14, 1), ((1 << 14) + 1, 2), (1 << 15, 2), (40000, 3)):
+        moments = moments_of(places[:, :count], 2 * places[:, :count])
+        taken = places[0, :count:step].double()
+        assert (moments.count, moments.seen.item()) == (len(taken), taken.sum().item())
+        assert moments.wanted.item() == 2 * moments.seen.item()
+        assert moments.cross.item() == 2 * moments.second.item() == 2 * taken.square().sum().item()
+
+
 def test_rounding_with_data_changes_the_output_less_than_plain_rounding() -> None:
     generator = torch.Generator().manual_seed(0)
     mixing = torch.randn(16, 16, generator=generator)

@@ -42,12 +42,12 @@ class OnceForAllSequentialUnit(nn.Module):
         self.in_channels, self.pool = in_channels, pool
         self.layers: Any = nn.ModuleList()
         for number in range(depth):
-            pooled = number == 0 and pool > 1
+            pooling = {"pooling": "Max", "pool_size": pool, "pool_stride": pool}
             layer = self.convolution(
                 in_channels if number == 0 else width, width, kernel_size,
-                pooling="Max" if pooled else None, pool_size=pool if pooled else 2,
-                pool_stride=pool if pooled else 2, padding=kernel_size // 2, bias=bias or bn,
-                activation="ReLU", batchnorm="Affine" if bn else None, **kwargs,
+                padding=kernel_size // 2, bias=bias or bn, activation="ReLU",
+                batchnorm="Affine" if bn else None,
+                **(pooling if number == 0 and pool > 1 else {}), **kwargs,
             )  # fmt: skip
             layer.choose(width, kernel_size)
             self.layers.append(layer)

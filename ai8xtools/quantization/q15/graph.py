@@ -141,11 +141,11 @@ class Graph:
 
     def activated(self, tensor: int) -> int:
         """Return the map that stands for a result: behind clips that alone read it, the last."""
-        users = self.users(tensor)
-        while len(users) == 1 and isinstance(users[0], Clip) and tensor != self.output:
-            tensor = users[0].target
-            users = self.users(tensor)
-        return tensor
+        match self.users(tensor):
+            case [Clip(target=target)] if tensor != self.output:
+                return self.activated(target)
+            case _:
+                return tensor
 
     @property
     def macs(self) -> int:
