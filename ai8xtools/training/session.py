@@ -68,6 +68,8 @@ OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = display.MAKERS
 """Functions that make an observer if the options ask for it."""
 
 
+_FEW = 50
+"""Fewer validation samples hardly tell epochs apart: one is two percent."""
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes what is evaluated of what runs the model."""
 
@@ -365,6 +367,12 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
     for line in prepared.dataset.own.told if prepared.dataset.own is not None else ():
         log.say(line)
     log.say(f"Dataset sizes: {listed}")
+    chosen_on = 0 if data.validation is None or options.no_validation else data.validation.samples
+    if prepared.dataset.own is not None and 0 < chosen_on < _FEW and not options.evaluate:
+        log.say(
+            f"The best epoch is chosen on {chosen_on} samples, which hardly tell epochs apart: "
+            "--no-validation trains on all samples and takes the last epoch"
+        )
     log.text("Command line", options.command_line)
     network = prepared.models[options.arch]
     for warning in filter(None, (network.notice, prepared.dataset.notice, data.doubt)):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,6 +26,7 @@ from ai8xtools.frontends.modules.foreign import foreign_modules
 from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
+from ai8xtools.training.catalog.own_data import recorded_in
 from datasets.torchvision_access import torchvision
 from device import MAX78000, MAX78002
 from tests.conftest import ROOT
@@ -431,16 +433,21 @@ def test_weights_of_an_ordinary_network_reach_the_chip(
 def test_bare_weights_are_calibrated_with_own_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A state_dict tells nothing of the data that it was trained on."""
+    """A state_dict tells nothing of the data that it was trained on; later tools find it in the
+    checkpoint that was made."""
     monkeypatch.chdir(tmp_path)
     name = f"{ROOT}/tests/frontends/plain_networks.py:Normalized"
-    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
-    np.savez("data.npz", x=images, y=np.arange(40) % 4)
+    images = np.random.default_rng(0).integers(0, 256, (40, 9, 12, 3)).astype(np.uint8)
+    for number, image in enumerate(images):
+        Path(f"pictures/{'abcd'[number % 4]}").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(f"pictures/{'abcd'[number % 4]}/{number}.png")
     torch.save(lively(plain.Normalized()).state_dict(), "plain.pth")
-    options = ["--device", "MAX78000", "--import", "--calibrate", "npz:data.npz", "--model", name]
+    options = ["--device", "MAX78000", "--import", "--calibrate", "folder:pictures", "--model",
+               name, "--resize", "8"]  # fmt: skip
     assert run(lambda: quantize.main(["plain.pth", "q.pth.tar", *options])) == 0
     assert read_checkpoint("q.pth.tar").arch == "normalized"
+    assert recorded_in("q.pth.tar").classes == ("a", "b", "c", "d")
     words = ["--model", name, "--checkpoint-file", "q.pth.tar", "--device", "MAX78000", "--prefix",
-             "n", "--test-dir", "t", "--input-shape", "3x8x8", "--check-only"]  # fmt: skip
+             "n", "--test-dir", "t", "--check-only"]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["ai8xize.py", *words])
     assert run(ai8xize.main) == 0  # its layer `bn` is no normalization of a layer

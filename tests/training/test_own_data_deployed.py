@@ -121,6 +121,7 @@ def test_three_commands_lead_to_firmware_that_names_classes(
 ) -> None:
     trained, printed = said
     assert "--model auto: sized2d_32, the widest that fits MAX78000" in trained
+    assert re.search(r"The best epoch is chosen on \d samples", trained)
     assert "PASS (1 inference)" in printed and "The sample is of the class bar." in printed
     for name in CLASSES:
         assert re.search(rf"\] -> {re.escape(name)}: \d+\.\d%", printed), printed

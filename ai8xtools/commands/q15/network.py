@@ -88,7 +88,7 @@ def _onnx_case(options: CaseOptions) -> Case:
     graph, left = graph_of(found, options.input)
     check_finite(graph, options.input)
     wanted = options.calibration
-    dataset = data_set(wanted.dataset, (), None, series=len(shape) == 2)
+    dataset = data_set(wanted.dataset, (), None, series=len(shape) == 2, settings=wanted.own)
     settings = TrainingOptions(arch=Path(options.input).stem, dataset=dataset.name, device=85,
                                data=wanted.folder)  # fmt: skip
     ai8x.set_device(85, False, False, verbose=False)
@@ -136,7 +136,8 @@ def _ai8x_case(options: CaseOptions) -> tuple[nn.Module, list[Tensor]]:
     name = options.model or plain_name(checkpoint.arch or "")
     chip = chip_named("MAX78002" if name.lower().startswith("ai87") else "MAX78000")
     fused = without_batchnorm(checkpoint)
-    dataset = data_set(options.calibration.dataset, fused.state_dict.values(), options.input)
+    given = options.calibration
+    dataset = data_set(given.dataset, fused.state_dict.values(), options.input, settings=given.own)
     network = NetworkOptions(options.input, options.model, chip)
     case = prepare(fused, network, options.calibration, OPTION, dataset)
     take_ranges(case.trained, tensors_of(fused))
@@ -149,7 +150,7 @@ def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Modu
         raise InputError("E689", "the file holds the weights of an ordinary PyTorch network and "
                          "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
     wanted = options.calibration
-    dataset = data_set(wanted.dataset, state.values(), options.input)
+    dataset = data_set(wanted.dataset, state.values(), options.input, settings=wanted.own)
     entry = named_model(options.model, find_models, dataset.input)
     settings = TrainingOptions(arch=plain_name(options.model), dataset=dataset.name, device=85,
                                data=wanted.folder)  # fmt: skip

@@ -9,9 +9,11 @@ from typing import Any
 from ai8xtools.checkpoint.safetensors import SUFFIX
 from ai8xtools.commands.arguments import Parser, add_transposed, chip
 from ai8xtools.commands.targets import choices
+from ai8xtools.commands.train.arguments.own_data import add_picture_options, picture_settings
 from ai8xtools.quantization import ClipMethod
 from ai8xtools.quantization.options import WEIGHT_BITS
 from ai8xtools.values import frozen
+from datasets.own.settings import OPEN, DataSettings
 from device import Chip
 
 DEFAULT_SCALE = 0.85
@@ -41,6 +43,7 @@ class CalibrationOptions:
 
     `dataset` is the name of a data set, KIND:PATH or an array FILE.npy, `folder` that of the data
     sets. `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
+    `own` says how pictures of one's own become samples.
     """
 
     dataset: str
@@ -48,6 +51,7 @@ class CalibrationOptions:
     samples: int
     batch_size: int
     average_rounding: bool = False
+    own: DataSettings = OPEN
 
 
 @frozen
@@ -111,6 +115,8 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         parser.error("argument --report-data: add --report FILE")
     if args.report_data is not None and args.calibrate is not None:
         parser.error("argument --report-data: the samples of --calibrate serve; leave out one")
+    if args.calibrate is None and args.report_data is None and picture_settings(args) != OPEN:
+        parser.error("argument --resize, --stretch, --grayscale: add --calibrate folder:DIR")
     calibration = samples_of(args, args.calibrate, rounding=args.avg_pool_rounding)
     return QuantizeOptions(
         network=NetworkOptions(args.input, args.model, args.device, args.importing),
@@ -142,8 +148,9 @@ def samples_of(
     if dataset is None:
         return None
     return CalibrationOptions(
-        dataset, args.data, args.calibration_samples, args.batch_size, rounding
-    )
+        dataset, args.data, args.calibration_samples, args.batch_size, rounding,
+        picture_settings(args),
+    )  # fmt: skip
 
 
 def arguments() -> Parser:
@@ -251,6 +258,7 @@ def add_sample_options(group: Any, *, required: bool = False) -> None:
         default=DEFAULT_BATCH,
         help=f"samples computed at a time (default: {DEFAULT_BATCH})",
     )
+    add_picture_options(option)
 
 
 def add_calibration_options(parser: argparse.ArgumentParser) -> None:

@@ -96,7 +96,7 @@ def prepare(
     if dataset is None:
         weights = checkpoint.state_dict.values()
         told = None if is_graph(given.input) else given.input
-        dataset = data_set(calibration.dataset, weights, told, option)
+        dataset = data_set(calibration.dataset, weights, told, option, settings=calibration.own)
     name = given.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if given.importing:

@@ -18,7 +18,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.frontends.onnx.door import input_shape
-from ai8xtools.training.catalog.discovery import find_models
+from ai8xtools.training.catalog.discovery import DatasetEntry, find_models
 from ai8xtools.training.catalog.imported import imported, notes_of, plain_state
 from ai8xtools.training.catalog.onnx_file import is_graph
 from ai8xtools.training.catalog.own_file import named_model, plain_name
@@ -42,7 +42,9 @@ def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) 
         return read_checkpoint(given.input)
     assert given.model is not None
     series = graph and len(input_shape(read_graph(given.input), given.input)) == 2
-    dataset = data_set(calibration.dataset, state.values(), None, series=series)
+    dataset = data_set(
+        calibration.dataset, state.values(), None, series=series, settings=calibration.own
+    )
     entry = named_model(given.model, find_models, dataset.input)
     arch = entry.name if graph else plain_name(given.model)
     options = TrainingOptions(
@@ -74,8 +76,18 @@ def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) 
     return Checkpoint({
         "epoch": 0, "arch": arch,
         "state_dict": {name: tensor.numpy() for name, tensor in network.state_dict().items()},
-        "extras": {"imported": GRAPH if graph else True},
+        "extras": {"imported": GRAPH if graph else True, **_record(dataset, options)},
     })  # fmt: skip
+
+
+def _record(dataset: DatasetEntry, options: TrainingOptions) -> dict[str, Any]:
+    """Return classes, preparation and a sample of data of one's own, as train.py notes them."""
+    if dataset.own is None:
+        return {}
+    _, test = dataset.loader((options.data, options), False, True)
+    (entry,) = dataset.own.record(dataset.output, test[0], 128).items()
+    name, values = entry
+    return {name: {**values, "sample": values["sample"].numpy()}}
 
 
 def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:

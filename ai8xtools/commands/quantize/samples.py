@@ -13,6 +13,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.catalog.own_data import dataset_named
+from datasets.own.settings import OPEN, DataSettings, kind_and_path
 
 OPTION = "--calibrate"
 _SUFFIX = ".npy"
@@ -40,17 +41,25 @@ def data_set(
     option: str = OPTION,
     *,
     series: bool = False,
+    settings: DataSettings = OPEN,
 ) -> DatasetEntry:
     """Return the data set of a name, or one of the samples of a file.
 
     `weights` are the tensors of the network: the last matrix tells the number of classes; `option`
     is the one that names the samples. A network takes series if `series` says so, or if it has
-    kernels of one dimension and none of two. Raises InputError E740 for a file that holds none.
+    kernels of one dimension and none of two. `settings` say how pictures become samples. Raises
+    InputError E740 for a file that holds none, E687 for settings of other data.
     """
+    kind = kind_and_path(name)
+    if settings != OPEN and (kind is None or kind[0] != "folder"):
+        raise InputError(
+            "E687", "--resize, --stretch and --grayscale do not apply to such samples", name,
+            "Leave out the options; they are for pictures in folders (folder:DIR).",
+        )  # fmt: skip
     axes = [len(tensor.shape) for tensor in weights]
     if not name.lower().endswith(_SUFFIX):
         series = series or max(axes, default=0) == _SERIES
-        return dataset_named(name, option, checkpoint=checkpoint, series=series)
+        return dataset_named(name, option, settings, checkpoint, series=series)
     values = read_samples(name)
     if values.ndim not in (2, 3, 4) or values.dtype.kind not in "fiu":
         raise InputError(

@@ -64,7 +64,9 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
         with once():
             graph = ai8x.graph_of(model, example)
             where = f" for an input of {times(tuple(example.shape[1:]))}"
-            remedy = "Compare the size of the input (--input-shape, the data set) with the network."
+            remedy = (
+                "Compare the size of the input (--input-shape, --resize, data) with the network."
+            )
             if frames is not None:
                 trace_frames(model, graph, example, frames)
             else:

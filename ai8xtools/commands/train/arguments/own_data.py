@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 from ai8xtools.commands.train.arguments import converters as values
 from datasets.own.preparation import FRAME
@@ -24,13 +26,7 @@ _LARGEST = 1024
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the group."""
     add = parser.add_argument_group("data of one's own (--dataset KIND:PATH)").add_argument
-    add("--resize", type=size, metavar="WxH",
-        help="folder: scale pictures to this width and height (one number: both) and cut off what "
-        "is too much of the longer side")  # fmt: skip
-    add("--stretch", action="store_const", const=True,
-        help="with --resize: scale both sides, cut nothing")  # fmt: skip
-    add("--grayscale", action="store_const", const=True,
-        help="folder: one channel instead of three")  # fmt: skip
+    add_picture_options(add)
     add(
         "--augment",
         type=augmentations,
@@ -56,6 +52,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="series in CSV files: the column, or the word before a number in the names of files, "
         "that tells whose recordings these are, for tests of other ones than training; "
         f"{NO_GROUP}: nobody's (default: subject, person, ..., if there is one)")  # fmt: skip
+
+
+def add_picture_options(add: Callable[..., Any]) -> None:
+    """Add how pictures in folders get their size and channels."""
+    add("--resize", type=size, metavar="WxH",
+        help="folder: scale pictures to this width and height (one number: both) and cut off what "
+        "is too much of the longer side")  # fmt: skip
+    add("--stretch", action="store_const", const=True,
+        help="with --resize: scale both sides, cut nothing")  # fmt: skip
+    add("--grayscale", action="store_const", const=True,
+        help="folder: one channel instead of three")  # fmt: skip
+
+
+def picture_settings(found: argparse.Namespace) -> DataSettings:
+    """Return what these options say."""
+    return DataSettings(resize=found.resize, stretch=found.stretch, grayscale=found.grayscale)
 
 
 def settle(found: argparse.Namespace) -> None:
