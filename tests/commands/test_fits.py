@@ -137,7 +137,7 @@ class Net(nn.Module):
         return self.fc(x.flatten(1))
 """
 WIDE = NETWORK.replace("(16, 16, 3,", "(16, 16, 3, wide=True,")
-SINE = NETWORK.replace("self.two(self.one(x))", "self.two(self.one(x).sin())")
+SINE = NETWORK.replace("self.two(self.one(x))", "self.two(self.one(x).sin()).relu()")
 DEEP = NETWORK.replace("(16, 16, 3,", "(16, 16, 3, groups=16,")
 LARGE = NETWORK.replace("(1, 16, 3,", "(1, 256, 3,").replace("(16, 16, 3,", "(224, 16, 3,").replace(
     "self.two =", "self.mid = ai8x.Conv2d(256, 224, 3, padding=1, bias=bias)\n        self.two ="

@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.layers import rectifier
-from ai8xtools.frontends.modules.tracing import Node, trace
+from ai8xtools.frontends.modules.tracing import LINES, Node, path_of, trace
 
 
 def with_rectifiers(model: nn.Module, example: Tensor, keywords: Mapping[str, Any]) -> nn.Module:
@@ -41,7 +41,8 @@ def with_rectifiers(model: nn.Module, example: Tensor, keywords: Mapping[str, An
     if [node for node in list(graph.nodes) if _is_replaced(model, graph, node, keywords)]:
         kind = type(model)
         forward = type(fx.GraphModule(model, graph)).forward
-        model.__class__ = type(kind.__name__, (kind,), {"forward": forward})
+        lines = {path_of(n): n.meta["line"] for n in graph.nodes if "line" in n.meta}
+        model.__class__ = type(kind.__name__, (kind,), {"forward": forward, LINES: lines})
         model.train(training)
     return model
 

@@ -120,6 +120,16 @@ def _record(model: nn.Module, graph: Any, example: Tensor) -> None:
             raise exc from None
 
 
+LINES = "_lines_of_nodes"
+"""Holds the lines of nodes by path in networks whose forward function was written anew."""
+
+
+def line_of(model: nn.Module, node: Node) -> str | None:
+    """Return FILE:LINE of the call that a node stands for, where that is known."""
+    found: str | None = node.meta.get("line", getattr(model, LINES, {}).get(path_of(node)))
+    return found
+
+
 def path_of(node: Node) -> str:
     """Return what messages call a node: the module's path, else the function's name."""
     return str(node.target) if node.op == "call_module" else str(node.name)

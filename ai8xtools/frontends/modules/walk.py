@@ -23,7 +23,7 @@ from ai8xtools.frontends.layers import (
 from ai8xtools.frontends.modules.history import moved, remember, why_not
 from ai8xtools.frontends.modules.instead import instead_of
 from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys, short
-from ai8xtools.frontends.modules.tracing import path_of
+from ai8xtools.frontends.modules.tracing import line_of, path_of
 from device import Chip
 from device.channels import passes
 
@@ -95,8 +95,9 @@ class Walk:
 
     def _visit(self, node: Node) -> None:
         """Follow one node."""
-        if "line" in node.meta:
-            self.lines.setdefault(path_of(node), f"{path_of(node)} ({node.meta['line']})")
+        line = line_of(self._model, node)
+        if line is not None:
+            self.lines.setdefault(path_of(node), f"{path_of(node)} ({line})")
         taken = [self._values[source] for source in node.all_input_nodes if source in self._values]
         shape = tuple(node.meta.get("shape") or ())[1:]
         if node.op == "placeholder":
