@@ -200,6 +200,8 @@ def test_what_training_measured_is_said_by_the_other_tools(
         "python emulate.py projects/worse",
     ):
         assert "hardly better than chance: 33.3 % of 6" in call(line).splitlines()[-1], line
+    measured = call("python emulate.py projects/worse --input folder:pictures")
+    assert f"Accuracy of the firmware: {accuracy}" in measured  # for microcontrollers, too
 
 
 def test_the_firmware_is_measured_on_the_test_samples(call: Call, folder: Path) -> None:

@@ -138,6 +138,9 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     if args.input and kind_and_path(args.input) and (args.labels or args.accelerator_only):
         parser.error("--input KIND:PATH has labels, and needs the program or --fast: leave out "
                      "--labels and --accelerator-only")  # fmt: skip
+    if args.input and (args.count or args.dma or args.container):
+        parser.error("--count, --dma and --container are for a program on its own sample: leave "
+                     "out --input")  # fmt: skip
     if (args.fast or args.labels) and (not args.input or args.accelerator_only):
         parser.error("--fast and --labels need --input, without --accelerator-only")
 

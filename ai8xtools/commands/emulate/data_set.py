@@ -17,18 +17,16 @@ from ai8xtools.commands.emulate.inputs import fitted, read_inputs, read_labels
 from ai8xtools.commands.emulate.known_answer import answer_of, refusal
 from ai8xtools.commands.emulate.own_data import (
     Samples,
+    show_accuracy,
     test_samples,
-    worst_lines,
 )
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
-from ai8xtools.commands.emulate.scores import confusion, result_lines
 from ai8xtools.commands.emulate.simulation import Simulation, simulation_of
 from ai8xtools.commands.emulate.trained_on import TrainedOn, class_lines, trained_on
 from ai8xtools.emulator import NetworkAlone
 from ai8xtools.emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData
 from ai8xtools.reading.streams import terminal
 from ai8xtools.values import frozen
-from ai8xtools.values.accuracy import Accuracy
 from datasets.own.settings import kind_and_path
 
 Integers = NDArray[np.int64]
@@ -85,7 +83,7 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
         for line in class_lines(values, known):
             print(line)
     else:
-        doubt = _show_accuracy(values, labels, options, samples)
+        doubt = show_accuracy(values, labels, samples, options.labels)
     wrong = False
     for name, count, departures in _comparisons(project, options, firmware, images, values):
         print(_summary(name, count, departures))
@@ -119,20 +117,6 @@ def _inputs(
     images = np.stack(read_inputs(options.input, network.input_shape, how))
     labels = None if options.labels is None else read_labels(options.labels, len(images))
     return images, labels, None
-
-
-def _show_accuracy(
-    values: Integers, labels: Integers, options: EmulateOptions, samples: Samples | None
-) -> str | None:
-    """Print how often the firmware is right; return a sentence if it is hardly better than
-    chance."""
-    classes = () if samples is None else samples.classes
-    print("\n".join(result_lines(values, labels, options.labels, classes)))
-    for line in () if samples is None else worst_lines(values, samples):
-        print(line)
-    accuracy = Accuracy.of(confusion(values, labels).tolist())
-    print(f"Accuracy of the firmware: {accuracy}")
-    return accuracy.doubt
 
 
 def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterator[str]:

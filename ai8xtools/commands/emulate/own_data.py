@@ -6,13 +6,16 @@ Source: docs/own-data.md, "How good it is".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.commands.emulate.scores import confusion, result_lines
 from ai8xtools.commands.emulate.trained_on import TrainedOn
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.values import frozen
+from ai8xtools.values.accuracy import Accuracy
 from datasets.own.settings import kind_and_path
 
 Integers = NDArray[np.int64]
@@ -80,3 +83,20 @@ def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
         yield f"input {number}{name}: {samples.classes[samples.labels[number]]}, taken for {found}"
     if len(order) > _SHOWN:
         yield f"and {len(order) - _SHOWN} more"
+
+
+def show_accuracy(
+    values: Integers, labels: Integers, samples: Samples | None, path: Path | None = None
+) -> str | None:
+    """Print how often outputs [N, class] are right; return a sentence if they are hardly better
+    than chance.
+
+    `path` names the file of the labels, unless they are those of `samples`.
+    """
+    classes = () if samples is None else samples.classes
+    print("\n".join(result_lines(values, labels, path, classes)))
+    for line in () if samples is None else worst_lines(values, samples):
+        print(line)
+    accuracy = Accuracy.of(confusion(values, labels).tolist())
+    print(f"Accuracy of the firmware: {accuracy}")
+    return accuracy.doubt

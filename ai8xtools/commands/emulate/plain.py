@@ -16,6 +16,7 @@ from ai8xtools.emulator.cpu.counting import NOTHING, Cost
 from ai8xtools.emulator.errors import EmulatorError, SlotError
 from ai8xtools.emulator.plain import CopyEngine, PlainProgram, PlainRun, compile_plain, run_plain
 from ai8xtools.reading import read_bytes, source_text
+from datasets.own.settings import kind_and_path
 from device.chip import DEFAULT_APB_BASE
 
 _PLAN = "plan.json"
@@ -108,7 +109,8 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
             "--device": options.chip is not None,
             "--apb-base": options.apb_base != DEFAULT_APB_BASE,
             "--accelerator-only": options.accelerator_only,
-            "--input": options.input is not None,
+            "--input": options.input is not None and not kind_and_path(str(options.input)),
+            "--fast": options.fast,
             "--trace": options.trace is not None,
             "--profile": options.profile is not None,
             "--vcd": options.vcd is not None,
@@ -120,6 +122,8 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
         }
         needs = "programs with the accelerator"
         remedy = f"Leave it out; this one runs on {ARCHITECTURES[core].title} alone."
+        if given["--input"]:
+            remedy = "Name data of your own, such as folder:DIR, or leave it out."
     for option in (name for name, there in given.items() if there):
         raise EmulatorError("E805", f"this is for {needs}", f"option {option}", remedy)
 
@@ -155,6 +159,10 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
         project, ARCHITECTURES[core], f"-O{level}", flags, sources, engine=options.dma,
         seconds=options.tree.seconds,
     )  # fmt: skip
+    if options.input is not None:
+        from ai8xtools.commands.emulate.plain_data import emulate_plain_data  # few ask for it
+
+        return emulate_plain_data(project, program, str(options.input), options.time_limit_s)
     engine = CopyEngine() if options.dma else None
     try:
         run = run_plain(
