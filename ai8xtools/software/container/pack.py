@@ -154,7 +154,7 @@ class Builder:
         words: NDArray[np.unsignedinteger],
         inputs: int,
         encoding: Encoding,
-        kernel: tuple[int, ...] = (1, 1),
+        kernel: tuple[int, ...],
         fraction: int = 0,
     ) -> int:
         """Add packed weights: words, row after row, each of a filter with `inputs` weights."""
@@ -212,8 +212,11 @@ class Builder:
     def container(self, vectors: Vectors | None = None, seal: Seal | None = None) -> Container:
         """Return what has been added; the memory is not planned yet."""
         tensors = tuple(self._tensors)
-        packed = any(tensor.packed for tensor in tensors)
-        flags = Flag.PACKED * packed | Flag.VECTORS * (vectors is not None)
+        flags = 0
+        if any(tensor.packed for tensor in tensors):
+            flags |= Flag.PACKED
+        if vectors is not None:
+            flags |= Flag.VECTORS
         data = _padded(bytes(self._data))
         nonce = bytes(NONCE_BYTES)
         if seal is not None:

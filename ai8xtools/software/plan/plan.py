@@ -12,7 +12,7 @@ from ai8xtools.software.graph import Convolution, Graph, Step
 from ai8xtools.software.kernels import Core, Kernel
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, Overlap
-from ai8xtools.software.plan.arena import conflict
+from ai8xtools.software.plan.arena import conflict, lower_bound
 from ai8xtools.software.plan.task import Level, Spot, Task, Traffic
 from ai8xtools.values import frozen
 
@@ -91,7 +91,6 @@ class Plan:
     segments: tuple[Segment, ...] = ()
     rings: Mapping[int, int] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
-    lower_bound: int = 0
     calls: Mapping[int, Call] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
@@ -110,6 +109,11 @@ class Plan:
     def arena_bytes(self) -> int:
         """Bytes of L1, or of the only memory."""
         return self.used[Level.L1]
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no arrangement of the blocks goes below."""
+        return lower_bound(self.blocks, {(o.data, o.result): o.distance for o in self.overlaps})
 
     @property
     def layers(self) -> tuple[Task, ...]:

@@ -9,7 +9,7 @@ from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step, so
 from ai8xtools.software.kernels import Core, Kernel, choose
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, Overlap, aligned
-from ai8xtools.software.plan.arena import lower_bound, place
+from ai8xtools.software.plan.arena import place
 from ai8xtools.software.plan.lines import in_lines
 from ai8xtools.software.plan.plan import DELIVERED, Output, Plan, Scheme, Segment
 from ai8xtools.software.plan.streaming import Pull, parts_of, rows_of, streams
@@ -82,7 +82,6 @@ def plan_of(
         outputs=outputs, blocks=placed, overlaps=overlaps,
         used=dict.fromkeys([Level.L1], aligned(peak)),
         places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
-        lower_bound=lower_bound(blocks, {(o.data, o.result): o.distance for o in overlaps}),
         calls=calls or {},
     )  # fmt: skip
 

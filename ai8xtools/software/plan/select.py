@@ -311,9 +311,8 @@ class Planner:
                 else:
                     buffers[names[block.name]] = spot
         for link in (link for task in tasks for link in task.links):
-            if isinstance(link.cut, Channels):
-                continue
-            if size := scratch_of(link.step, self.kernels):
+            size = scratch_of(link.step, self.kernels)
+            if size and not isinstance(link.cut, Channels):
                 key = (link.index, SCRATCH)
                 buffers[key] = buffers[next(t.index for t in tasks if link in t.links), SCRATCH]
                 sizes[key] = size

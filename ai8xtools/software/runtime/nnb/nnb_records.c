@@ -72,7 +72,6 @@ static int find_inputs(const uint8_t *blob, const nnb_header *header, const uint
     if (second != NNB_NONE && (second & NNB_LISTED)) {
         layer->in_count = second & ~NNB_LISTED;
         if (first + layer->in_count > (header->data - list) / 2) {
-            layer->in_count = 0;
             return 1;
         }
         layer->inputs = blob + list + 2 * first;
