@@ -15,7 +15,7 @@ from ai8xtools.commands.emulate.emulate import emulate
 from ai8xtools.emulator import EmulatorError
 from tests.conftest import ROOT
 from tests.emulator.trees import change, verdict
-from tests.scripts import run_script
+from tests.run_script import run_script
 
 Variant = Callable[..., Path]
 WORD = r"0x[0-9a-f]{8}"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.emulator.by_hand import one_by_one
 from tests.emulator.trees import verdict
-from tests.scripts import run_script
+from tests.run_script import run_script
 
 Variant = Callable[..., Path]
 

@@ -11,7 +11,7 @@ from ai8xtools.emulator import Board
 from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
 from ai8xtools.emulator.firmware.compiling import compile_project
 from tests.conftest import ROOT
-from tests.scripts import run_script
+from tests.run_script import run_script
 
 
 @pytest.mark.parametrize(

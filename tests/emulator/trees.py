@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.scripts import run_script
+from tests.run_script import run_script
 
 GENERATED_HEADERS = ("cnn.h", "weights.h", "sampledata.h", "sampleoutput.h")
 

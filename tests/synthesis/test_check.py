@@ -1174,6 +1174,20 @@ VIOLATIONS = [
     ),
     Violation(
         "W363",
+        [{**PLAIN, "read_gap": 2}],
+        [],
+        [
+            (
+                0,
+                "read_gap",
+                "'read_gap' is 2, the network's input is loaded without gaps",
+                "Use read_gap: 0.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "W363",
         [{**PLAIN, "write_gap": 1}, PLAIN],
         [],
         [(1, "processors", "'read_gap' is 0, layer 0 writes with write_gap 1", GAPLESS)],

@@ -19,7 +19,7 @@ from PIL import Image
 from ai8xtools.checkpoint import read_checkpoint, write_checkpoint
 from ai8xtools.diagnostics import run
 from tests.conftest import ROOT
-from tests.scripts import run_script
+from tests.run_script import run_script
 
 pytest.importorskip("unicorn", reason="the emulator needs unicorn (extra `emulator`)")
 

@@ -192,8 +192,9 @@ def _joined_as_passes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> b
 def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Words that the layers before left free are read as data unless they are skipped."""
     sources = _sources(layer, network)
-    gaps = {s.write_gap for s in sources}
-    if len(gaps) != 1 or len(sources) != len(layer.sources or sources):
+    gaps = {s.write_gap for s in sources} or {0}  # the network's input is loaded without gaps
+    mixed = sources and len(sources) != len(layer.sources or sources)
+    if mixed or len(gaps) != 1:
         return
     right = is_read_right(layer, sources, network.order)
     if right:
@@ -206,15 +207,18 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
         expected = (gap + 1) // len(sources) - 1
     if layer.read_gap == expected:
         return
-    if len(sources) == 1:
+    if not sources:
+        origin = "the network's input is loaded without gaps"
+    elif len(sources) == 1:
         origin = f"{sources[0]} writes with write_gap {gap}"
     else:
         origin = f"the inputs are written with write_gap {gap}"
+    words = layer.in_dim[0] * layer.in_dim[1] * layer.operands * layer.in_passes
     yield Finding(
         f"'read_gap' is {layer.read_gap}, {origin}",
         ("read_gap", "in_sequences", "processors"),
         _other_gap(layer, sources, network, expected),
-        unsound=right is False,
+        unsound=words > 1 if len(sources) < 2 else right is False,
     )
 
 

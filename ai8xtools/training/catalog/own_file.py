@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ai8xtools.diagnostics.errors import InputError
@@ -93,6 +93,15 @@ def named_model(
     return choose(models(), name.lower(), "--model")
 
 
+class _Anew(SourceFileLoader):
+    """Compiles a file as it stands; bytecode knows its age by the second only, and is not kept."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _import(file: Path, name: str) -> ModuleType:
     """Import a file; its folder is searched for what it imports."""
     if not file.is_file():
@@ -101,7 +110,7 @@ def _import(file: Path, name: str) -> ModuleType:
         )
     open_file(file, _MAX_BYTES).close()
     key = f"{OWN}{file.stem}"
-    loader = SourceFileLoader(key, str(file))  # whatever the name ends with
+    loader = _Anew(key, str(file))  # whatever the name ends with
     spec = importlib.util.spec_from_file_location(key, file, loader=loader)
     assert spec is not None
     assert spec.loader is not None
