@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -72,24 +72,30 @@ def refuse(
 ) -> None:
     """Raise InputError E670 that names all nodes, if there are any; `by` would compute them.
 
-    `lines` are what nodes are called with their lines in the model.
+    `lines` are FILE:LINE of nodes in the model.
     """
-    found = list(dict.fromkeys(replace(one, node=lines.get(one.node, one.node))
-                               for one in refusals))  # fmt: skip
+    found = list(dict.fromkeys(refusals))
     if not found:
         return
     if len(found) == 1:
         (one,) = found
-        raise InputError("E670", f"{one.node}: {one.why}", model, one.remedy)
+        why = at_line(f"{one.node}: {one.why}", one.node, lines)
+        raise InputError("E670", why, model, one.remedy)
     groups: dict[tuple[str, str], list[str]] = {}
     for refusal in found:
-        groups.setdefault((refusal.why, refusal.remedy), []).append(refusal.node)
+        node = at_line(refusal.node, refusal.node, lines)
+        groups.setdefault((refusal.why, refusal.remedy), []).append(node)
     raise InputError(
         "E670",
         f"{len(found)} nodes of the model cannot be computed by {by}",
         model,
         "\n  ".join(f"{', '.join(n)}: {why}. {remedy}" for (why, remedy), n in groups.items()),
     )
+
+
+def at_line(text: str, node: str, lines: Mapping[str, str]) -> str:
+    """Return a text about a node with its line, where that is known."""
+    return f"{text} ({lines[node]})" if node in lines else text
 
 
 def times(shape: Sequence[int]) -> str:

@@ -171,7 +171,7 @@ def test_layers_find_their_weights_by_name(
         ("broken.py:Net", [], "broken.py:2: error: the file cannot be imported: ZeroDivision"),
         ("net.py:Needy", [], "Needy needs arguments that are not known here: width [E673]"),
         ("net.py:Branching", [], "the data flow of the network cannot be traced"),
-        ("net.py:Strange", [], "the model computes sin here."),
+        ("net.py:Strange", [], "sin (net.py:23): the model computes sin here"),
         ("net.py:Reversed", None, "the size of the input of net.py:Reversed is not known [E674]"),
         ("net.py:Reversed", ["--checkpoint-file", MNIST], "does not belong to the network"),
         (

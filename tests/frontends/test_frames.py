@@ -77,7 +77,7 @@ def test_the_least_number_of_frames_counts_unless_one_is_stated() -> None:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (Untransposed, "unflatten .*: frames come before features here: transpose them"),
+        (Untransposed, "unflatten: frames come before features here: transpose them"),
         (Large, "features of a frame are 2x2x2"),
         (Twice, "a second rolling buffer is not possible"),
     ],

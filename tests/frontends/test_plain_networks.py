@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -206,12 +207,13 @@ def test_a_limit_that_others_would_get_is_refused() -> None:
 
 
 def refused(network: nn.Module, shape: tuple[int, ...], die: int = 85) -> str:
-    """Return why a network is refused, with the remedy."""
+    """Return why a network is refused, with the remedy, without lines of this file."""
     ai8x.set_device(die, False, False, verbose=False)
     with pytest.raises(InputError) as caught:
         import_network(network.eval(), torch.zeros(1, *shape), "net", {})
     assert caught.value.code == "E670"
-    return f"{caught.value.message}\n  {caught.value.remedy}"
+    text = f"{caught.value.message}\n  {caught.value.remedy}"
+    return re.sub(rf" \([^ ]*{Path(__file__).name}:\d+\)", "", text)
 
 
 def test_an_input_that_the_network_does_not_take_is_told_as_such() -> None:

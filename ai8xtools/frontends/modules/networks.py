@@ -12,8 +12,8 @@ from torch import Tensor, nn
 import ai8x
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.layers import refuse, times
-from ai8xtools.frontends.modules.tracing import trace
+from ai8xtools.frontends.layers import at_line, refuse, times
+from ai8xtools.frontends.modules.tracing import lines_of, trace
 from ai8xtools.frontends.modules.walk import Walk
 from ai8xtools.frontends.text import ModelDescription, description_text
 from device import Chip
@@ -61,8 +61,9 @@ def describe(
     that the chip cannot compute.
     """
     ai8x.fuse_bn_layers(model)
-    walk = Walk(model.eval(), trace(model, example, frames), chip)
-    refuse(walk.refusals, name, lines=walk.lines)
+    graph = trace(model.eval(), example, frames)
+    walk, lines = Walk(model, graph, chip), lines_of(model, graph)
+    refuse(walk.refusals, name, lines=lines)
     if not walk.entries:
         raise InputError(
             "E650", "the network has no layer that the accelerator computes", name,
@@ -72,7 +73,7 @@ def describe(
     title = f"{arch}: input {times(shape)}. Made from the model; processors and offsets are open."
     text = description_text(walk.entries, arch=arch, dataset=dataset, title=title,
                             buffer=walk.buffer)  # fmt: skip
-    nodes = tuple(walk.lines.get(entry.node, entry.node) for entry in walk.entries)
+    nodes = tuple(at_line(entry.node, entry.node, lines) for entry in walk.entries)
     notes = () if walk.buffer is None else (
         f"The network takes {walk.buffer.entries} frames; each inference adds one. Their features "
         f"stay in the buffer '{walk.buffer.name}', which --zero-sram clears before the first.",

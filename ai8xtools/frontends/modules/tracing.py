@@ -124,9 +124,12 @@ LINES = "_lines_of_nodes"
 """Holds the lines of nodes by path in networks whose forward function was written anew."""
 
 
-def line_of(model: nn.Module, node: Node) -> str | None:
-    """Return FILE:LINE of the call that a node stands for, where that is known."""
-    found: str | None = node.meta.get("line", getattr(model, LINES, {}).get(path_of(node)))
+def lines_of(model: nn.Module, graph: Any) -> dict[str, str]:
+    """Return FILE:LINE of the first call of each node of a traced network, by path."""
+    found: dict[str, str] = dict(getattr(model, LINES, {}))
+    for node in graph.nodes:
+        if "line" in node.meta:
+            found.setdefault(path_of(node), node.meta["line"])
     return found
 
 

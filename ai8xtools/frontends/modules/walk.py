@@ -23,7 +23,7 @@ from ai8xtools.frontends.layers import (
 from ai8xtools.frontends.modules.history import moved, remember, why_not
 from ai8xtools.frontends.modules.instead import instead_of
 from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys, short
-from ai8xtools.frontends.modules.tracing import line_of, path_of
+from ai8xtools.frontends.modules.tracing import path_of
 from device import Chip
 from device.channels import passes
 
@@ -77,7 +77,7 @@ class Walk:
     """Follows a traced graph; `entries` are the layers found.
 
     `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
-    application can do, `buffer` remembers features of frames, `lines` name nodes with their line.
+    application can do, `buffer` remembers features of frames.
     """
 
     def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
@@ -85,7 +85,6 @@ class Walk:
         self.refusals: list[Refusal] = []
         self.left: list[str] = []
         self.buffer: RollingBuffer | None = None
-        self.lines: dict[str, str] = {}
         self._model = model
         self._chip = chip
         self._values: dict[Node, _Value] = {}
@@ -95,9 +94,6 @@ class Walk:
 
     def _visit(self, node: Node) -> None:
         """Follow one node."""
-        line = line_of(self._model, node)
-        if line is not None:
-            self.lines.setdefault(path_of(node), f"{path_of(node)} ({line})")
         taken = [self._values[source] for source in node.all_input_nodes if source in self._values]
         shape = tuple(node.meta.get("shape") or ())[1:]
         if node.op == "placeholder":

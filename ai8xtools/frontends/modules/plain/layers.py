@@ -71,7 +71,7 @@ _REMEDIES = {
     "padding": "Use a padding of 0, 1 or 2; more layers reach further.",
     "(kernel_size-1)*dilation": "Use smaller kernels or dilation, or padding=0 and 3 values.",
     "kernel_size": "Use kernels of at most 9 values; pooling or more layers reach further.",
-    "groups": "Use groups=1, or --device MAX78002.",
+    "groups": "Use groups=1.",
     "in_channels": "Use fewer channels in the layer before.",
     "out_channels": "Use fewer channels, or two layers that are concatenated.",
     "out_features": "Use fewer outputs.",

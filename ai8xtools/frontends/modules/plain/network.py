@@ -49,7 +49,7 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.frontends.graph.tail import without_tail
-from ai8xtools.frontends.layers import Refusal, refuse, times
+from ai8xtools.frontends.layers import EMPTY, Refusal, refuse, times
 from ai8xtools.frontends.modules.door import Door
 from ai8xtools.frontends.modules.instead import instead_of
 from ai8xtools.frontends.modules.plain.layers import (
@@ -62,7 +62,7 @@ from ai8xtools.frontends.modules.plain.layers import (
 )
 from ai8xtools.frontends.modules.plain.proof import prove_module
 from ai8xtools.frontends.modules.plain.unlimited import set_limit
-from ai8xtools.frontends.modules.tracing import path_of
+from ai8xtools.frontends.modules.tracing import lines_of, path_of
 from ai8xtools.frontends.windows import MOST_POOLED
 
 
@@ -87,7 +87,8 @@ def import_network(
     """
     door = Door(model.eval(), example)
     kind = type(model).__name__
-    builder, network, tail = _built(door.graph, door.returned, name, kind, keywords)
+    lines = lines_of(model, door.traced)
+    builder, network, tail = _built(door.graph, door.returned, name, kind, keywords, lines)
     made = {node: builder.places[path_of(node)] for node in door.traced.nodes
             if path_of(node) in builder.places}  # fmt: skip
     prove_module(model, door.traced, network, example, made)
@@ -105,7 +106,12 @@ def import_operators(graph: Graph, name: str, keywords: Mapping[str, Any]) -> Im
 
 
 def _built(
-    graph: Graph, returned: Any, name: str, kind: str, keywords: Mapping[str, Any]
+    graph: Graph,
+    returned: Any,
+    name: str,
+    kind: str,
+    keywords: Mapping[str, Any],
+    lines: Mapping[str, str] = EMPTY,
 ) -> tuple[_Builder, fx.GraphModule, list[Node]]:
     """Return a network that returns the structure `returned` of nodes, and its nodes behind the
     last layer."""
@@ -116,7 +122,7 @@ def _built(
                kernels.square_kernels)  # fmt: skip
     builder = _Builder(passes.improved(graph, (*PASSES, *shaping)), keywords)
     builder.finish(returned, graph.outputs, tail)
-    refuse(builder.refusals, name)
+    refuse(builder.refusals, name, lines=lines)
     return builder, fx.GraphModule(builder.root, builder.graph, kind), tail
 
 
