@@ -191,7 +191,7 @@ def measure_training(kind: str, top: Path) -> Iterator[str]:
         shutil.rmtree(folder)
         shutil.copytree(start, folder, symlinks=True)
 
-    for _ in outcomes(lambda: train(top, "new"), kind, prepare):
+    for _ in outcomes(lambda: train(top, "new"), kind, prepare, apart=True):
         found = contents(folder)
         lost = any(found.get(file) != data for file, data in old.items() if "latest" not in file)
         linked = (folder / "latest_log_dir").exists() and (folder / "latest_log_file").exists()

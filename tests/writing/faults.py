@@ -30,7 +30,7 @@ class _Raw(io.FileIO):
 
 
 def outcomes(
-    work: Callable[[], object], kind: str, prepare: Callable[[], None]
+    work: Callable[[], object], kind: str, prepare: Callable[[], None], apart: bool = False
 ) -> Iterator[tuple[int, str]]:
     """Do a piece of work with a fault at its first, second, ... step until it is done without.
 
@@ -40,16 +40,20 @@ def outcomes(
     number = 0
     while True:
         prepare()
-        ended = with_fault(work, kind, number)
+        ended = with_fault(work, kind, number, apart)
         yield number, ended
         if ended == "done":
             return
         number += 1
 
 
-def with_fault(work: Callable[[], object], kind: str, number: int) -> str:
-    """Do a piece of work with a fault at this step, a kill in a child; return its end."""
-    if kind != "kill":
+def with_fault(work: Callable[[], object], kind: str, number: int, apart: bool = False) -> str:
+    """Do a piece of work with a fault at this step; return its end.
+
+    A kill happens in a child, another fault if it is `apart`: threads that PyTorch starts in this
+    process do not live on in the children that follow.
+    """
+    if kind != "kill" and not apart:
         return _end(work, kind, number)
     child = os.fork()
     if child == 0:
