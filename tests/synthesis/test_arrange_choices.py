@@ -15,6 +15,7 @@ from ai8xtools.synthesis.arrange.arranging import (
     _not_together,
     _other_ways,
     _refusal,
+    arrange,
     attempted,
     attempts_of,
     choices_of,
@@ -22,6 +23,7 @@ from ai8xtools.synthesis.arrange.arranging import (
 from ai8xtools.synthesis.arrange.bounds import tied_in_vain, witness_of
 from ai8xtools.synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
 from ai8xtools.synthesis.arrange.given import shortest_chain
+from ai8xtools.synthesis.arrange.graph import channels_of, pixels_of
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.rewrites import (
     folded,
@@ -33,7 +35,15 @@ from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied
 from ai8xtools.synthesis.arrange.untying import _passes_on, _State, untied
 from ai8xtools.synthesis.arrange.values import Choice, Problem, Tie
 from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
-from ai8xtools.synthesis.network import Combination, Network, Operator, Pooling
+from ai8xtools.synthesis.network import (
+    DATA_BUFFER,
+    NETWORK_INPUT,
+    Combination,
+    DataBuffer,
+    Network,
+    Operator,
+    Pooling,
+)
 from ai8xtools.synthesis.options import PlaceOptions
 from device import MAX78000, MAX78002, Chip
 from tests.arranging.loads import network_of
@@ -317,6 +327,31 @@ def test_dense_networks_need_no_more_copies_than_they_do() -> None:
         assert stuck_problem(changed, MAX78002) is not None
         copies.append(len(notices))
     assert sum(copies) <= 31
+
+
+def test_what_comes_together_in_no_known_way_is_refused() -> None:
+    """Operands of one source, a number of sources that is not theirs, joined pixels."""
+    plain = network_of([8, 8, 8, 8], [False, False, True])
+    kinds: list[tuple[dict[str, Any], str]] = [
+        ({**SUMS, "sources": (1,)}, "of one source"),
+        ({**SUMS, "sources": (0, 1, -1)}, "3 sources for 2 operands"),
+        ({"sources": (0, 1)}, "pixels are joined"),
+    ]
+    for keys, said in kinds:
+        network = with_layers(plain, _2=keys)
+        with pytest.raises(DiagnosticError) as caught:
+            arrange(network, layout_with(network), MAX78000, PlaceOptions())
+        assert [d.code for d in caught.value.diagnostics] == ["E420"]
+        assert said in str(caught.value) and str(network.layers[2]) in str(caught.value)
+
+
+def test_sources_have_the_channels_and_pixels_of_what_they_are() -> None:
+    plain = network_of([8, 12, 4], [False, True])
+    network = replace(plain, buffer=DataBuffer("past", 20, 5, 3))
+    rows, columns = plain.first.in_dim
+    sizes = {NETWORK_INPUT: (8, rows * columns), DATA_BUFFER: (20, 15), 0: (12, rows * columns)}
+    for owner, size in sizes.items():
+        assert (channels_of(network, owner), pixels_of(network, owner)) == size
 
 
 # Proofs that nothing fits

@@ -17,9 +17,10 @@ from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.reasons import _neighbour, _reasons_of_starts, _why_not
 from ai8xtools.synthesis.arrange.result import _is_over
 from ai8xtools.synthesis.arrange.streams import obstacle
-from ai8xtools.synthesis.arrange.values import Choice, Problem
+from ai8xtools.synthesis.arrange.values import BLOCK, BiasLoad, Choice, Problem
 from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
 from device import MAX78000, MAX78002, Chip
+from device.chip import PROCESSORS
 from tests.arranging.loads import network_of
 from tests.synthesis.test_arrange_memory import meeting, random_try, small_problem
 
@@ -124,6 +125,26 @@ def test_two_maps_that_share_an_instance_are_too_large_together_or_fit() -> None
             assert found is None or found.of_data
             outcomes.add((meet, found is None))
     assert len(outcomes) == 3
+
+
+@pytest.mark.parametrize("chip", [MAX78000, MAX78002])
+def test_kernels_and_biases_are_too_many_from_the_first_one_on_that_finds_no_room(
+    chip: Chip,
+) -> None:
+    """Four channels stand in any instance, biases in any group: only the sum counts."""
+    network = network_of([4, 4], [True])
+    plain = problem_of(network, Layout(layers={0: LayerLayout()}), chip, Choice(), {})
+    (load,) = plain.loads
+    total = sum(map(chip.kernel_capacity, range(PROCESSORS)))
+    each, rest = divmod(total // (4 * BLOCK), 16)
+    for more in (-1, 0, 1):
+        blocks = [*[each] * 15, each + rest + more]
+        loads = tuple(replace(load, columns=4 * b, content=i) for i, b in enumerate(blocks))
+        assert (witness_of(replace(plain, loads=loads)) is not None) == (more > 0)
+    for more in (-1, 0, 1):
+        sizes = [*[chip.bias_bytes] * 3, chip.bias_bytes - 1, 1 + more]
+        biases = tuple(BiasLoad(0, n, False, None, None, 1) for n in sizes)
+        assert (witness_of(replace(plain, biases=biases)) is not None) == (more > 0)
 
 
 def test_an_output_is_over_its_input_where_they_share_words() -> None:

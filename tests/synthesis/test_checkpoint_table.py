@@ -10,7 +10,9 @@ import torch
 
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
-from ai8xtools.synthesis.resolve.table import checkpoint_table
+from ai8xtools.synthesis.parse import parse_file
+from ai8xtools.synthesis.resolve.table import checkpoint_table, tensor_table
+from ai8xtools.synthesis.resolve.tensors import LayerTensors
 from device import MAX78000
 from tests.synthesis.networks import describe, files, mask, sample, weights
 
@@ -54,6 +56,16 @@ TABLE = """\
        2     4      4   4x4x3x3       2        0     -2      1       36  b.op.weight
        4    16      5  5x16x1x1       8        0   -128    123       80  fc.op.weight
 3 layers, 332 weights in 224 bytes, 4 bias bytes"""  # noqa: E501 - as wide as a terminal shows it
+
+
+def test_names_of_tensors_are_shown_as_they_are(tmp_path: Path) -> None:
+    """Exported networks number their tensors: 1.10 is not 1.1."""
+    description = parse_file(tmp_path / "net.yaml") if network(tmp_path) else None
+    assert description is not None
+    ones = np.ones((4, 3, 3, 3), np.int64)
+    tensors = {0: LayerTensors(ones, None, 8, 0, "1.10"), 2: LayerTensors(ones, None, 8, 0, "2e3")}
+    shown = tensor_table(description, tensors).split()
+    assert {"1.10", "2e3"} <= set(shown)
 
 
 def test_table_has_a_row_for_each_layer_with_tensors_of_its_own(tmp_path: Path) -> None:

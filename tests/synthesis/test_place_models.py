@@ -226,7 +226,16 @@ def test_biases_of_depth_wise_layers_are_those_of_their_channels(
     )  # fmt: skip
     kernels = [weights(count, 3, 3, 3), weights(count, 1, 3, 3), weights(5, count, 3, 3)]
     biases = [weights(len(k), seed=i) for i, k in enumerate(kernels)]
-    runs(tmp_path, *layers, data=sample(3, 3, 3), kernels=kernels, biases=biases, chip=MAX78002)
+    placement = runs(
+        tmp_path, *layers, data=sample(3, 3, 3), kernels=kernels, biases=biases, chip=MAX78002
+    )
+    used = [p for p in range(64) if processors >> p & 1]
+    own = used[-1] + 1  # bytes from the first group on, also where it takes no part
+    if behind == processors:  # broadcast: the lanes of a group take turns
+        own = 1 + max(p // 16 * 16 + p % 4 * 4 + p % 16 // 4 for p in used)
+    elif used[0] // 16 == used[-1] // 16:
+        own -= used[0]
+    assert sum(m.size for m in placement.bias_memory) == count + own + 5
 
 
 # kernels

@@ -59,15 +59,13 @@ def groups_of(problem: Problem) -> tuple[Group, ...] | None:
     if any(s % PROCESSORS_PER_INSTANCE for unit in problem.units for s in unit.starts):
         return None
     places = _joined(problem)
-    if places is None:
-        return None
     roots = list(dict.fromkeys(root for root, _ in places))
     found = [_group(problem, n, root, places) for n, root in enumerate(roots)]
     return tuple(group for group in found if group is not None) if all(found) else None
 
 
-def _joined(problem: Problem) -> list[tuple[int, int]] | None:
-    """Return the group (by its first unit) and the place in it of each unit; None if impossible."""
+def _joined(problem: Problem) -> list[tuple[int, int]]:
+    """Return the group (by its first unit) and the place in it of each unit."""
     places = [(unit, 0) for unit in range(len(problem.units))]
     for load in problem.loads:
         end = None
@@ -85,8 +83,7 @@ def _joined(problem: Problem) -> list[tuple[int, int]] | None:
     low: dict[int, int] = {}
     for root, place in places:
         low[root] = min(low.get(root, place), place)
-    places = [(root, place - low[root]) for root, place in places]
-    return None if any(place >= PROCESSORS for _, place in places) else places
+    return [(root, place - low[root]) for root, place in places]
 
 
 def _group(problem: Problem, number: int, root: int, places: list[tuple[int, int]]) -> Group | None:

@@ -102,8 +102,7 @@ def _kernel_volume(problem: Problem) -> Iterator[Witness]:
 def _kernel_clique(problem: Problem) -> Iterator[Witness]:
     """Two layers of more than 64 channels together share a processor wherever they are."""
     stored = [(_width(problem, load), load) for load in _stored(problem)]
-    best: list[tuple[int, Load]] = []
-    have = 0
+    cliques: list[tuple[list[tuple[int, Load]], int]] = []
     for width, load in stored:
         limit = _capacity(problem, width)
         others = [(w, x) for w, x in stored if x is not load and w > 32 and w + width > PROCESSORS]
@@ -113,9 +112,9 @@ def _kernel_clique(problem: Problem) -> Iterator[Witness]:
         clique.sort(key=lambda pair: -pair[1].blocks)
         while sum(x.blocks for _, x in clique[:-1]) * BLOCK > limit:
             del clique[-1]
-        if not best or len(clique) < len(best):
-            best, have = clique, limit
-    if best:
+        cliques.append((clique, limit))
+    if cliques:
+        best, have = min(cliques, key=lambda found: len(found[0]))
         layers = tuple(sorted(load.layer for _, load in best))
         columns = sum(x.blocks for _, x in best) * BLOCK
         counts = {x.layer: x.columns for _, x in best}

@@ -54,9 +54,7 @@ def simplified(problem: Problem, found: Decoded) -> Decoded:
     if found.tried.kernels is not None:
         accepted(replace(best.tried, kernels=None))
     for number, unit in enumerate(problem.units):
-        for start in unit.starts:
-            if start >= best.tried.starts[number]:
-                break
+        for start in [s for s in unit.starts if s < best.tried.starts[number]]:
             starts = list(best.tried.starts)
             starts[number] = start
             if accepted(replace(best.tried, starts=tuple(starts))):

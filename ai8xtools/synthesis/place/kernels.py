@@ -200,9 +200,6 @@ class _Placer:
         if self._enters_calcx4(layer):
             first *= GROUPS
         lane = start_lane(layer)
-        if self.old_loader:
-            first = max(0, first - -(-lane * abs(layer.weight_bits) // 8))
-            first = -(-first // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT
         packed = pack_layer(layer, lane, counts.length)
         steps = np.arange(packed.data.shape[1])[:, None]
         if self.in_all_groups(layer):

@@ -74,10 +74,8 @@ def kernels_are_where_their_range_says(
     memory = placement.kernel_memory
     claimed = np.full(memory.owner.shape, _NOBODY, np.int64)
     for layer in network.layers:
-        if layer.weights is None:
-            continue
         place = placement.kernels.get(layer.index)
-        if place is None:
+        if layer.weights is None or place is None:
             continue
         packed = pack_layer(layer, lowest_bit(layer.output_processors) % 4, 0)
         processors = bits(layer.processors)

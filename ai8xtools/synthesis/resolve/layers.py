@@ -207,24 +207,24 @@ class LayerBuilder:
         """Indices of the layers read; None: the one before."""
         if "in_sequences" not in layer:
             return None
-        sources = []
-        for reference in layer.get("in_sequences"):
-            if self.buffer is not None and reference == self.buffer.name:
-                sources.append(DATA_BUFFER)
-                continue
-            index = layer_index(reference, self.description)
-            if index is None or not (index == NETWORK_INPUT or index in self.built):
-                raise UnresolvableError(
-                    layer.error(
-                        "E215",
-                        f"'in_sequences' names layer {index}, "
-                        f"only layers before {layer.index} have an output here",
-                        "in_sequences",
-                        remedy="Use the number or name of an earlier layer, or input.",
-                    )
+        return tuple(self._source(layer, reference) for reference in layer.get("in_sequences"))
+
+    def _source(self, layer: LayerDescription, reference: int | str) -> int:
+        """Index of what a layer names as a source."""
+        if self.buffer is not None and reference == self.buffer.name:
+            return DATA_BUFFER
+        index = layer_index(reference, self.description)
+        if index is None or not (index == NETWORK_INPUT or index in self.built):
+            raise UnresolvableError(
+                layer.error(
+                    "E215",
+                    f"'in_sequences' names layer {index}, "
+                    f"only layers before {layer.index} have an output here",
+                    "in_sequences",
+                    remedy="Use the number or name of an earlier layer, or input.",
                 )
-            sources.append(index)
-        return tuple(sources)
+            )
+        return index
 
     def _source_shape(self, index: int) -> tuple[int, Size]:
         """Channels and size of a layer's output or of the sample."""

@@ -58,10 +58,7 @@ def with_filled_passes(
 def _needs(network: Network) -> Iterator[Need]:
     """Yield what is needed, in the order of execution."""
     for layer in network.executed():
-        try:
-            need = _need_of(network, layer)
-        except DiagnosticError:
-            continue  # it is refused later, by name
+        need = _need_of(network, layer)
         if need is not None:
             yield need
 
