@@ -26,7 +26,7 @@ class WordFault(NamedTuple):
     """The only wrong word of a block: its number in the block, and what it should be."""
 
     number: int
-    wanted: int
+    expected: int
 
 
 def weights(count: int) -> Hashes:
@@ -74,14 +74,14 @@ def run_hashes(runs: Sequence[NDArray[np.uint32]]) -> Hashes:
 def find_word(block: NDArray[np.uint32], wanted_hash: int) -> WordFault | None:
     """Return the one word of a block that explains its hash; None if more than one is wrong."""
     difference = int(block_hashes(block)[0]) - wanted_hash
-    found: list[WordFault] = []
+    faults: list[WordFault] = []
     for number, inverse in enumerate(_INVERSES):
         change = difference * inverse % _MODULUS
         change -= _MODULUS if change >= _MODULUS // 2 else 0
-        wanted = int(block[number]) - change
-        if change and 0 <= wanted < _WORD_LIMIT:
-            found.append(WordFault(number, wanted))
-    return found[0] if len(found) == 1 else None
+        expected = int(block[number]) - change
+        if change and 0 <= expected < _WORD_LIMIT:
+            faults.append(WordFault(number, expected))
+    return faults[0] if len(faults) == 1 else None
 
 
 def line_hashes(values: NDArray[np.integer], axis: int) -> NDArray[np.uint32]:

@@ -176,8 +176,8 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
         return
     held: set[tuple[int, int]] = vars(_of_thread).setdefault("held", set())
-    found = os.fstat(handle)
-    place = found.st_dev, found.st_ino
+    status = os.fstat(handle)
+    place = status.st_dev, status.st_ino
     again = place in held
     try:
         if not again:

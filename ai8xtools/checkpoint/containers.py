@@ -59,9 +59,9 @@ def read_container(data: bytes) -> tuple[Value, Container]:
         return _read_zip(data), "zip"
     if data.startswith(b"\x80"):
         return _read_legacy(data), "legacy"
-    known = accident(data)
-    if known is not None:
-        raise CheckpointError("E502", known[0], remedy=known[1])
+    cause = accident(data)
+    if cause is not None:
+        raise CheckpointError("E502", cause[0], remedy=cause[1])
     if data[257:262] == b"ustar":
         raise CheckpointError(
             "E502",
@@ -130,9 +130,9 @@ def _read_zip(data: bytes) -> Value:
     try:
         infos = entries_of(io.BytesIO(data))
     except CheckpointError:
-        known = accident(data)
-        if known is not None:
-            raise CheckpointError("E503", known[0], remedy=known[1]) from None
+        cause = accident(data)
+        if cause is not None:
+            raise CheckpointError("E503", cause[0], remedy=cause[1]) from None
         raise
     return Entries(data, infos).read()
 

@@ -106,10 +106,10 @@ _WHOLE_NETWORK = (
 )
 
 
-def look_up(module: str, name: str, known: Mapping[tuple[str, str], Any]) -> Any:
+def look_up(module: str, name: str, meanings: Mapping[tuple[str, str], Any]) -> Any:
     """Return the meaning of a name; raise CheckpointError E504 naming it when it is not known."""
     try:
-        return known[module, name]
+        return meanings[module, name]
     except KeyError:
         standard = module.partition(".")[0] in sys.stdlib_module_names
         raise CheckpointError(

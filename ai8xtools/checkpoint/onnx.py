@@ -95,9 +95,9 @@ def file_bytes(path: Path) -> memoryview:
 
 def graph_of(data: memoryview) -> tuple[Decoder, memoryview, Fields]:
     """Return a decoder, the graph of a file, and the fields of the file; CheckpointError E502."""
-    known = accident(data)
-    if known is not None:
-        raise CheckpointError("E502", known[0], remedy=known[1])
+    cause = accident(data)
+    if cause is not None:
+        raise CheckpointError("E502", cause[0], remedy=cause[1])
     other = CheckpointError(
         "E502",
         "the file is not an ONNX model",
@@ -167,21 +167,21 @@ class _GraphReader:
     def _node(self, message: memoryview) -> _Node:
         fields = self._decoder.fields(message)
         outputs = texts(fields, _OUTPUTS)
-        given = pieces(fields, _ATTRIBUTES)
-        attributes = {text(self._decoder.fields(one), _ATTRIBUTE_NAME): one for one in given}
+        messages = pieces(fields, _ATTRIBUTES)
+        attributes = {text(self._decoder.fields(one), _ATTRIBUTE_NAME): one for one in messages}
         name = text(fields, _NAME) or next(iter(outputs), "")
-        if len(attributes) < len(given):
+        if len(attributes) < len(messages):
             raise damaged(f"node '{printable(name)}' has an attribute twice")
         return _Node(name, text(fields, _OPERATOR), texts(fields, _INPUTS), outputs, attributes)
 
     def _note_constant(self, node: _Node) -> None:
         """A Constant node is an initializer in another place, Identity a second name for one."""
         if node.operator == "Identity":
-            found = [self._constants[name] for name in node.inputs[:1] if name in self._constants]
+            tensors = [self._constants[name] for name in node.inputs[:1] if name in self._constants]
         else:
             value = node.attributes.get("value")
-            found = [] if value is None else pieces(self._decoder.fields(value), _TENSOR)
-        for message in found[-1:]:
+            tensors = [] if value is None else pieces(self._decoder.fields(value), _TENSOR)
+        for message in tensors[-1:]:
             self._constants.update(dict.fromkeys(node.outputs, message))
 
     def _add(self, node: _Node, weights: Array) -> None:

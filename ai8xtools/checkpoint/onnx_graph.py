@@ -77,13 +77,13 @@ def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
 
 
 def _version(decoder: Decoder, model: Fields) -> int:
-    found = OPSETS[-1]
+    latest = OPSETS[-1]
     for piece in pieces(model, 8):
         fields = decoder.fields(piece)
         domain, version = text(fields, 1), integer(fields, 2)
         if domain not in _STANDARD:
             continue
-        found = version
+        latest = version
         if version not in OPSETS:
             raise CheckpointError(
                 "E518",
@@ -91,7 +91,7 @@ def _version(decoder: Decoder, model: Fields) -> int:
                 f"{OPSETS[-1]}",
                 remedy="Export it with opset_version=17.",
             )
-    return found
+    return latest
 
 
 class _Reader:
@@ -167,10 +167,10 @@ class _Reader:
         return name, integer(fields, 3)
 
 
-def _check_order(nodes: tuple[OnnxNode, ...], known: set[str]) -> None:
+def _check_order(nodes: tuple[OnnxNode, ...], available: set[str]) -> None:
     """Refuse a node that takes what no node before it gives."""
     for node in nodes:
-        missing = [name for name in node.inputs if name not in known]
+        missing = [name for name in node.inputs if name not in available]
         if missing:
             later = any(missing[0] in other.outputs for other in nodes)
             why = "which a later node gives: a cycle" if later else "which nothing gives"
@@ -178,19 +178,19 @@ def _check_order(nodes: tuple[OnnxNode, ...], known: set[str]) -> None:
                 "E517", f"node '{node.name}' takes '{printable(missing[0])}', {why}",
                 remedy="Export it again.",
             )  # fmt: skip
-        twice = [name for name in node.outputs if name and name in known]
+        twice = [name for name in node.outputs if name and name in available]
         if twice:
             raise damaged(
                 f"node '{node.name}' gives '{printable(twice[0])}', which is there before"
             )
-        known |= set(node.outputs)
+        available |= set(node.outputs)
 
 
 def _check_outputs(nodes: tuple[OnnxNode, ...], outputs: tuple[str, ...]) -> None:
     """Refuse a graph whose outputs are not results of its nodes."""
-    given = {name for node in nodes for name in node.outputs}
+    results = {name for node in nodes for name in node.outputs}
     if not outputs:
         raise damaged("the graph has no output")
     for name in outputs:
-        if name not in given:
+        if name not in results:
             raise damaged(f"no node gives the output '{printable(name)}'")

@@ -44,13 +44,13 @@ class Decoder:
         Raises CheckpointError E503 where the bytes end early or make no sense, E505 if the file
         has more than `MAX_FIELDS` fields.
         """
-        found: dict[int, list[Value]] = {}
+        values: dict[int, list[Value]] = {}
         for number, value in self._split(message):
             self._fields_left -= 1
             if self._fields_left < 0:
                 raise CheckpointError("E505", f"the file has more than {MAX_FIELDS} fields")
-            found.setdefault(number, []).append(value)
-        return found
+            values.setdefault(number, []).append(value)
+        return values
 
     def _split(self, message: memoryview) -> Iterator[tuple[int, Value]]:
         position = 0
@@ -106,12 +106,12 @@ def single(fields: Fields, number: int, default: float) -> float:
 
 def pieces(fields: Fields, number: int) -> list[memoryview]:
     """Return the bytes of every occurrence of a field: messages, texts or packed numbers."""
-    found = []
+    contents = []
     for value in fields.get(number, []):
         if isinstance(value, int):
             raise damaged(f"field {number} is an integer")
-        found.append(value)
-    return found
+        contents.append(value)
+    return contents
 
 
 def texts(fields: Fields, number: int) -> list[str]:

@@ -123,10 +123,10 @@ def _float(content: Any, _depth: int) -> float:
 
 def _class(content: Any, _depth: int) -> ClassReference:
     module, name = content
-    found = KNOWN[module, name]
-    if not isinstance(found, ClassReference):
+    reference = KNOWN[module, name]
+    if not isinstance(reference, ClassReference):
         raise ValueError
-    return found
+    return reference
 
 
 _READERS: dict[str, Callable[[Any, int], Value]] = {

@@ -124,11 +124,11 @@ def _json(text: bytes | str, what: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         ((twice, _),) = collections.Counter(name for name, _ in pairs).most_common(1)
         raise malformed(f"{printable(twice)} exists twice in its header")
-    return found
+    return content
 
 
 def _refuse_constant(name: str) -> Any:

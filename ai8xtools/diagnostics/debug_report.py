@@ -77,14 +77,14 @@ def _version(name: str) -> str | None:
 
 def _exceptions(exc: BaseException) -> list[dict[str, Any]]:
     """Return the type of an exception and of its causes, with the places in the source."""
-    found: list[dict[str, Any]] = []
+    exceptions: list[dict[str, Any]] = []
     current: BaseException | None = exc
-    while current is not None and len(found) < 5:
+    while current is not None and len(exceptions) < 5:
         frames = traceback.extract_tb(current.__traceback__)
         places = [f"{_inside(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-        found.append({"type": type(current).__name__, "at": places[-40:]})
+        exceptions.append({"type": type(current).__name__, "at": places[-40:]})
         current = current.__cause__ or current.__context__
-    return found
+    return exceptions
 
 
 def _inside(filename: str) -> str:

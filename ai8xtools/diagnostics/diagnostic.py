@@ -103,6 +103,6 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
     """Raise DiagnosticError with all of them if any is an error."""
-    found = tuple(diagnostics)
-    if has_errors(found):
-        raise DiagnosticError(found)
+    messages = tuple(diagnostics)
+    if has_errors(messages):
+        raise DiagnosticError(messages)

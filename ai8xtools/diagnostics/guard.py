@@ -31,16 +31,16 @@ def run(main: Callable[[], int | None]) -> int:
     """
     words = tuple(sys.argv)
     with clean_streams():
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         aside = _aside(words)
-        status, cause = _status(main, found)
+        status, cause = _status(main, diagnostics)
         if aside is not None:
-            status = _told(aside, status)
+            status = _write_json(aside, status)
         file = _report_file(words)
         if file is not None and status != _USAGE:
             from ai8xtools.diagnostics import debug_report  # rarely wanted
 
-            debug_report.write(file, debug_report.report(words, status, found, cause))
+            debug_report.write(file, debug_report.report(words, status, diagnostics, cause))
         if isinstance(cause, SystemExit):
             raise cause
     return status
@@ -74,11 +74,11 @@ def _aside(words: Sequence[str]) -> Aside | None:
     return aside
 
 
-def _told(aside: Aside, status: int) -> int:
+def _write_json(aside: Aside, status: int) -> int:
     """Write the JSON text to standard output, which gets its place back; return the exit status."""
     sys.stdout = aside.output
-    if status and not aside.found and aside.result is None:
-        aside.found.append(
+    if status and not aside.diagnostics and aside.result is None:
+        aside.diagnostics.append(
             Diagnostic("E011", f"ended with status {status}", remedy="Standard error says why.")
         )
     try:
@@ -91,9 +91,10 @@ def _told(aside: Aside, status: int) -> int:
 
 
 def _status(
-    main: Callable[[], int | None], found: list[Diagnostic]
+    main: Callable[[], int | None], diagnostics: list[Diagnostic]
 ) -> tuple[int, BaseException | None]:
-    """Return the exit status and what ended `main` early; diagnostics go to `found`."""
+    """Return the exit status and what ended `main` early; the reasons are added to
+    `diagnostics`."""
     try:
         with ending_as_interrupts():
             return _run(main), None
@@ -103,9 +104,9 @@ def _status(
     except SystemExit as exc:
         return (exc.code if isinstance(exc.code, int) else 0 if exc.code is None else 1), exc
     except (KeyboardInterrupt, Exception) as exc:
-        found.extend(diagnostics_of(exc))
+        diagnostics.extend(diagnostics_of(exc))
         try:
-            print_diagnostics(found)
+            print_diagnostics(diagnostics)
             sys.stdout.flush()
         except OSError:
             silence(sys.stdout)
@@ -130,11 +131,11 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
             return exc.diagnostics
         case KeyboardInterrupt():
             what = "ended from outside" if isinstance(exc, Terminated) else "interrupted"
-            found = Diagnostic("E001", what, remedy=str(exc) or _AGAIN)
+            diagnostic = Diagnostic("E001", what, remedy=str(exc) or _AGAIN)
         case OSError():
-            found = _os_diagnostic(exc)
+            diagnostic = _os_diagnostic(exc)
         case MemoryError():
-            found = Diagnostic(
+            diagnostic = Diagnostic(
                 "E003", "out of memory", remedy="Use a smaller batch or close other programs."
             )
         case ToolError():
@@ -146,13 +147,13 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
             _note_defect(exc)
             if os.environ.get("AI8X_TRACEBACK"):
                 raise exc
-            found = Diagnostic(
+            diagnostic = Diagnostic(
                 "E009",
                 f"defect in the tool: {type(exc).__name__}: {_text_of(exc)}",
                 remedy=f"Run it again with {DEBUG_REPORT} FILE and report the defect with "
                 "this file; it holds versions, options and places in the source, no data.",
             )
-    return (found,)
+    return (diagnostic,)
 
 
 def _note_defect(exc: BaseException) -> None:

@@ -20,13 +20,13 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTI
 class Aside:
     """Standard output while messages are for programs: what is printed goes to standard error.
 
-    Messages are kept in `found` until the end, so that standard output is a single JSON text: their
-    list, or `result` if there are none.
+    Messages are kept in `diagnostics` until the end, so that standard output is a single JSON text:
+    their list, or `result` if there are none.
     """
 
     def __init__(self) -> None:
         self.output = sys.stdout
-        self.found: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         self.result: str | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -34,7 +34,11 @@ class Aside:
 
     def text(self) -> str:
         """Return what standard output gets."""
-        return self.result if self.result is not None and not self.found else as_json(self.found)
+        return (
+            self.result
+            if self.result is not None and not self.diagnostics
+            else as_json(self.diagnostics)
+        )
 
 
 def takes_json() -> bool:
@@ -56,26 +60,26 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO | None =
     `stream` is standard error unless given. Colours appear on terminals only, so that files and
     pipes hold plain text. With `--diagnostics json` they are kept for the list at the end.
     """
-    found = tuple(diagnostics)
+    messages = tuple(diagnostics)
     if stream is None and isinstance(sys.stdout, Aside):
-        sys.stdout.found.extend(found)
+        sys.stdout.diagnostics.extend(messages)
         return
     stream = stream or sys.stderr
-    shown = found[:MOST_SHOWN]
+    shown = messages[:MOST_SHOWN]
     if not stream.isatty():
         stream.writelines(f"{_cut(cleaned(str(d)))}\n" for d in shown)
     else:
         _print_in_colours(shown, terminal(stream))
-    if len(found) > len(shown):
-        stream.write(f"... and {len(found) - len(shown)} more, which may follow from these\n")
+    if len(messages) > len(shown):
+        stream.write(f"... and {len(messages) - len(shown)} more, which may follow from these\n")
 
 
-def _print_in_colours(found: Iterable[Diagnostic], stream: TextIO) -> None:
+def _print_in_colours(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         text = Text(cleaned(f"{diagnostic.place}: ") if diagnostic.place else "", style="bold")
         text.append(f"{diagnostic.severity}: ", style=_STYLES[diagnostic.severity])
         text.append(_cut(cleaned(diagnostic.message)), style="default")

@@ -27,13 +27,13 @@ class ArchiveError(Exception):
 
 def read_members(
     path: str | os.PathLike[str],
-    wanted: Callable[[str], bool],
+    select: Callable[[str], bool],
     *,
     most_bytes: int,
 ) -> dict[str, bytes]:
-    """Return the members of an archive whose names are wanted, by name.
+    """Return the members of an archive whose names `select` accepts, by name.
 
-    Neither the file nor what is wanted of it may have more than `most_bytes`. Raises OSError, or
+    Neither the file nor these members may have more than `most_bytes`. Raises OSError, or
     ArchiveError with the reason.
     """
     data = read_bytes(path, most_bytes)
@@ -42,7 +42,7 @@ def read_members(
             infos = archive.infolist()
             if len(infos) > MAX_MEMBERS:
                 raise ArchiveError(f"it has {len(infos)} members, the limit is {MAX_MEMBERS}")
-            chosen = [info for info in infos if wanted(info.filename)]
+            chosen = [info for info in infos if select(info.filename)]
             if len({info.filename for info in chosen}) < len(chosen):
                 raise ArchiveError("a member exists twice")
             if any(info.flag_bits & _ENCRYPTED for info in chosen):
@@ -57,12 +57,12 @@ def _contents(
     archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo], most_bytes: int
 ) -> dict[str, bytes]:
     """Unpack members; what they hold is counted, not what they claim."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     left = most_bytes
     for info in infos:
         with archive.open(info) as member:
-            found[info.filename] = member.read(left + 1)
-        left -= len(found[info.filename])
+            contents[info.filename] = member.read(left + 1)
+        left -= len(contents[info.filename])
         if left < 0:
             raise ArchiveError(f"it unpacks to more than {most_bytes} bytes")
-    return found
+    return contents

@@ -131,8 +131,8 @@ def where_else(path: str | os.PathLike[str]) -> str:
 
     folder, name = os.path.split(os.fspath(path))
     try:
-        with os.scandir(folder or ".") as found:
-            names = [entry.name for entry in islice(found, _MANY)]
+        with os.scandir(folder or ".") as entries:
+            names = [entry.name for entry in islice(entries, _MANY)]
     except (OSError, ValueError):
         return (
             f"Check the path: there is no folder {line(folder)}." if folder else "Check the path."

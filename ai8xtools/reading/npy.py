@@ -75,9 +75,9 @@ def _array(data: bytes, position: int) -> tuple[NDArray[Any], int]:
     if magic[:4] == b"PK\x03\x04":
         raise NpyError("it is an archive of arrays (.npz), expected arrays (.npy)")
     if magic != _MAGIC:
-        known = None if position else accident(data)
-        if known is not None:
-            raise NpyError(*known)
+        cause = None if position else accident(data)
+        if cause is not None:
+            raise NpyError(*cause)
         raise NpyError(f"an array begins with {_MAGIC!r}, not with {magic!r}")
     (descr, fortran, shape), start = _header(data, position + len(_MAGIC))
     dtype = _dtype(descr)

@@ -28,15 +28,15 @@ def explained(problem: str, text: str, row: int, column: int) -> tuple[str, str]
         )
     lines = [*islice(_LINE_BREAK.split(text), row + 1)]
     for number, line in reversed([*enumerate(lines, 1)]):
-        if found := _ODD_SPACE.match(line):
+        if space := _ODD_SPACE.match(line):
             return (
-                f"line {number} begins with the character U+{ord(found[1]):04X}, which looks like "
+                f"line {number} begins with the character U+{ord(space[1]):04X}, which looks like "
                 "a space",
                 "Indent with ordinary spaces.",
             )
     if "undefined alias" in problem:
-        found = _ALIAS.match(content[column:])
-        name = found[1][:80] if found else "..."
+        alias = _ALIAS.match(content[column:])
+        name = alias[1][:80] if alias else "..."
         return (
             f"*{name} stands for a value that is marked &{name}, and none is",
             f"Mark that value with &{name}, or put a text that begins with * in quotes.",

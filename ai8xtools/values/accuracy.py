@@ -72,7 +72,7 @@ class Accuracy:
         )
 
 
-def doubt_of(found: tuple[int, int, float] | None) -> str | None:
+def doubt_of(measured: tuple[int, int, float] | None) -> str | None:
     """Return the same of what training has measured, if it has."""
-    doubt = None if found is None else Accuracy(*found).doubt
+    doubt = None if measured is None else Accuracy(*measured).doubt
     return None if doubt is None else f"{doubt} (at the end of training)"

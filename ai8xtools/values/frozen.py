@@ -37,7 +37,7 @@ def frozen(cls: Any = None, /, *, slots: bool = True, kw_only: bool = False) -> 
     and bases that differ in slots, ValueError for a default that values would share.
     """
 
-    def made(cls: type) -> Any:
+    def convert(cls: type) -> Any:
         own = cls.__dict__
         shared = {name: method for name, method in _SHARED.items() if name not in own}
         members = _members(cls, kw_only)
@@ -51,7 +51,7 @@ def frozen(cls: Any = None, /, *, slots: bool = True, kw_only: bool = False) -> 
         result.__match_args__ = tuple(plan.names[: plan.in_place])  # type: ignore[misc]
         return result
 
-    return made if cls is None else made(cls)
+    return convert if cls is None else convert(cls)
 
 
 def _members(cls: Any, kw_only: bool) -> dict[str, Field[Any]]:
@@ -85,9 +85,9 @@ def _with_slots(cls: type, names: tuple[str, ...], methods: dict[str, Any]) -> t
         kept.pop(name, None)
     inherited = {name for base in cls.__mro__[1:-1] for name in getattr(base, "__slots__", ())}
     kept["__slots__"] = tuple(name for name in names if name not in inherited)
-    made: type = type(cls)(cls.__name__, cls.__bases__, kept)
-    made.__qualname__ = cls.__qualname__
-    return made
+    result: type = type(cls)(cls.__name__, cls.__bases__, kept)
+    result.__qualname__ = cls.__qualname__
+    return result
 
 
 class _Plan:
@@ -104,13 +104,13 @@ class _Plan:
 
     def __init__(self, cls: Any, members: tuple[Field[Any], ...], slots: bool) -> None:
         self.members = members
-        given = [member for member in members if member.init]
-        self.names = [f.name for f in given if not f.kw_only]
+        arguments = [member for member in members if member.init]
+        self.names = [f.name for f in arguments if not f.kw_only]
         self.in_place = len(self.names)
-        self.names += [f.name for f in given if f.kw_only]
-        self.defaults = {f.name: f.default for f in given if f.default is not MISSING}
+        self.names += [f.name for f in arguments if f.kw_only]
+        self.defaults = {f.name: f.default for f in arguments if f.default is not MISSING}
         self.factories: dict[str, Callable[[], Any]] = {
-            f.name: f.default_factory for f in given if f.default_factory is not MISSING
+            f.name: f.default_factory for f in arguments if f.default_factory is not MISSING
         }
         self.finishes = hasattr(cls, "__post_init__")
         places: list[Any] = [getattr(cls, name, None) for name in self.names]
@@ -167,8 +167,8 @@ class _FieldsForDataclasses:
         # With an own __init__ the order of fields with and without a default is free.
         twin = dataclass(init=False, repr=False, eq=False, match_args=False)(twin)
         plan.fields = twin.__dataclass_fields__
-        found: dict[str, Field[Any]] = twin.__dataclass_fields__
-        return found
+        fields: dict[str, Field[Any]] = twin.__dataclass_fields__
+        return fields
 
 
 class _SignatureOfFields:

@@ -49,8 +49,8 @@ class CompiledLoader(BaseLoader):
     ) -> Template:
         """Return a template; raise TemplateNotFound if the folder does not hold it."""
         text = self._text(name)
-        known, code = self._known.get(name, (None, b""))
-        if known == text:
+        source, code = self._known.get(name, (None, b""))
+        if source == text:
             compiled: CodeType = marshal.loads(code)
         else:
             compiled = self._compile(environment, name, text)
@@ -84,8 +84,8 @@ class CompiledLoader(BaseLoader):
         content = sealed[start:]
         if sealed[:start] != self._seal + _check(content):
             return {}
-        known: Store = marshal.loads(content)
-        return known
+        store: Store = marshal.loads(content)
+        return store
 
     def _text(self, name: str) -> bytes:
         try:

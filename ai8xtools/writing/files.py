@@ -20,17 +20,17 @@ def distinct(
     Raises DiagnosticError (E072) if two files have the same path, or if one has that of a folder in
     which another stands: written to a disk, one of them would be lost.
     """
-    found: dict[str, Content] = {}
+    contents: dict[str, Content] = {}
     clashes: dict[str, None] = {}
     for path, content in files:
-        if path in found or path in reserved:
+        if path in contents or path in reserved:
             clashes[path] = None
-        found[path] = content
-    folders = {str(parent) for path in found for parent in PurePosixPath(path).parents}
-    clashes |= dict.fromkeys(path for path in found if path in folders)
+        contents[path] = content
+    folders = {str(parent) for path in contents for parent in PurePosixPath(path).parents}
+    clashes |= dict.fromkeys(path for path in contents if path in folders)
     if clashes:
         raise DiagnosticError([_clash(path) for path in clashes])
-    return found
+    return contents
 
 
 def _clash(path: str) -> Diagnostic:

@@ -187,14 +187,14 @@ def _refusal(code: str, path: Path, message: str, remedy: str) -> DiagnosticErro
 @contextlib.contextmanager
 def _new_parents(target: Path) -> Iterator[None]:
     """Create missing parent folders; remove them again if the block fails."""
-    made: list[Path] = []
+    folders: list[Path] = []
     try:
-        make_folders(target.parent, made)
+        make_folders(target.parent, folders)
         yield
     except BaseException as exc:
         if isinstance(exc, OSError) and exc.filename is None:
             exc.filename = str(target)
-        for part in reversed(made):
+        for part in reversed(folders):
             with contextlib.suppress(OSError):
                 part.rmdir()
         raise

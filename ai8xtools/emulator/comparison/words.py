@@ -228,7 +228,7 @@ def _kernel(
     """
     masks = dict.fromkeys(range(4 * first, 4 * (first + BLOCK_WORDS)), 0xFF)
     if fault is not None:
-        change = changed(0, fault.wanted, int(block[fault.number]))
+        change = changed(0, fault.expected, int(block[fault.number]))
         begin = 4 * (first + fault.number)
         masks = {begin + i: bytes_at(change, 3 - i, 1) for i in range(4)}
     size = KERNEL_COLUMN_BYTES if express else KERNEL_COLUMN_STRIDE_BYTES
@@ -244,7 +244,7 @@ def _kernel(
         Kind.KERNEL,
         "cnn_load_weights",
         start + KERNEL_COLUMN_STRIDE_BYTES * min(numbers, default=0),
-        None if fault is None else fault.wanted,
+        None if fault is None else fault.expected,
         None if fault is None else int(block[fault.number]),
         tuple(changes),
     )
@@ -309,7 +309,7 @@ def _input(
         kind,
         "load_input",
         start + step * number,
-        fault.wanted if fault else None,
+        fault.expected if fault else None,
         int(block[fault.number]) if fault else None,
         number=number,
     )
