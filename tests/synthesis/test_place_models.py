@@ -11,16 +11,18 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.layout import Delivery, InputPort
 from ai8xtools.synthesis.network import Operator
 from ai8xtools.synthesis.options import EncodeOptions, StreamOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
+from ai8xtools.synthesis.place.biases import _BiasMemory
 from ai8xtools.synthesis.place.data import input_words, output_words
 from ai8xtools.synthesis.place.inplace import distance
 from ai8xtools.synthesis.place.outputs import delivered_scale, delivery_of, pieces_of, pixel_step
 from ai8xtools.synthesis.place.streams import place_streams
+from ai8xtools.synthesis.place.validation import validate_placement
 from ai8xtools.synthesis.program import Block, Wait, Write
 from device import MAX78000, MAX78002, Chip
 from tests.synthesis.emulated import emulated
@@ -41,6 +43,7 @@ def runs(
     """Return the placement of a network that the emulated chip computes right."""
     network, _ = build(folder, describe(*layers), data, kernels, biases, chip, **options)
     placement = place(network, PlaceOptions())
+    validate_placement(placement, network)
     made = encode(network, placement, simulate(network, average_rounding=False), EncodeOptions())
     run = emulated(made)
     assert (run.wrong, list(run.run.errors)) == ([], [])
@@ -158,6 +161,7 @@ def test_biases_of_one_word_for_all_groups_stand_in_turn(tmp_path: Path) -> None
         input_port=InputPort.FAST_FIFO_QUAD,
     )  # fmt: skip
     placement, _ = place_what_fits(network, PlaceOptions())
+    validate_placement(placement, network)
     assert [group.tolist() for group in placement.bias_memory] == [
         bias[g::4].tolist() for g in range(4)
     ]
@@ -208,6 +212,40 @@ def test_a_bias_of_a_flattened_layer_is_first_where_the_chip_needs_it(
     assert begins == ([3, 0] if chip.places_flatten_bias_first else [0, 4])
 
 
+def test_biases_find_room_as_long_as_no_group_has_more_bytes_than_its_memory(
+    tmp_path: Path,
+) -> None:
+    """In one group, in those of the channels, or in all in turn: up to the last byte."""
+    depthwise = {
+        **CONV, "processors": hex(mask(20)), "groups": 20, "output_processors": hex(mask(20)),
+        "output_shift": 0,
+    }  # fmt: skip
+    kinds: list[tuple[dict[str, Any], int, int, dict[str, Any]]] = [
+        ({**CONV, "processors": 7}, 3, 3, {}),
+        (depthwise, 20, 1, {}),
+        ({**CONV, "processors": 1}, 1, 1, {"input_port": InputPort.FAST_FIFO_QUAD}),
+    ]
+    for number, (layer, channels, ins, options) in enumerate(kinds):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        network, _ = build(
+            folder, describe(layer), sample(channels, 4, 4), [weights(20, ins, 3, 3)],
+            [np.arange(1, 21)], MAX78000, **options,
+        )  # fmt: skip
+        (one,) = network.layers
+        for capacity in range(24):
+            problems: list[Diagnostic] = []
+            memory = _BiasMemory(network, problems)
+            memory.capacity = capacity
+            if number == 0:
+                assert (memory.add_in_one_group(one, (0,)) is None) == (capacity < 20)
+            elif number == 1:
+                memory.add_by_channel(one)
+            else:
+                memory.add_in_turn(one)
+            assert bool(problems) == ((20, 16, 5)[number] > capacity)
+
+
 @pytest.mark.parametrize(
     "processors", [mask(6), mask(6, 4), mask(16), mask(20), mask(24, 8), mask(12, 24), mask(64)]
 )
@@ -239,6 +277,20 @@ def test_biases_of_depth_wise_layers_are_those_of_their_channels(
 
 
 # kernels
+
+
+def test_kernels_along_one_axis_begin_behind_the_lanes_that_are_left_out(tmp_path: Path) -> None:
+    for number, (taps, lane) in enumerate(((2, 3), (5, 1), (9, 2))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        conv = {"op": "Conv1d", "kernel_size": taps, "pad": 0, "output_shift": -2}
+        outputs = hex(mask(4, lane))
+        layers = (
+            {**conv, "processors": 7, "output_processors": outputs, "out_offset": 0x2000},
+            {**conv, "processors": outputs, "out_offset": 0},
+        )
+        kernels = [weights(4, 3, taps), weights(4, 4, taps)]
+        runs(folder, *layers, data=sample(3, 20, 1), kernels=kernels)
 
 
 def test_columns_are_the_lowest_that_are_free_within_a_part() -> None:

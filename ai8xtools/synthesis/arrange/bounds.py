@@ -152,9 +152,8 @@ def _order(problem: Problem) -> Iterator[Witness]:
                 span = problem.tensors[before].room
                 end = least[problem.unit_of[before]] + problem.distance[before] + span
                 unit = problem.unit_of[after]
-                if least[unit] + problem.distance[after] >= end:
-                    continue
-                least[unit], moved = end - problem.distance[after], True
+                if least[unit] + problem.distance[after] < end:
+                    least[unit], moved = end - problem.distance[after], True
                 if least[unit] > max(problem.units[unit].starts):
                     yield _out_of_order(problem, parts, before, after)
                     return

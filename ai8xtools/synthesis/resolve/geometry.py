@@ -79,8 +79,8 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     transposed = operator.transposed
     stride = layer.get("stride", (2, 2) if transposed else (1, 1))
     stride = (stride[0], 1) if operator.one_dimensional else stride
-    dilation = layer.get("dilation", (1, 1))[0]
-    output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
+    dilation = layer.get("dilation", (1,))[0]
+    output_pad = layer.get("output_pad", (int(transposed),))[0]
     size = (1, 1) if layer.get("flatten", False) else pooled
     out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
     if min(out_dim) < 1 and transposed:
