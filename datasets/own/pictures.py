@@ -121,7 +121,7 @@ def notes_of(image: Image, path: Path) -> Iterator[str]:
         yield "fractions 0..1, scaled by 255"
     elif 12 in (bits or ()):
         yield "12 bits, scaled by 255/4095"
-    elif image.mode.startswith("I") or ";16" in _raw_mode(image):
+    elif image.mode.startswith("I") or (";16" in _raw_mode(image) and image.format != "BMP"):
         yield "16 bits, scaled by 1/257"
     if _exponent(image, path) != 1:
         yield "a gamma of its own, which is applied"

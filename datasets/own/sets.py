@@ -72,7 +72,7 @@ def open_data(
     """
     place = Path(path).expanduser()
     if not path:
-        raise DatasetError("E620", f"{kind}: names no file or folder", "--dataset", "Name it.")
+        raise DatasetError("E620", "it names no file or folder", f"{kind}:", "Name it.")
     if kind == "npz":
         return _arrays(place, settings, known, series or (known and known.kind) == "series")
     opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "series": _series}[kind]

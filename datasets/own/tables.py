@@ -9,7 +9,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,12 @@ _LOOKED_AT = 200
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*|,\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MISSING = frozenset({"", "-", "?", "na", "n/a", "nan", "null", "none", "nil", "inf", "infinity"})
 """Cells that are no titles: what stands where a number is missing."""
+_NO_CLASS = frozenset({"?", "na", "n/a", "nan"})
+"""Those of them that are no class either; "none" may be one."""
+_ROW_NAMES = frozenset({"", "id", "index", "unnamed: 0"})
+"""Titles, in small letters, of columns that number the rows; pandas writes none."""
+_ROW_GAPS = 1.5
+"""Their numbers may be those of a part of the rows."""
 _CLASS = "Name its column with --label, by name or by number from 0."
 Row = tuple[int, list[str]]
 """The number of a line and its cells."""
@@ -39,12 +45,15 @@ Row = tuple[int, list[str]]
 class Table:
     """The features of a table, float64 [rows, columns], with the class of each row as text.
 
-    `titles` are those of line 1, if it has them; `form` says how the file was understood.
+    `numbers` are those of the rows' lines, `titles` those of line 1, if it has them, `row_names`
+    the columns that number the rows; `form` says how the file was understood.
     """
 
     features: NDArray[np.float64]
     labels: tuple[str, ...]
+    numbers: tuple[int, ...]
     titles: tuple[str, ...]
+    row_names: frozenset[int]
     form: str
 
 
@@ -84,8 +93,32 @@ def read_table(path: Path, label: str | None, training: Table | None = None) -> 
             path, lines.line, f"its columns are {', '.join(titles)}; those of the training are "
             f"{', '.join(training.titles)}", "Give both files the same columns.",
         )  # fmt: skip
-    features, comma = numbers_of(path, lines, {lines.place})
-    return Table(features, classes_of(path, lines), titles, lines.form(comma=comma))
+    left = training.row_names if training else frozenset(_row_names(lines))
+    if len(left) + 1 == len(lines.names):
+        raise _refused(path, None, "no column is left for measurements")
+    features, comma = numbers_of(path, lines, {lines.place, *left})
+    form = lines.form(comma=comma)
+    if left:
+        names = ", ".join(lines.names[column] or "(no title)" for column in sorted(left))
+        form += f"; no feature, since it numbers the rows: {names}"
+    numbers = tuple(number for number, _ in lines.rows)
+    return Table(features, classes_of(path, lines), numbers, titles, left, form)
+
+
+def _row_names(lines: Lines) -> Iterator[int]:
+    """Yield the columns that number the rows, with hardly a gap, and have a title that says so.
+
+    A network would learn the order of the file from them.
+    """
+    for column, title in enumerate(lines.titles):
+        cells = [row[column] for _, row in lines.rows]
+        if column == lines.place or title.lower() not in _ROW_NAMES:
+            continue
+        if all(cell.isascii() and cell.isdecimal() for cell in cells):
+            numbers = {int(cell) for cell in cells}
+            most = _ROW_GAPS * len(cells)
+            if len(numbers) == len(cells) and max(numbers) - min(numbers) < most:
+                yield column
 
 
 def labelled_lines(
@@ -347,9 +380,12 @@ def _features(
 
 
 def _class(path: Path, number: int, name: str, column: str) -> str:
-    if not name or not name.isprintable():
-        what = "is missing" if not name else "cannot be printed"
-        raise _refused(path, number, f"the class in column {column} {what}", "Fill it in.")
+    if not name or not name.isprintable() or name.lower() in _NO_CLASS:
+        what = "is missing" if not name else f"is {name!r}" if name.isprintable() else (
+            "cannot be printed"
+        )  # fmt: skip
+        raise _refused(path, number, f"the class in column {column} {what}",
+                       "Fill it in, or remove the row.")  # fmt: skip
     return name
 
 

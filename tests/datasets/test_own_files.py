@@ -213,6 +213,16 @@ def test_of_several_pictures_the_first_is_read_and_told(tmp_path: Path, kind: st
         assert np.array_equal(found, LEVELS) and ("first" in told) == several
 
 
+def test_pixels_of_16_bits_have_no_deep_samples(tmp_path: Path) -> None:
+    pixels = (LEVELS.astype("<u2") >> 3)[::-1].tobytes()  # blue of 5 bits
+    masks = struct.pack("<3I", 0xF800, 0x7E0, 0x1F)
+    head = struct.pack("<IiiHHIIiiII", 40, 16, 16, 1, 16, 3, len(pixels), 0, 0, 0, 0) + masks
+    start = struct.pack("<2sIII", b"BM", 14 + len(head) + len(pixels), 0, 14 + len(head))
+    (tmp_path / "x.bmp").write_bytes(start + head + pixels)
+    found, told = notes_of(lambda tell: pictures.read(tmp_path / "x.bmp", "RGB", tell))
+    assert not told and abs(np.asarray(found)[:, :, 2].astype(int) - LEVELS).max() < 8
+
+
 def test_what_pictures_are_is_told_in_one_line(tmp_path: Path) -> None:
     for part, name in itertools.product(("train", "test"), "ab"):
         folder = tmp_path / part / name
@@ -392,6 +402,8 @@ def test_cells_that_are_no_numbers_are_named(tmp_path: Path, cell: str, line: in
         (BODY, "cat", "may be a column"), ("c,0,9\n0,2,3\n1,4,5\n", "0", "may be a column"),
         ('1,"2,cat\n3,4,dog\n', None, "no CSV file"), ("1\n2\n", None, "one column"),
         (b"1,2,k\xe4se\n3,4,dog\n", None, "UTF-8"), ("x,y,z\n", None, "no rows"),
+        (BODY + "9,9,NaN\n", None, "the class in column 2 is 'NaN'"),
+        ("id,kind\n1,cat\n2,dog\n3,cat\n", None, "no column is left"),
     ],
 )  # fmt: skip
 def test_tables_that_may_mean_several_things_are_refused(
@@ -405,6 +417,29 @@ def test_titles_that_are_alike_or_missing_lose_no_column(tmp_path: Path) -> None
     for head in ("a,a,a", ",b,c", "cat,cat,cat"):
         found = table(tmp_path / "x.csv", f"{head}\n{BODY}", "2")
         assert found.features.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+@pytest.mark.parametrize("title", ["", "Id", "Unnamed: 0", "index"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_numbers_the_rows_is_no_feature(tmp_path: Path, title: str, first: int) -> None:
+    rows = BODY.splitlines()
+    for order in ([0, 1, 2, 3], [2, 0, 1, 3], [0, 1, 2, 4]):
+        lines = [f"{n + first},{row}" for n, row in zip(order, rows, strict=True)]
+        found = table(tmp_path / "x.csv", "\n".join([f"{title},a,b,kind", *lines]))
+        assert found.features.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+        assert f"numbers the rows: {title or '(no title)'}" in found.form
+    tests = tmp_path / "tests.csv"
+    tests.write_text(f"{title},a,b,kind\n900,1,2,cat\n3,3,4,dog\n")
+    assert read_table(tests, None, found).features.shape == (2, 2)
+    for cells in ("1 1 2 3", "1 2 3 9", "1.5 2 3 4", "-1 0 1 2"):
+        lines = [f"{cell},{row}" for cell, row in zip(cells.split(), rows, strict=True)]
+        found = table(tmp_path / "x.csv", "\n".join([f"{title},a,b,kind", *lines]))
+        assert found.features.shape == (4, 3)
+
+
+def test_rows_know_their_lines(tmp_path: Path) -> None:
+    text = "a,b,kind\n1,2,cat\n\n3,4,dog\n"
+    assert table(tmp_path / "x.csv", text).numbers == (2, 4)
 
 
 def test_a_word_above_numbered_classes_is_a_title(tmp_path: Path) -> None:

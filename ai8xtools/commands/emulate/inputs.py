@@ -38,7 +38,9 @@ def read_inputs(
     place = Path(shipped(path))
     place.stat()  # a missing file is one, whatever its name
     if place.is_dir():
-        raise _refused(path, "this is a folder", "Name a file in it.")
+        raise _refused(
+            path, "this is a folder", f"Name a file in it, or data by its kind: folder:{path}."
+        )
     if known is not None and known.shape[0] < shape[0] and known.shape[1:] == shape[1:]:
         return [*fitted(np.stack(read_inputs(path, known.shape, known)), shape)]
     ending = path.suffix.lower()
