@@ -570,6 +570,22 @@ def test_pair_that_a_killed_run_left_becomes_files(tmp_path: Path, holds: str) -
     assert (tmp_path / "plain").read_text() == "plain"
 
 
+def test_links_of_others_at_a_pair_s_names_stay(tmp_path: Path) -> None:
+    """They lead elsewhere, to names before and after those past which a pair's lead."""
+    staging = tmp_path / f"{temporary_prefix('net')}abcdefgh"
+    (staging / OLD).mkdir(parents=True)
+    (staging / NOW).symlink_to(OLD)
+    own = link_past(staging, "net")
+    for lead in (own[:-1], own + "s", own[:-1] + "a", own[:-1] + "u"):
+        (staging / OLD / "net").write_text("old")
+        (tmp_path / "net").symlink_to(lead)
+        settle(staging)
+        assert target_of(tmp_path / "net") == staging / OLD / lead.rpartition("/")[2]
+        assert (tmp_path / "net").readlink() == Path(lead)
+        assert (staging / OLD / "net").read_text() == "old"
+        (tmp_path / "net").unlink()
+
+
 def test_folders_are_made_from_the_outermost(tmp_path: Path) -> None:
     created: list[Path] = []
     make_folders(tmp_path / "a" / "b" / "c", created)

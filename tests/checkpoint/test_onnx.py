@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.known_objects import MAX_DIMENSIONS
 from ai8xtools.checkpoint.onnx import MAX_FILE_BYTES, OnnxModel, read_onnx
 from ai8xtools.checkpoint.onnx_tensors import MAX_ELEMENTS
 from ai8xtools.checkpoint.onnx_wire import MAX_FIELDS, Decoder, integers
@@ -324,6 +325,17 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
 def test_file_is_refused_with_code_and_reason(tmp_path: Path, case: str) -> None:
     content, code, message = REFUSED[case]
     assert refused(tmp_path, content) == (code, message)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_tensors_have_at_most_the_dimensions_of_the_reader(tmp_path: Path, packed: bool) -> None:
+    for axes in (MAX_DIMENSIONS, MAX_DIMENSIONS + 1):
+        shape = field(1, b"\x01" * axes) if packed else b"".join([field(1, 1)] * axes)
+        content = model([CONV], [shape + tensor_of("w", (), onnx.FLOAT, field(9, bytes(4)))])
+        if axes > MAX_DIMENSIONS:
+            assert refused(tmp_path, content)[0] == "E503"
+        else:
+            assert read(tmp_path, content).layers[0].weights.ndim == axes
 
 
 def test_weights_named_many_times_do_not_multiply(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_kernels_are_cut_out_of_the_stream(kind: LayerKind, bits: int) -> None:
                     value = byte >> number % per_byte * bits & (1 << bits) - 1
                     wanted[i, number, tap] = value - (value >> bits - 1 << bits)
         shape = len(config.processors), outputs, passes, rows, columns
-        assert (found == wanted[:, skipped:].reshape(shape)).all()
+        assert np.array_equal(found, wanted[:, skipped:].reshape(shape))
         whole = columns_of(config)
         used = {(kernels.start + i) // 9 for i in range(-(-count // per_byte) * taps)}
         assert set(range(whole.start, whole.stop)) == used or not used
@@ -292,7 +292,7 @@ def test_kernels_are_cut_out_of_the_stream(kind: LayerKind, bits: int) -> None:
         present = list(range(max(count, 0) - skipped)) if bits == 1 else []
         flat = binary.reshape(len(binary), -1, taps)
         assert (flat[:, present] == 1 + 2 * found.reshape(flat.shape)[:, present]).all()
-        assert bits == 1 or (binary == found).all()
+        assert bits == 1 or np.array_equal(binary, found)
 
 
 def value_of(byte: int, number: int, bits: int) -> int:

@@ -183,12 +183,13 @@ def test_a_fifo_delivers_the_words_of_the_image(chip: Chip) -> None:
 
 
 def test_a_first_layer_streams_if_it_has_a_ring_or_the_next_layer_streams() -> None:
-    for ring, next_start, mode in product((0, 9), (0, 4), (0, 1)):
+    for ring, next_start, last_start, mode in product((0, 9), (0, 4), (0, 4), (0, 1)):
         memory = Memory(MAX78000)
         control(memory, fifo=1, streaming=mode)
         following = dataclasses.replace(LAYER, layer=1, stream_start=next_start)
         config = dataclasses.replace(LAYER, ring_words=ring)
-        facts = LayerFacts(memory, config, (), (following,))
+        last = dataclasses.replace(LAYER, layer=2, stream_start=last_start)
+        facts = LayerFacts(memory, config, (), (following, last))
         names = {e.field for e in stream_values.values(facts)}
         streams = ring or (next_start and mode)
         assert names == ({"start", "delta1", "delta2", "words"} if streams else {"start"})

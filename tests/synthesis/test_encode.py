@@ -21,6 +21,7 @@ from ai8xtools.synthesis.summarize.statistics import statistics
 from ai8xtools.synthesis.summary import Statistics
 from ai8xtools.synthesis.words import phase_words
 from device import MAX78000, MAX78002, Chip
+from tests.synthesis.manual import RESET, RESET_AS_BEHIND
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import encode, encoding, place, simulate
 
@@ -379,6 +380,21 @@ def test_average_pooling_behind_a_combination_gets_a_layer_in_front(tmp_path: Pa
                 for layer in network.network.layers
             ]
             assert found.count == len(inserted) * repeat
+
+
+def test_layer_in_front_of_an_average_has_the_registers_of_the_manual(tmp_path: Path) -> None:
+    both = {**POINT, "operands": 2, "eltwise": "add", "in_sequences": "[0, 1]"}
+    layers = [POINT, POINT, both, {**POINT, **AVERAGE}]
+    places = [{**x, "out_offset": 0x1000 * (i + 1)} for i, x in enumerate(layers)]
+    made = program(tmp_path, places, sample(1, 8, 8), [weights(1, 1, 1, 1)] * 4, chip=MAX78002)
+    found = {
+        name: {k: v for k, v in fields(made, 3, name).items() if v} for name in registers(made, 3)
+    }
+    behind = {name: fields(made, 4, name) for name in RESET_AS_BEHIND}
+    own = RESET | {name: {k: v for k, v in some.items() if v} for name, some in behind.items()}
+    assert {name: some for name, some in found.items() if some} == {
+        name: some for name, some in own.items() if some
+    }
 
 
 def test_start_enables_all_groups_and_then_the_master(tmp_path: Path) -> None:

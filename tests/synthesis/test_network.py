@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,14 @@ def test_description_without_placement_is_a_network(tmp_path: Path) -> None:
     outputs = (simulate(net, average_rounding=False).outputs for net in (network, placed))
     for one, other in zip(*(found.values() for found in outputs), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_pointwise_are_single_taps_that_move_over_an_image() -> None:
+    layer = by_hand().layers[0]
+    moved = {Operator.CONV2D, Operator.CONVTRANSPOSE2D}
+    for operator, *kernel in product(Operator, range(4), range(4)):
+        made = replace(layer, operator=operator, kernel=tuple(kernel))
+        assert made.pointwise == (operator in moved and kernel == [1, 1])
 
 
 def test_completing_a_layout_needs_processors(tmp_path: Path) -> None:

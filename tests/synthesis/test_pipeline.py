@@ -205,15 +205,20 @@ def test_some_layer_must_remain(tmp_path: Path) -> None:
 
 def test_layer_reads_some_channels_of_its_source(tmp_path: Path) -> None:
     some = {**CONV, "processors": 6, "in_channels": 2, "in_channel_skip": 1}
-    kernels = [KERNELS[0], weights(3, 2, 3, 3)]
-    text = describe({**CONV, "output_processors": 7}, some)
+    kernels = [weights(4, 3, 3, 3), weights(3, 2, 3, 3)]
+    text = describe({**CONV, "output_processors": 15}, some)
     path, resolving = written(tmp_path, text, kernels, sample(3, 8, 8), reshape_inputs=True)
     made = synthesize(path, MAX78000, resolving, EncodeOptions())
     source = made.activations.outputs[0]
     alone = describe({**CONV, "processors": 3})
-    path, resolving = written(tmp_path, alone, kernels[1:], source[1:].copy())
+    path, resolving = written(tmp_path, alone, kernels[1:], source[1:3].copy())
     wanted = synthesize(path, MAX78000, resolving, EncodeOptions())
     assert np.array_equal(made.activations.outputs[1], wanted.activations.outputs[0])
+    through = {**some, "op": "none", "pad": None, "activate": None}
+    text = describe({**CONV, "output_processors": 15}, through)
+    path, resolving = written(tmp_path, text, kernels[:1], sample(3, 8, 8), reshape_inputs=True)
+    passed = synthesize(path, MAX78000, resolving, EncodeOptions())
+    assert np.array_equal(passed.activations.outputs[1], source[1:3])
 
 
 def test_layer_does_not_read_more_channels_than_there_are(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ai8xtools.synthesis.encode.data import _transposed
+from ai8xtools.synthesis.encode.mlator import TransposerWords
 from ai8xtools.synthesis.layout import Delivery
 from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from ai8xtools.synthesis.place.outputs import _words, pieces_of, pixel_step
@@ -52,6 +54,19 @@ def test_each_channel_has_a_place_of_its_own_in_the_processor_of_its_rank() -> N
             for p, word in wanted.values() for pixel in range(pixels)
         }  # fmt: skip
         assert {*_words(source)} == words
+
+
+def test_ports_read_outputs_whose_pixels_stand_in_successive_words() -> None:
+    random, seen = Random(5), [0, 0]
+    ports = TransposerWords(MAX78000, 0x50000000, 0)
+    for _ in range(200):
+        source = drawn(random)
+        used, rows = bits(source.processors), source.channels > 64
+        successive = not rows and source.width == 8 and source.write_gap == 0
+        wanted = [ports.channel(*divmod(p, 4), source.offset) for p in used[: source.channels]]
+        assert [*_transposed(source, ports)] == (wanted if successive else [])
+        seen[successive] += 1
+    assert min(seen) > 10
 
 
 def test_columns_are_the_lowest_that_are_free_in_all_processors() -> None:

@@ -230,20 +230,20 @@ def _kernel(
     if fault is not None:
         change = changed(0, fault.expected, int(block[fault.number]))
         begin = 4 * (first + fault.number)
-        masks = {begin + i: bytes_at(change, 3 - i, 1) for i in range(4)}
+        bits = {begin + i: bytes_at(change, 3 - i, 1) for i in range(4)}
+        masks = {position: mask for position, mask in bits.items() if mask}
     size = KERNEL_COLUMN_BYTES if express else KERNEL_COLUMN_STRIDE_BYTES
     skipped = 0 if express else 3  # byte 0 is the lowest of its word
-    changes, numbers = [], []
+    changes = []
     for position, mask in masks.items():
         number, byte = position // size, position % size - skipped
-        if mask and number < len(places[0]) and 0 <= byte < KERNEL_COLUMN_BYTES:
+        if number < len(places[0]) and 0 <= byte < KERNEL_COLUMN_BYTES:
             processor, column = (int(place[number]) for place in places)
             changes.append(ByteChange(processor, column, byte, mask))
-            numbers.append(number)
     return WrongWord(
         Kind.KERNEL,
         "cnn_load_weights",
-        start + KERNEL_COLUMN_STRIDE_BYTES * min(numbers, default=0),
+        start + KERNEL_COLUMN_STRIDE_BYTES * (min(masks) // size),
         None if fault is None else fault.expected,
         None if fault is None else int(block[fault.number]),
         tuple(changes),

@@ -50,7 +50,7 @@ class DecodedKernels:
     """Decoded kernels by layer; they are forgotten when kernels are written."""
 
     def __init__(self) -> None:
-        self._version = -1
+        self._version: int | None = None
         self._known: dict[tuple[LayerConfig, bool, bool], KernelValues] = {}
 
     def of(
