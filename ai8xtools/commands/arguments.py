@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         )
         self._refused: list[Diagnostic] = []
         self._typed: set[str] = set()
-        self._given: list[argparse.Action] = []
+        self._used: list[argparse.Action] = []
         self._needs: list[_Need] = []
 
     def need(
@@ -84,17 +84,17 @@ class Parser(argparse.ArgumentParser):
 
     def group(self, title: str) -> argparse._ArgumentGroup:
         """Return the group of options with a title, a new one if there is none."""
-        known = (group for group in self._action_groups if group.title == title)
-        return next(known, None) or self.add_argument_group(title)
+        groups = (group for group in self._action_groups if group.title == title)
+        return next(groups, None) or self.add_argument_group(title)
 
-    def given(self, *titles: str) -> list[str]:
+    def used(self, *titles: str) -> list[str]:
         """Return the options of groups that the command line had, as they were typed."""
         own = [action for title in titles for action in self.group(title)._group_actions]
-        return list(dict.fromkeys(self._name(action) for action in self._given if action in own))
+        return list(dict.fromkeys(self._name(action) for action in self._used if action in own))
 
     def knows(self, option: str) -> bool:
         """Whether there is an option of this name, or that begins so."""
-        return any(known.startswith(option) for known in self._option_string_actions)
+        return any(name.startswith(option) for name in self._option_string_actions)
 
     def parse_args(  # type: ignore[override]  # nobody here passes a namespace
         self, args: Sequence[str] | None = None
@@ -102,32 +102,32 @@ class Parser(argparse.ArgumentParser):
         """Do what argparse does, then refuse."""
         args = sys.argv[1:] if args is None else args
         self._refused = []
-        self._given = []
+        self._used = []
         # `-8` is an option of ours, and `--lr -1` has a value all the same
         self._has_negative_number_optionals.clear()
         self._typed = {text.split("=")[0] for text in args}
         for word in args:
             self._check(word)
-        found, unknown = self.parse_known_args(args)
-        self._refused += [n.missing() for n in self._needs if not self._relieved(n, found)]
+        namespace, unknown = self.parse_known_args(args)
+        self._refused += [n.missing() for n in self._needs if not self._relieved(n, namespace)]
         if unknown:
             self._refuse_unknown(unknown)
         if self._refused:
             self._end(self._refused)
-        if getattr(found, "debug", False):
+        if getattr(namespace, "debug", False):
             os.environ["AI8X_TRACEBACK"] = "1"
-        return found
+        return namespace
 
-    def _relieved(self, need: _Need, found: argparse.Namespace) -> bool:
+    def _relieved(self, need: _Need, namespace: argparse.Namespace) -> bool:
         """Whether nothing is missing."""
-        known = self._option_string_actions
-        if any(known[name] in self._given for name in (need.option, *need.unless)):
+        actions = self._option_string_actions
+        if any(actions[name] in self._used for name in (need.option, *need.unless)):
             return True
-        return need.besides is not None and need.besides(found)
+        return need.besides is not None and need.besides(namespace)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Note what the command line has."""
-        self._given.append(action)
+        self._used.append(action)
         return super()._get_values(action, arg_strings)
 
     def _name(self, action: argparse.Action) -> str:
@@ -142,9 +142,9 @@ class Parser(argparse.ArgumentParser):
         foreign, nobodys = [], []
         for word in words:
             option = word.partition("=")[0]
-            found = owners(self.prog, option) if option.startswith("--") else ""
-            if found:
-                foreign.append(_complain_of_usage(f"is for --device {found}", option))
+            devices = owners(self.prog, option) if option.startswith("--") else ""
+            if devices:
+                foreign.append(_complain_of_usage(f"is for --device {devices}", option))
             elif option.startswith("-") or not foreign:
                 nobodys.append(word)
         self._refused += foreign
@@ -186,17 +186,19 @@ class Parser(argparse.ArgumentParser):
             return message
         from difflib import get_close_matches  # only for messages
 
-        known = [o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings]
+        options = [
+            o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings
+        ]
         words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split()]
-        closest = [get_close_matches(w, known, 1) for w in words if w.startswith("--")]
-        meant = ", ".join(option for found in closest for option in found)
+        closest = [get_close_matches(w, options, 1) for w in words if w.startswith("--")]
+        meant = ", ".join(option for matches in closest for option in matches)
         return f"{message}; did you mean {meant}?" if meant else message
 
-    def _end(self, found: Sequence[Diagnostic]) -> NoReturn:
+    def _end(self, diagnostics: Sequence[Diagnostic]) -> NoReturn:
         if takes_json():
-            print_diagnostics(found)
+            print_diagnostics(diagnostics)
             sys.exit(2)
-        lines = dict.fromkeys(_line(d, found) for d in found)
+        lines = dict.fromkeys(_line(d, diagnostics) for d in diagnostics)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
         self.exit(2, f"{text}  See {self.prog} --help.\n")
 
@@ -214,24 +216,24 @@ def _meant(kind: object) -> str | None:
     if kind in plain:
         return plain[kind]
     text = (getattr(kind, "__doc__", None) or "").partition("\n")[0]
-    found = re.match(r"Return ((?:an?|the) [^.;]*)", text)
-    return found[1] if found else None
+    sentence = re.match(r"Return ((?:an?|the) [^.;]*)", text)
+    return sentence[1] if sentence else None
 
 
 class _Noted(argparse.Action):
     """An option that is for whoever runs the tool, which looks for it on its own."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> None:
         """Do nothing."""
 
 
 class Refused(argparse.Action):
     """An option that is known and refused: its help text says why, or `const` if that is hidden."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
-        """Note it; what is given ends with the option as it was typed."""
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        """Note it; the last argument is the option as it was typed."""
         assert isinstance(parser, Parser)
-        parser.refuse(given[-1] or self.option_strings[0], str(self.const or self.help))
+        parser.refuse(rest[-1] or self.option_strings[0], str(self.const or self.help))
 
 
 class Idle(argparse.Action):
@@ -240,13 +242,13 @@ class Idle(argparse.Action):
     def __call__(
         self,
         _parser: argparse.ArgumentParser,
-        found: argparse.Namespace,
+        namespace: argparse.Namespace,
         _values: object,
         typed: str | None = None,
     ) -> None:
         """Add a line about it to the others."""
         line = f"{typed or self.option_strings[0]} has no effect: {self.help}"
-        setattr(found, self.dest, (*getattr(found, self.dest), line))
+        setattr(namespace, self.dest, (*getattr(namespace, self.dest), line))
 
 
 def _complain_of_usage(message: str, option: str | None) -> Diagnostic:
@@ -260,16 +262,16 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
         for names in message.removeprefix(_REQUIRED).split(", "):
             yield _complain_of_usage("missing", names.split("/")[-1])
         return
-    found = re.match(r"argument (\S+): ", message)
-    options = re.findall(_OPTION, (found[1] if found else message).replace("/", " "))
+    prefix = re.match(r"argument (\S+): ", message)
+    options = re.findall(_OPTION, (prefix[1] if prefix else message).replace("/", " "))
     option = next((o for o in options if o in typed), options[0] if options else None)
-    yield _complain_of_usage(message[found.end() :] if found else message, option)
+    yield _complain_of_usage(message[prefix.end() :] if prefix else message, option)
 
 
-def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:
+def _line(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> str:
     """Return a message with all options that it is about."""
     options = dict.fromkeys(
-        d.place.option for d in found if d.message == diagnostic.message and d.place is not None
+        d.place.option for d in others if d.message == diagnostic.message and d.place is not None
     )
     names = [name for name in options if name and name not in diagnostic.message]
     if not names:
@@ -289,23 +291,23 @@ def chip(text: str) -> Chip:
         ) from None
 
 
-def filled(value: Value, args: argparse.Namespace, **given: Any) -> Value:
+def filled(value: Value, args: argparse.Namespace, **derived: Any) -> Value:
     """Return a value with what the command line says of its fields, which options are named after.
 
-    `given` are the fields that follow from other options.
+    `derived` are the fields that follow from other options.
     """
     plain: Any = value
     named = {f.name: getattr(args, f.name) for f in fields(plain) if hasattr(args, f.name)}
-    made: Value = replace(plain, **named | given)
-    return made
+    result: Value = replace(plain, **named | derived)
+    return result
 
 
 def target_name(text: str) -> str:
     """Return the name of a target or chip for argparse."""
     from ai8xtools.commands.targets import targets
 
-    known = {name for one in targets() for name in one.names}
-    return text.upper() if text.upper() in known else chip(text).name
+    names = {name for one in targets() for name in one.names}
+    return text.upper() if text.upper() in names else chip(text).name
 
 
 def add_transposed(options: Any) -> None:

@@ -37,7 +37,7 @@ class Judged:
 def fits_of(described: Described, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
     """Return what a network takes of each chip."""
     project = ProjectOptions(name="network", folder="network", command_line="", tool_version="")
-    found: list[ChipFit] = []
+    fits: list[ChipFit] = []
     refusals: list[ToolError] = []
     for chip in chips:
         try:
@@ -45,12 +45,12 @@ def fits_of(described: Described, chips: Sequence[Chip] = CHIPS) -> list[ChipFit
         except ToolError as exc:
             refusals.append(exc)
             errors = (diagnostic_of(exc),)
-            found.append(ChipFit(chip.name, (exc.message, *_lines(exc)), errors=errors))
+            fits.append(ChipFit(chip.name, (exc.message, *_lines(exc)), errors=errors))
         else:
-            found.append(judge(source, chip, resolving, EncodeOptions(), project))
+            fits.append(judge(source, chip, resolving, EncodeOptions(), project))
     if len(refusals) == len(CHIPS) and len({refusal.message for refusal in refusals}) == 1:
         raise refusals[0]  # a mistake, not the limits of a chip
-    return found
+    return fits
 
 
 def diagnostic_of(exc: ToolError) -> Diagnostic:
@@ -63,11 +63,11 @@ def _lines(exc: ToolError) -> list[str]:
     return [line.strip() for line in (exc.remedy or "").splitlines()]
 
 
-def of_model(found: ModelDescription, tensors: object) -> tuple[Source, ResolveOptions]:
+def of_model(description: ModelDescription, tensors: object) -> tuple[Source, ResolveOptions]:
     """Return the description of a model, and options with its tensors and without a sample."""
-    source = parse.Described(found.text, found.model, found.nodes)
+    source = parse.Described(description.text, description.model, description.nodes)
     return source, ResolveOptions(
-        checkpoint_file=found.model, tensors=tensors, sample_shape=found.input_shape
+        checkpoint_file=description.model, tensors=tensors, sample_shape=description.input_shape
     )
 
 
@@ -150,7 +150,7 @@ def _totals(fits: Sequence[ChipFit]) -> list[list[str]]:
         ("cycles", [f"{one.cycles:,}" for one in fits]),
         ("time", [_milliseconds(one) for one in fits]),
     ):
-        shown = [value if known else "" for value, known in zip(values, placed, strict=True)]
+        shown = [value if fits_it else "" for value, fits_it in zip(values, placed, strict=True)]
         rows.append([title, *shown])
     return rows
 

@@ -364,7 +364,7 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
     log.say(f"Configuring device: {chip.name}, simulate={chip.simulate}.")
     sizes = {"training": data.train, "validation": data.validation, "test": data.test}
     listed = ", ".join(f"{name}={part.samples}" for name, part in sizes.items() if part)
-    for line in prepared.dataset.own.told if prepared.dataset.own is not None else ():
+    for line in prepared.dataset.own.notes if prepared.dataset.own is not None else ():
         log.say(line)
     log.say(f"Dataset sizes: {listed}")
     chosen_on = 0 if data.validation is None or options.no_validation else data.validation.samples

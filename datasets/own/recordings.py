@@ -49,12 +49,12 @@ class Recording:
 
 
 class _Reader:
-    """Reads files of the same columns; says in `told` how they were understood."""
+    """Reads files of the same columns; says in `notes` how they were understood."""
 
     def __init__(self, settings: DataSettings) -> None:
         self._settings = settings
         self._first: tuple[Path, tuple[str, ...], int] | None = None
-        self.told: list[str] = []
+        self.notes: list[str] = []
 
     def folder(self, folder: Path) -> list[list[Recording]]:
         """Return the recordings of class folders, or those of training and those of tests."""
@@ -72,7 +72,7 @@ class _Reader:
                 for recording in self._recordings(path, number_lines(path), label)
             ])  # fmt: skip
         others = endings_of_others(folder, ENDINGS)
-        self.told += [f"{folder}: files that are not read: {others}"] if others else []
+        self.notes += [f"{folder}: files that are not read: {others}"] if others else []
         return found
 
     def table(self, path: Path, known: Collection[str] = ()) -> list[Recording]:
@@ -96,9 +96,9 @@ class _Reader:
         values, comma = numbers_of(path, lines, apart)
         titles = tuple(t for column, t in enumerate(lines.titles) if column not in apart)
         self._compare(path, titles, values.shape[1])
-        if not self.told:
+        if not self.notes:
             left = ", ".join(lines.names[n] or "(no title)" for n in sorted({*times, *grouped}))
-            self.told.append(
+            self.notes.append(
                 f"{path}: {lines.form(comma=comma)}; channels: {', '.join(titles) or 'all columns'}"
                 + (f"; no channels: {left}" if left else "")
             )
@@ -168,7 +168,7 @@ def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, lis
         parts.append(reader.table(path / "test.csv", known))
     else:
         parts = reader.folder(path)
-    told = reader.told
+    told = reader.notes
     parts = [_long_enough(part, settings, path, told) for part in parts]
     if len(parts) == 1:
         parts = _divided(parts[0], settings, path, told)

@@ -30,11 +30,11 @@ _TAIL = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Samples [N, C, L] and labels [N] of training and test; `told` says how they were read."""
+    """Samples [N, C, L] and labels [N] of training and test; `notes` say how they were read."""
 
     x: Pair
     y: Pair
-    told: Sequence[str]
+    notes: Sequence[str]
 
 
 def read_series(path: Path, settings: DataSettings) -> Series:

@@ -45,14 +45,14 @@ class OwnData:
     """Classes, how files become inputs, and `read(training)` that returns samples, labels, and the
     names of the samples where they are files.
 
-    `told` says how the files were understood; what only their contents tell, when they are read.
+    `notes` say how the files were understood; what only their contents tell, when they are read.
     `samples` counts those of training, where that is known before.
     """
 
     classes: tuple[str, ...]
     preparation: Preparation
     read: Read
-    told: list[str]
+    notes: list[str]
     samples: int = 0
 
 
@@ -277,7 +277,7 @@ def _series(path: Path, settings: DataSettings, known: Preparation | None) -> Ow
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in series]
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
     told = [f"{path}: {count} and {len(found.x[1])} series to train and to test, {_text(classes)}, "
-            f"{channels} channels of {steps} steps{fold}", *found.told]  # fmt: skip
+            f"{channels} channels of {steps} steps{fold}", *found.notes]  # fmt: skip
     return OwnData(
         classes,
         how,

@@ -230,7 +230,7 @@ def test_what_pictures_are_is_told_in_one_line(tmp_path: Path) -> None:
         (folder / "deep.png").write_bytes(png(LEVELS.astype(int) * 257, 16))
         (folder / "flat.png").write_bytes(png(LEVELS))
         (folder / "photo.heic").write_bytes(b"ftypheic")
-    others, line = loaded(f"folder:{tmp_path}")[0].told
+    others, line = loaded(f"folder:{tmp_path}")[0].notes
     assert "4 .heic" in others
     assert re.search(r"4 pictures, 2 classes \(a, b\), 3x16x16; 2 with 16 bits", line)
 
@@ -459,7 +459,7 @@ def test_tests_have_the_columns_of_the_training(tmp_path: Path) -> None:
     for name, text in (("train", "a,b,kind\n" + BODY), ("test", "9,9,cat\n1,2,dog\n")):
         (tmp_path / f"{name}.csv").write_text(text)
     data, test = loaded(f"csv:{tmp_path}")
-    assert len(test) == 2 and "test.csv" in data.told[0]
+    assert len(test) == 2 and "test.csv" in data.notes[0]
     (tmp_path / "test.csv").write_text("b,a,kind\n" + BODY)
     error = refusal(lambda: loaded(f"csv:{tmp_path}"))
     assert "b, a, kind" in error.message and str(error.place).endswith("test.csv:1")
@@ -491,7 +491,7 @@ def test_rows_of_every_type_are_features(tmp_path: Path, kind: str, order: Any) 
     data, test = loaded(f"npz:{tmp_path / 'x.npz'}")
     found = [test[n][0].ravel().tolist() for n in range(4)]
     assert found == np.where(values, 127, -128).tolist()
-    assert "3 features" in data.told[0]
+    assert "3 features" in data.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -532,7 +532,7 @@ def test_an_archive_of_two_sets_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("x", [np.ones((4, 2)), np.zeros((4, 8, 8), np.uint8)])
 def test_arrays_that_are_not_read_are_told(tmp_path: Path, x: Any) -> None:
     archive(tmp_path / "x.npz", x, groups=Y)
-    assert "not read: groups" in loaded(f"npz:{tmp_path / 'x.npz'}")[0].told[0]
+    assert "not read: groups" in loaded(f"npz:{tmp_path / 'x.npz'}")[0].notes[0]
 
 
 @pytest.mark.parametrize("kind", ["folder", "sounds", "csv", "npz"])
@@ -585,7 +585,7 @@ def test_the_collection_of_strange_files_is_read_right_or_refused(
             continue
         found = [judge.differs(case, n, test[n][0].numpy()) for n in numbers]
         wrong += [f"{case['file']}: {text}" for text in found if text]
-        told = " ".join(data.told).replace(case["file"], "")
+        told = " ".join(data.notes).replace(case["file"], "")
         if case.get("notice") and not re.search(case["notice"], told, re.IGNORECASE):
             wrong.append(f"{case['file']}: only a part is read")
     assert not wrong

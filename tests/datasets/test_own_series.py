@@ -108,7 +108,7 @@ def test_a_series_that_ends_earlier_is_padded_and_told(tmp_path: Path) -> None:
     ))  # fmt: skip
     padded = train[3][0]
     assert (padded[:, 15:] == padded[:, 14:15]).all()
-    assert any("1 of 12 series are shorter than 20 steps" in line for line in data.told)
+    assert any("1 of 12 series are shorter than 20 steps" in line for line in data.notes)
 
 
 X, Y = waves(), np.arange(12) % 2

@@ -48,7 +48,7 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
     if software.qformat and software.library is not None and by_rows:
         parser.error("argument --scheme: rows is not for --cmsis-nn with a network of 16 or 8 "
                      "bits, whose functions of the library take whole images")  # fmt: skip
-    notices = (*software.notices, *map(_former, parser.given(FORMER)))
+    notices = (*software.notices, *map(_former, parser.used(FORMER)))
     return replace(software, notices=notices)
 
 

@@ -98,8 +98,8 @@ def _described(container: Container, tagged: bool) -> Iterator[str]:
     tag = "; a tag follows" if tagged else ""
     yield f"Version {header.major}.{header.minor}, {header.total:,} bytes; flags: {flags}{tag}"
     yield f"Data: {header.data_bytes:,} bytes at {header.data}"
-    known = "planned" if planned(container) else "one tensor after the other"
-    yield f"Memory: {arena_bytes(container):,} bytes, {known}"
+    layout = "planned" if planned(container) else "one tensor after the other"
+    yield f"Memory: {arena_bytes(container):,} bytes, {layout}"
     inputs = network_inputs(container)
     output = container.layers[-1].output if container.layers else None
     vectors = 0 if container.vectors is None else len(container.vectors.inputs)
@@ -165,11 +165,11 @@ def _extracted(container: Container, key: bytes | None) -> Iterator[tuple[str, s
             yield f"tensor_{number}.npy", _npy(constant_values(container, data, tensor))
     if container.vectors is None or not container.layers:
         return
-    given = container.tensors[network_inputs(container)[0]]
-    made = container.tensors[container.layers[-1].output]
+    input_tensor = container.tensors[network_inputs(container)[0]]
+    output_tensor = container.tensors[container.layers[-1].output]
     for name, tensor, stored in (
-        ("inputs", given, container.vectors.inputs),
-        ("outputs", made, container.vectors.outputs),
+        ("inputs", input_tensor, container.vectors.inputs),
+        ("outputs", output_tensor, container.vectors.outputs),
     ):
         fits = plain(tensor) and all(len(one) == tensor.size_bytes for one in stored)
         if fits and stored:

@@ -30,7 +30,7 @@ def emulate_alone(project: Path, options: EmulateOptions) -> int:
     )
     for note in network.notes:
         print(f"note: {note}")
-    check = answer_of(project, wanted=options.answer)
+    check = answer_of(project, enabled=options.answer)
     if check is not None:
         check.watch_alone(network)
     images, origin = _images(project, network, options)
@@ -75,8 +75,8 @@ def _images(
 ) -> tuple[Sequence[NDArray[np.int8] | None], str]:
     """Return the inputs, None for the sample of the project, and what is to be said of them."""
     if options.input is not None:
-        known = trained_on(project)
-        how = None if known is None else known.preparation
+        trained = trained_on(project)
+        how = None if trained is None else trained.preparation
         return read_inputs(options.input, network.input_shape, how), ""
     if network.has_sample:
         return [None], ""

@@ -41,12 +41,14 @@ class _Departure:
 
     number: int
     value: int
-    wanted: int
-    found: int
+    expected: int
+    actual: int
 
     def text(self, path: str) -> str:
         """Say it in a sentence; `path` names the other side."""
-        return f"input {self.number}, value {self.value}: {path} {self.wanted}, found {self.found}"
+        return (
+            f"input {self.number}, value {self.value}: {path} {self.expected}, found {self.actual}"
+        )
 
 
 def emulate_data_set(project: Path, options: EmulateOptions) -> int:
@@ -61,9 +63,9 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     )
     for note in network.notes:
         print(f"note: {note}")
-    known = trained_on(project)
-    images, labels, samples = _inputs(options, network, known)
-    check = answer_of(project, wanted=options.answer)
+    trained = trained_on(project)
+    images, labels, samples = _inputs(options, network, trained)
+    check = answer_of(project, enabled=options.answer)
     if check is not None:
         check.watch_alone(network)
     try:
@@ -80,7 +82,7 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
         show_words(check, network)
     doubt = None
     if labels is None:
-        for line in class_lines(values, known):
+        for line in class_lines(values, trained):
             print(line)
     else:
         doubt = show_accuracy(values, labels, samples, options.labels)
@@ -103,17 +105,17 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
 
 
 def _inputs(
-    options: EmulateOptions, network: NetworkAlone, known: TrainedOn | None
+    options: EmulateOptions, network: NetworkAlone, trained: TrainedOn | None
 ) -> tuple[NDArray[np.int8], Integers | None, Samples | None]:
     """Return the inputs [N, C, H, W], their labels [N] if they are known, and where they come
     from if that is data of one's own."""
     assert options.input is not None
     if kind_and_path(str(options.input)):
-        samples = test_samples(str(options.input), known)
-        for line in samples.told:
+        samples = test_samples(str(options.input), trained)
+        for line in samples.notes:
             print(line)
         return fitted(samples.images, network.input_shape), samples.labels, samples
-    how = None if known is None else known.preparation
+    how = None if trained is None else trained.preparation
     images = np.stack(read_inputs(options.input, network.input_shape, how))
     labels = None if options.labels is None else read_labels(options.labels, len(images))
     return images, labels, None
@@ -167,17 +169,17 @@ def _comparisons(
     count = min(options.compare, len(images))
     simulation = simulation_of(project, firmware) if count else None
     if isinstance(simulation, Simulation):
-        wanted = np.stack([simulation.values(image) for image in images[:count]])
-        yield f"the simulation of {simulation.name}", count, _departures(wanted, values[:count])
+        expected = np.stack([simulation.values(image) for image in images[:count]])
+        yield f"the simulation of {simulation.name}", count, _departures(expected, values[:count])
     elif simulation is not None:
         print(f"note: not compared with the simulation of ai8xize.py: {simulation}")
 
 
-def _departures(wanted: Integers, found: Integers) -> list[_Departure]:
+def _departures(expected: Integers, actual: Integers) -> list[_Departure]:
     """Return the first wrong value of each input that departs."""
-    differs = wanted != found
+    differs = expected != actual
     return [
-        _Departure(number, value, int(wanted[number, value]), int(found[number, value]))
+        _Departure(number, value, int(expected[number, value]), int(actual[number, value]))
         for number in np.flatnonzero(differs.any(axis=1)).tolist()
         for value in [int(np.argmax(differs[number]))]
     ]

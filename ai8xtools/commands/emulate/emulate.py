@@ -90,7 +90,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     server = server_for(options)
     if server is not None:
         options = options_for_gdb(options)
-    check = answer_of(Path(project), wanted=options.answer)
+    check = answer_of(Path(project), enabled=options.answer)
     board = Board.with_project(project, options.chip, options.apb_base, Screen(), options.tree)
     show_notes(board, options.verbose)
     if check is not None:
@@ -110,9 +110,9 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         print(line)
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
-    known = trained_on(Path(project))
-    if known is not None and known.sample_class is not None:
-        print(f"The sample is of the class {known.sample_class}.")
+    trained = trained_on(Path(project))
+    if trained is not None and trained.sample_class is not None:
+        print(f"The sample is of the class {trained.sample_class}.")
     show_answer(board, check)
     lost = check is None and options.answer and lacks_answer(Path(project))
     verdict = judge(board, outcome, check, lost=lost, words_changed=options.words_changed)
@@ -120,7 +120,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         explain_failure(board, outcome)
     if verdict.reason:
         print(verdict.reason)
-    doubt = None if known is None else known.doubt
+    doubt = None if trained is None else trained.doubt
     print(verdict.line if doubt is None else f"{verdict.line}. {doubt}")
     return 0 if verdict.passed else 1
 
@@ -210,15 +210,15 @@ def emulate_words(path: Path, options: EmulateOptions) -> int:
     show_run(executed, accelerator.memory, options, passed)
     if options.dump is not None:
         dump(words, options.dump)
-    for address, wanted, found in mismatches[:SHOWN_MISMATCHES]:
+    for address, expected, actual in mismatches[:SHOWN_MISMATCHES]:
         holds = describe_word(executed, addresses, address)
         place = f"0x{address:08x}, {holds}" if holds else f"0x{address:08x}"
-        print(f"{place}: expected 0x{wanted:08x}, found 0x{found:08x}")
+        print(f"{place}: expected 0x{expected:08x}, found 0x{actual:08x}")
     for line in _explain_words(executed, accelerator.memory, mismatches):
         print(line)
-    expected = len(recording.expected)
-    if expected:
-        print(f"{expected - len(mismatches)} of {expected} expected words are right")
+    count = len(recording.expected)
+    if count:
+        print(f"{count - len(mismatches)} of {count} expected words are right")
     else:
         print(f"{len(executed.layers)} layers executed; the recording expects nothing")
         if passed:

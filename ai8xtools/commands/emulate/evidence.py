@@ -24,10 +24,10 @@ def sample_evidence(
     if memory is None or run is None:
         return rests
     try:
-        found = kernel_influence(memory, run, results)
+        influence = kernel_influence(memory, run, results)
     except EmulatorError as error:
         return f"{rests}; what its kernels contribute is not known: {error.message}"
-    (idle_bytes, every_byte), (idle_bits, every_bit) = found.bytes, found.bits
+    (idle_bytes, every_byte), (idle_bits, every_bit) = influence.bytes, influence.bits
     if not every_byte:
         return rests
     return (

@@ -23,16 +23,16 @@ _SEED = 1
 
 
 def read_inputs(
-    path: Path, shape: tuple[int, int, int], known: Preparation | None = None
+    path: Path, shape: tuple[int, int, int], how: Preparation | None = None
 ) -> list[Image]:
     """Return the inputs in a file, each int8 [channel, row, column] of `shape`.
 
     A NumPy file holds one input or several, integers from -128 to 127; of a network that was
     trained on measurements also those, as fractions. They, pictures and sounds are prepared as
-    `known`, like those that the network was trained on. Where that is not known, values
+    `how` says, like those that the network was trained on. Without it, values
     0 to 255 of a picture become -128 to 127, a sound (.wav) has frames of as many samples as there
     are channels, and nothing is resized. Channels that the last of several passes has more than
-    `known` are zeros. Raises EmulatorError (E816) for another kind, shape or
+    `how` are zeros. Raises EmulatorError (E816) for another kind, shape or
     range, DatasetError for what cannot be prepared, and OSError.
     """
     place = Path(shipped(path))
@@ -41,13 +41,13 @@ def read_inputs(
         raise _refused(
             path, "this is a folder", f"Name a file in it, or data by its kind: folder:{path}."
         )
-    if known is not None and known.shape[0] < shape[0] and known.shape[1:] == shape[1:]:
-        return [*fitted(np.stack(read_inputs(path, known.shape, known)), shape)]
+    if how is not None and how.shape[0] < shape[0] and how.shape[1:] == shape[1:]:
+        return [*fitted(np.stack(read_inputs(path, how.shape, how)), shape)]
     ending = path.suffix.lower()
     if ending == ".npy":
-        return _arrays(path, shape, known)
-    if known is not None and known.shape == shape:
-        return known.inputs_of(path, _tell)
+        return _arrays(path, shape, how)
+    if how is not None and how.shape == shape:
+        return how.inputs_of(path, _tell)
     if ending in pictures.ENDINGS:
         return [_picture(path, shape)]
     if ending in sounds.ENDINGS:
@@ -87,13 +87,13 @@ def read_labels(path: Path, count: int) -> NDArray[np.int64]:
     return array.reshape(-1).astype(np.int64)
 
 
-def _arrays(path: Path, shape: tuple[int, int, int], known: Preparation | None) -> list[Image]:
+def _arrays(path: Path, shape: tuple[int, int, int], how: Preparation | None) -> list[Image]:
     try:
         array = read_array(path)
     except NpyError as exc:
         raise _refused(path, f"not a NumPy array: {exc}") from None
-    if known is not None and known.low and array.dtype.kind == "f":
-        return _measurements(path, array, known)
+    if how is not None and how.low and array.dtype.kind == "f":
+        return _measurements(path, array, how)
     if not np.issubdtype(array.dtype, np.integer):
         raise _refused(path, f"the input must be integers, not {array.dtype}")
     if array.size and not (array.min() >= _LOWEST and array.max() <= _HIGHEST):
@@ -118,13 +118,13 @@ def _arrays(path: Path, shape: tuple[int, int, int], known: Preparation | None) 
     )
 
 
-def _measurements(path: Path, array: NDArray[Any], known: Preparation) -> list[Image]:
+def _measurements(path: Path, array: NDArray[Any], how: Preparation) -> list[Image]:
     """Prepare numbers as they were measured, one input or several."""
     if not np.isfinite(array).all():
         raise _refused(path, "it holds numbers that are not finite")
-    single = array.ndim == (1 if known.kind == "features" else 2)
+    single = array.ndim == (1 if how.kind == "features" else 2)
     try:
-        return [*known.of_numbers(array[None] if single else array)]
+        return [*how.of_numbers(array[None] if single else array)]
     except ValueError as exc:
         raise _refused(
             path, f"the network was trained on {exc}, not on {_text(array.shape)}"

@@ -106,15 +106,15 @@ class AnswerCheck:
 
     def output_addresses(self, addresses: AddressMap) -> frozenset[int]:
         """Return the addresses of the words that hold the results of the network."""
-        found: set[int] = set()
+        results: set[int] = set()
         for layer in self.answer.layers:
             if layer.is_output:
                 pixels = 4 * layer.step * np.arange(layer.shape[1] * layer.shape[2])
                 for instance, lane, word in layer.places.tolist():
                     start = addresses.chip.data_address(instance, 4 * word)
                     start += addresses.apb_base + (4 * lane if layer.wide else 0)
-                    found.update((start + pixels).tolist())
-        return frozenset(found)
+                    results.update((start + pixels).tolist())
+        return frozenset(results)
 
     def compare_unstarted(self, board: Board, *, stopped: bool) -> None:
         """Compare what a program has written whose network did not start.
@@ -149,9 +149,9 @@ class AnswerCheck:
         if not self.all_words_right or state == self._compared_state:
             return
         self._compared_state = state
-        found = compare_words(memory, self.answer)
-        if found.stranger or not all(map(is_input, found.wrong)):
-            self.later = found
+        comparison = compare_words(memory, self.answer)
+        if comparison.stranger or not all(map(is_input, comparison.wrong)):
+            self.later = comparison
 
     def _compare_words(self, memory: Memory, answer: Answer | None = None) -> None:
         try:
@@ -165,13 +165,13 @@ class AnswerCheck:
             ) from None
 
 
-def answer_of(project: Path, *, wanted: bool) -> AnswerCheck | None:
-    """Return the check of a project's answer file; None if it has none or it is not wanted.
+def answer_of(project: Path, *, enabled: bool) -> AnswerCheck | None:
+    """Return the check of a project's answer file; None if it has none, or unless it is `enabled`.
 
     Raises AnswerError: damaged (E850) or of a newer version (E851); OSError for what is no file.
     """
     path = project / FILE_NAME
-    return AnswerCheck(read_answer(path)) if wanted and os.path.lexists(path) else None
+    return AnswerCheck(read_answer(path)) if enabled and os.path.lexists(path) else None
 
 
 def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:

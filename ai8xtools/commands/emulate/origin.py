@@ -22,9 +22,9 @@ def command_of(project: Path, names: Iterable[str] = _FILES) -> str | None:
     for name in names:
         path = project / name
         if path.is_file():
-            found = _COMMAND.search(source_text(path))
-            if found:
-                return found[1]
+            match = _COMMAND.search(source_text(path))
+            if match:
+                return match[1]
     return None
 
 

@@ -25,22 +25,22 @@ _SHOWN = 5
 @frozen
 class Samples:
     """Test samples [N, C, H, W] with labels [N], the names of the classes and of the samples'
-    files, if they have some, and what is to be told of them."""
+    files, if they have some, and notes on them."""
 
     images: NDArray[np.int8]
     labels: Integers
     classes: Sequence[str]
     names: Sequence[str]
-    told: Sequence[str]
+    notes: Sequence[str]
 
 
-def test_samples(name: str, known: TrainedOn | None) -> Samples:
+def test_samples(name: str, trained: TrainedOn | None) -> Samples:
     """Return the test samples of KIND:PATH as train.py chooses and prepares them.
 
     Raises EmulatorError E816 for a project of other data, DatasetError for what cannot be used.
     """
-    found = kind_and_path(name)
-    if known is None or found is None:
+    location = kind_and_path(name)
+    if trained is None or location is None:
         raise EmulatorError(
             "E816", "the project does not tell the classes and the preparation of its data", name,
             "Generate it from a checkpoint that was trained on data of your own, or name a .npy "
@@ -49,15 +49,15 @@ def test_samples(name: str, known: TrainedOn | None) -> Samples:
     from datasets.own.preparation import integers  # here: all of it needs torch
     from datasets.own.sets import LazyPictures, open_data
 
-    data = open_data(*found, known.settings, known.preparation)
-    differing = sorted({*data.classes} ^ {*known.classes})
-    if differing or data.classes != known.classes:
+    data = open_data(*location, trained.settings, trained.preparation)
+    differing = sorted({*data.classes} ^ {*trained.classes})
+    if differing or data.classes != trained.classes:
         raise EmulatorError(
             "E816", f"its classes are not those of the project: {', '.join(differing[:_SHOWN])} in "
             "one of them only", name, "Name data of the classes that the network was trained on.",
         )  # fmt: skip
-    if data.preparation != known.preparation:
-        sizes = ["x".join(map(str, p.shape)) for p in (data.preparation, known.preparation)]
+    if data.preparation != trained.preparation:
+        sizes = ["x".join(map(str, p.shape)) for p in (data.preparation, trained.preparation)]
         raise EmulatorError(
             "E816", f"its inputs are {sizes[0]}, those of the project {sizes[1]}", name,
             "Name data like that which the network was trained on.",
@@ -67,8 +67,8 @@ def test_samples(name: str, known: TrainedOn | None) -> Samples:
         samples = samples.of(range(len(samples)))
     values = samples.numpy()
     images = values if values.dtype == np.int8 else integers(values)
-    shape = len(images), *known.preparation.shape
-    return Samples(images.reshape(shape), labels.numpy(), data.classes, names, data.told)
+    shape = len(images), *trained.preparation.shape
+    return Samples(images.reshape(shape), labels.numpy(), data.classes, names, data.notes)
 
 
 def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
@@ -79,8 +79,8 @@ def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
     order = wrong[np.argsort(-behind[wrong], kind="stable")]
     for number in order[:_SHOWN].tolist():
         name = f" ({samples.names[number]})" if samples.names else ""
-        found = samples.classes[int(values[number].argmax())]
-        yield f"input {number}{name}: {samples.classes[samples.labels[number]]}, taken for {found}"
+        answer = samples.classes[int(values[number].argmax())]
+        yield f"input {number}{name}: {samples.classes[samples.labels[number]]}, taken for {answer}"
     if len(order) > _SHOWN:
         yield f"and {len(order) - _SHOWN} more"
 

@@ -93,7 +93,7 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
     if core is None:
         if options.project is not None and not Path(options.project).is_dir():
             return  # which is what has to be said
-        given = {
+        used = {
             "--count": options.count,
             "--dma": options.dma,
             "--optimization": options.optimization is not None,
@@ -101,11 +101,11 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
         }
         needs = "programs without the accelerator, which name their core in plan.json"
         remedy = "Leave it out."
-        project = Path(options.project) if any(given.values()) and options.project else None
+        project = Path(options.project) if any(used.values()) and options.project else None
         if project is not None and _accelerator_source(project) is None:
             remedy = "Leave it out, or name a core with --core."
     else:
-        given = {
+        used = {
             "--device": options.chip is not None,
             "--apb-base": options.apb_base != DEFAULT_APB_BASE,
             "--accelerator-only": options.accelerator_only,
@@ -122,17 +122,17 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
         }
         needs = "programs with the accelerator"
         remedy = f"Leave it out; this one runs on {ARCHITECTURES[core].title} alone."
-        if given["--input"]:
+        if used["--input"]:
             remedy = "Name data of your own, such as folder:DIR, or leave it out."
-    for option in (name for name, there in given.items() if there):
+    for option in (name for name, there in used.items() if there):
         raise EmulatorError("E805", f"this is for {needs}", f"option {option}", remedy)
 
 
 def _refuse_accelerator(project: Path) -> None:
     """Raise EmulatorError (E806) if a project uses the accelerator and its headers."""
-    found = _accelerator_source(project)
-    if found is not None:
-        source, name = found
+    include = _accelerator_source(project)
+    if include is not None:
+        source, name = include
         raise EmulatorError(
             "E806",
             f"it includes {name}: this project is for the accelerator",
@@ -144,9 +144,9 @@ def _refuse_accelerator(project: Path) -> None:
 def _accelerator_source(project: Path) -> tuple[Path, str] | None:
     """Return the first source that includes a header of the accelerator's SDK, and that header."""
     for source in sorted(project.glob("*.c")):
-        found = _SDK.search(source_text(source))
-        if found and not (project / found[1]).is_file():
-            return source, found[1]
+        include = _SDK.search(source_text(source))
+        if include and not (project / include[1]).is_file():
+            return source, include[1]
     return None
 
 
@@ -184,8 +184,8 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     if run.passed is None:
         print(f"NOT PASSED: the program ended without a result (status {run.status})")
     else:
-        known = trained_on(project)
-        doubt = "" if known is None or known.doubt is None else f". {known.doubt}"
+        trained = trained_on(project)
+        doubt = "" if trained is None or trained.doubt is None else f". {trained.doubt}"
         print(("PASS" if run.passed else "FAIL") + doubt)
     return 0 if run.passed else 1
 

@@ -28,7 +28,7 @@ def emulate_plain_data(project: Path, program: PlainProgram, name: str, time_lim
     the network computes, and what `test_samples` raises.
     """
     samples = test_samples(name, trained_on(project))
-    for line in samples.told:
+    for line in samples.notes:
         print(line)
     sizes = {called: size for _, size, called in program.image.objects}
     shape = samples.images.shape[1:]
@@ -39,10 +39,10 @@ def emulate_plain_data(project: Path, program: PlainProgram, name: str, time_lim
     for image in samples.images:
         content = np.ascontiguousarray(image.transpose(1, 2, 0)).tobytes()
         text = run_plain(program, time_limit=time_limit, contents={_INPUT: content}).text
-        found = _OUTPUT.search(text)
-        if found is None:
+        output = _OUTPUT.search(text)
+        if output is None:
             raise _refused(project, "the program does not print its output")
-        values.append([int(word) for word in found[1].split()])
+        values.append([int(word) for word in output[1].split()])
     print(f"main() ran on each of {len(values)} inputs of {'x'.join(map(str, shape))}")
     doubt = show_accuracy(np.array(values, np.int64), samples.labels, samples)
     verdict = f"DONE ({len(values)} inputs)"

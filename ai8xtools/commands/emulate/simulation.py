@@ -68,9 +68,9 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
     except ValueError:
         return "the project's command line cannot be read"
     for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
-        found = _read(words, folder)
-        if found is not None:
-            return _suitable(found, firmware, project)
+        simulation = _read(words, folder)
+        if simulation is not None:
+            return _suitable(simulation, firmware, project)
     return "the network of the project is not where its command line says, or has changed"
 
 
@@ -101,8 +101,8 @@ def _read(words: list[str], folder: Path) -> Simulation | None:
 def _files(options: LoaderOptions) -> list[str]:
     """Return the files that the network was made of."""
     described = options.config_file if options.model is None else None
-    found = (described, options.resolve.checkpoint_file)
-    return [file for file in found if isinstance(file, str)]
+    inputs = (described, options.resolve.checkpoint_file)
+    return [file for file in inputs if isinstance(file, str)]
 
 
 @contextmanager
@@ -138,14 +138,14 @@ def _order_of(layer: LayerAnswer, places: ResultPlaces) -> Integers | None:
     lane = layer.places[:, 1:2]
     offset = 4 * (layer.places[:, 2:] + pixels + (lane if layer.wide else 0))
     offset = offset + (0 if layer.wide else lane)
-    known = (layer.places[:, :1] * _INSTANCE + offset).reshape(-1)
+    stored = (layer.places[:, :1] * _INSTANCE + offset).reshape(-1)
     chosen = places.last[:: 4 if layer.wide else 1]
-    wanted = places.instance[chosen] * _INSTANCE + places.offset[chosen]
-    order = np.argsort(known)
-    found: Integers = order[
-        np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
+    expected = places.instance[chosen] * _INSTANCE + places.offset[chosen]
+    order = np.argsort(stored)
+    indices: Integers = order[
+        np.minimum(np.searchsorted(stored, expected, sorter=order), len(stored) - 1)
     ]
-    return found if np.array_equal(known[found], wanted) else None
+    return indices if np.array_equal(stored[indices], expected) else None
 
 
 def _has_its_weights(project: Path, firmware: FirmwareOnData) -> bool:
@@ -168,8 +168,8 @@ def _suitable(simulation: Simulation, firmware: FirmwareOnData, project: Path) -
     if order is None:
         return "it is not known in which order the program has the outputs"
     simulation = replace(simulation, order=order)
-    wanted = simulation.values(sample)
-    differs = bool((wanted != firmware.sample_values[0]).any())
+    expected = simulation.values(sample)
+    differs = bool((expected != firmware.sample_values[0]).any())
     if differs and firmware.sample_is_right and _has_its_weights(project, firmware):
         return f"{simulation.name} or its checkpoint has changed since the project was made"
     return simulation

@@ -24,11 +24,11 @@ def write_time_files(board: Board, options: EmulateOptions) -> None:
     recording = board.time.recording()
     if recording is None:
         return
-    found = timeline(recording)
+    events = timeline(recording)
     if options.profile is not None:
-        write_bytes(options.profile, trace_events(found).encode())
+        write_bytes(options.profile, trace_events(events).encode())
     if options.vcd is not None:
-        write_bytes(options.vcd, value_changes(found).encode())
+        write_bytes(options.vcd, value_changes(events).encode())
 
 
 def describe_times(board: Board) -> Iterator[str]:

@@ -48,14 +48,14 @@ def trained_on(project: Path) -> TrainedOn | None:
     if not os.path.lexists(path):
         return None
     try:
-        found = json.loads(read_bytes(path, _LARGEST))
-        classes = tuple(line(str(name)) for name in found["classes"])
-        settings = DataSettings.of(found.get("settings", {})).over(USUAL)
-        sample = found.get("sample_class")
+        facts = json.loads(read_bytes(path, _LARGEST))
+        classes = tuple(line(str(name)) for name in facts["classes"])
+        settings = DataSettings.of(facts.get("settings", {})).over(USUAL)
+        sample = facts.get("sample_class")
         return TrainedOn(
-            classes, Preparation.of(found["preparation"]), settings,
+            classes, Preparation.of(facts["preparation"]), settings,
             None if sample is None else line(str(sample)),
-            doubt_of(accuracy_of(found.get("accuracy"))),
+            doubt_of(accuracy_of(facts.get("accuracy"))),
         )  # fmt: skip
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise EmulatorError(
@@ -64,12 +64,12 @@ def trained_on(project: Path) -> TrainedOn | None:
         ) from exc  # fmt: skip
 
 
-def class_lines(values: NDArray[np.int64], known: TrainedOn | None) -> Iterator[str]:
+def class_lines(values: NDArray[np.int64], trained: TrainedOn | None) -> Iterator[str]:
     """Yield the class of each output [input, class], of the first inputs; of equal ones the
     first."""
-    if known is None or values.shape[1] != len(known.classes):
+    if trained is None or values.shape[1] != len(trained.classes):
         return
     for number, label in enumerate(values.argmax(1)[:_SHOWN].tolist()):
-        yield f"input {number}: {known.classes[label]}"
+        yield f"input {number}: {trained.classes[label]}"
     if len(values) > _SHOWN:
         yield f"and {len(values) - _SHOWN} more"

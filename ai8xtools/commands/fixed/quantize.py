@@ -69,10 +69,10 @@ def map_ranges(graph: Graph, samples: Sequence[Float64s]) -> list[Summary | None
     check_samples(samples)
     parts: list[list[tuple[int, Summary]]] = [[] for _ in graph.shapes]
     for part in samples:
-        for number, found in enumerate(compute(graph, part)):
-            if found.size:
-                parts[number].append((found.size, summarize(found)))
-    return [_together(found) if found else None for found in parts]
+        for number, values in enumerate(compute(graph, part)):
+            if values.size:
+                parts[number].append((values.size, summarize(values)))
+    return [_together(summaries) if summaries else None for summaries in parts]
 
 
 def _together(parts: Sequence[tuple[int, Summary]]) -> Summary:
@@ -108,9 +108,9 @@ def _errors(lowering: FixedLowering, samples: Sequence[Float64s], most: int) -> 
 
     network = lowering.network
     graph, container = network.graph, unpack(pack(lowering.container()))
-    given, made = container.tensors[0], container.tensors[container.layers[-1].output]
+    inputs, outputs = container.tensors[0], container.tensors[container.layers[-1].output]
     exact: dict[int, list[Float64s]] = {}
-    found: dict[int, list[Float64s]] = {}
+    computed: dict[int, list[Float64s]] = {}
     agreeing = count = 0
     vectors = None
     targets = [graph.activated(s.target) for s in graph.steps if isinstance(s, Weighted)]
@@ -121,13 +121,13 @@ def _errors(lowering: FixedLowering, samples: Sequence[Float64s], most: int) -> 
         for target in {*targets, graph.output}:
             values = tensors[lowering.numbers[target]].transpose(2, 0, 1)
             exact.setdefault(target, []).append(maps[target][0])
-            found.setdefault(target, []).append(np.ldexp(values, -network.fractions[target]))
+            computed.setdefault(target, []).append(np.ldexp(values, -network.fractions[target]))
         output = tensors[container.layers[-1].output]
-        vectors = vectors or Vectors((bytes_of(given, integers),), (bytes_of(made, output),))
-        same = exact[graph.output][-1].argmax() == found[graph.output][-1].argmax()
+        vectors = vectors or Vectors((bytes_of(inputs, integers),), (bytes_of(outputs, output),))
+        same = exact[graph.output][-1].argmax() == computed[graph.output][-1].argmax()
         agreeing, count = agreeing + int(same), count + 1
     assert vectors is not None
-    ratios = {t: sqnr_db(np.array(exact[t]), np.array(found[t])) for t in exact}
+    ratios = {t: sqnr_db(np.array(exact[t]), np.array(computed[t])) for t in exact}
     return Errors(ratios, agreeing, count, vectors)
 
 
@@ -135,17 +135,17 @@ def _row(
     step: Weighted, network: FixedNetwork, ranges: Sequence[Summary | None], errors: Errors
 ) -> list[str]:
     """Return what the report says of a layer."""
-    made, weights = network.layers[step.target], summarize(step.weights)
+    layer, weights = network.layers[step.target], summarize(step.weights)
     target = network.graph.activated(step.target)
-    bias_shift, out_shift = made.stored_shifts
+    bias_shift, out_shift = layer.stored_shifts
     return [
         step.name,
-        str(made.bits),
-        f"{made.by:g}",
+        str(layer.bits),
+        f"{layer.by:g}",
         f"{weights.low:.3g}..{weights.high:.3g}",
         f"{weights.mean:.3g}",
         f"{weights.variance:.3g}",
-        f"{sqnr_db(step.weights, made.restored):.1f}",
+        f"{sqnr_db(step.weights, layer.restored):.1f}",
         _shown(ranges[step.source]),
         _format(network, step.source),
         _shown(ranges[target]),
@@ -156,9 +156,9 @@ def _row(
     ]
 
 
-def _shown(found: Summary | None) -> str:
-    assert found is not None
-    return f"{found.low:.3g}..{found.high:.3g} ({found.mean:.3g}, {found.variance:.3g})"
+def _shown(summary: Summary | None) -> str:
+    assert summary is not None
+    return f"{summary.low:.3g}..{summary.high:.3g} ({summary.mean:.3g}, {summary.variance:.3g})"
 
 
 def _format(network: FixedNetwork, tensor: int) -> str:

@@ -114,11 +114,11 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     folder = options.folder
     warned = complaints_of_project(options, result)
     options, result, left_out = reduced(options, result)
-    found = [*warned, *left_out, *result.warnings]
-    refuse_too_large(options, result, found)
+    diagnostics = [*warned, *left_out, *result.warnings]
+    refuse_too_large(options, result, diagnostics)
     text = options.project
-    shown = options.visible(found)
-    doubts = tuple(map(sentence, dict.fromkeys((*unsound(found), *left_out))))
+    shown = options.visible(diagnostics)
+    doubts = tuple(map(sentence, dict.fromkeys((*unsound(diagnostics), *left_out))))
     text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
     texts = emit_project(result.program, result.summary, text)
     files = texts | emit_arrays(result.summary, text)
@@ -145,7 +145,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             print(line)
     if text.verbose:
         print(details(result, text, folder))
-    last = last_line(found, verified=options.output.verify and check_output)
+    last = last_line(diagnostics, verified=options.output.verify and check_output)
     for line in filter(None, (last, options.doubt)):
         print(line)
 
@@ -153,9 +153,9 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
 def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:
     """Return the warnings about the options; raise DiagnosticError where they are refused."""
     text = options.project
-    found = [*check_options(text), *check_outputs(text, result.program, result.summary)]
-    refuse_errors(found)
-    return found
+    complaints = [*check_options(text), *check_outputs(text, result.program, result.summary)]
+    refuse_errors(complaints)
+    return complaints
 
 
 def reduced(
@@ -171,17 +171,17 @@ def reduced(
 
 
 def refuse_too_large(
-    options: LoaderOptions, result: Synthesis, found: Sequence[Diagnostic]
+    options: LoaderOptions, result: Synthesis, diagnostics: Sequence[Diagnostic]
 ) -> None:
     """Raise DiagnosticError if a project must not be written.
 
     Of a project that only needs too much memory the report is written first.
     """
-    if has_errors(found):
-        write_report(options, result.network, result.placement, found, result)
-    refuse_errors(found)
+    if has_errors(diagnostics):
+        write_report(options, result.network, result.placement, diagnostics, result)
+    refuse_errors(diagnostics)
     if options.output.strict:
-        refuse_unsound(found)
+        refuse_unsound(diagnostics)
 
 
 def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> int:
@@ -189,9 +189,9 @@ def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> 
     from ai8xtools.commands.loader.verify_project import verify_project
 
     options, result, left_out = reduced(options, result)
-    found = (*left_out, *result.warnings)
-    refuse_errors(found)
-    print_diagnostics(options.visible(found))
+    diagnostics = (*left_out, *result.warnings)
+    refuse_errors(diagnostics)
+    print_diagnostics(options.visible(diagnostics))
     for line in verify_project(
         result,
         folder,
@@ -271,7 +271,7 @@ def write_report(
     network: Network,
     placement: Placement,
     diagnostics: Iterable[Diagnostic],
-    made: Synthesis | None = None,
+    result: Synthesis | None = None,
 ) -> None:
     """Write the files of --report, if wanted; without what was made of it the network
     was refused."""
@@ -289,19 +289,19 @@ def write_report(
         name=options.project.name,
         command_line=options.project.command_line,
         tool=f"ai8xize.py {options.project.tool_version}",
-        program=None if made is None else made.program,
-        activations=None if made is None else made.activations,
+        program=None if result is None else result.program,
+        activations=None if result is None else result.activations,
         diagnostics=diagnostics,
-        core=_core_memories(options, made),
+        core=_core_memories(options, result),
     )
     write_pages(options.output.report, report_page(gathered), report_json(gathered))
 
 
-def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple[str, int, int]]:
+def _core_memories(options: LoaderOptions, result: Synthesis | None) -> list[tuple[str, int, int]]:
     """Return what an embedded project takes of flash and SRAM."""
-    if made is None or options.rtl is not None:
+    if result is None or options.rtl is not None:
         return []
-    memories = footprint(made.program, options.project).memories
+    memories = footprint(result.program, options.project).memories
     return [(memory.name, memory.used, memory.size) for memory in memories]
 
 
@@ -313,5 +313,5 @@ def report_refusal(options: LoaderOptions, refusal: DiagnosticError) -> None:
     network, placement, problems = what_fits(
         options.config_file, options.chip, options.resolve, options.encode
     )
-    found = dict.fromkeys((*refusal.diagnostics, *problems))
-    write_report(options, network, placement, found)
+    diagnostics = dict.fromkeys((*refusal.diagnostics, *problems))
+    write_report(options, network, placement, diagnostics)

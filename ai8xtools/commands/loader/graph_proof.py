@@ -65,16 +65,16 @@ def prove_graph(
     _cut(model, source.left)
     graph = read_graph(source.model)
     samples = list(_samples(network.sample))
-    made = [_computed(network, one, options.encode.average_rounding) for one in samples]
+    computed = [_computed(network, one, options.encode.average_rounding) for one in samples]
     fed = [_fed(one, graph.input_sizes, last=channels_last(graph)) for one in samples]
     departs = failed = None
     for run in _runners(model, graph.input_name):
         try:
-            wanted = [run(one) for one in fed]
+            expected = [run(one) for one in fed]
         except Exception as exc:  # whatever a foreign runtime cannot compute
             failed = f"{type(exc).__name__}: {reason_of(exc)[:200]}"
             continue
-        departs, rounding = _departs(wanted, made)
+        departs, rounding = _departs(expected, computed)
         if departs is None:
             return ()
         if not rounding:  # more than sums that 32 bits of a fraction do not hold
@@ -125,18 +125,18 @@ def _unchecked(file: str, reason: str) -> Diagnostic:
     )  # fmt: skip
 
 
-def _samples(known: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    yield known
+def _samples(sample: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    yield sample
     random = np.random.default_rng(0)
     for _ in range(_RANDOM):
-        yield random.integers(-128, 128, known.shape)
+        yield random.integers(-128, 128, sample.shape)
     for value in _EXTREMES:
-        yield np.full_like(known, value)
+        yield np.full_like(sample, value)
 
 
 def _computed(network: Network, sample: NDArray[np.int64], average_rounding: bool) -> Outputs:
-    found = simulate(replace(network, sample=sample), average_rounding=average_rounding).outputs
-    return [found[layer.index].astype(np.float64).reshape(-1) for layer in network.outputs()]
+    outputs = simulate(replace(network, sample=sample), average_rounding=average_rounding).outputs
+    return [outputs[layer.index].astype(np.float64).reshape(-1) for layer in network.outputs()]
 
 
 def _fed(sample: NDArray[Any], sizes: Sequence[int], *, last: bool) -> NDArray[Any]:
@@ -153,12 +153,12 @@ def _cut(model: Any, left: Sequence[str]) -> None:
     nodes = [node for node in model.graph.node if (node.name or node.output[0]) in left]
     if not nodes:
         return
-    made = {name for node in nodes for name in node.output}
-    ends = {name for node in nodes for name in node.input if name not in made}
+    outputs = {name for node in nodes for name in node.output}
+    ends = {name for node in nodes for name in node.input if name not in outputs}
     computed = {name for node in model.graph.node for name in node.output}
     for node in nodes:
         model.graph.node.remove(node)
-    kept = [one for one in model.graph.output if one.name not in made]
+    kept = [one for one in model.graph.output if one.name not in outputs]
     kinds = [one.type.tensor_type.elem_type for one in model.graph.output]
     del model.graph.output[:]
     model.graph.output.extend(kept)
@@ -222,22 +222,24 @@ def _double(model: Any) -> Any:
     return wide
 
 
-def _departs(wanted: list[Outputs], made: list[Outputs]) -> tuple[str | None, bool]:
+def _departs(expected: list[Outputs], computed: list[Outputs]) -> tuple[str | None, bool]:
     """Return how two lists (samples) of lists (outputs) differ, in whatever order of outputs.
 
     The second value says whether rounded sums can be the reason.
     """
-    count = len(wanted[0])
-    if count != len(made[0]):
-        return f"{len(made[0])} outputs, the graph has {count}", False
+    count = len(expected[0])
+    if count != len(computed[0]):
+        return f"{len(computed[0])} outputs, the graph has {count}", False
     orders = permutations(range(count)) if count <= _MOST_OUTPUTS else [tuple(range(count))]
-    told = [_first(wanted, [[one[i] for i in order] for one in made]) for order in orders]
-    return min(told, key=lambda one: (one[0] is not None, not one[1]))
+    differences = [
+        _first(expected, [[one[i] for i in order] for one in computed]) for order in orders
+    ]
+    return min(differences, key=lambda one: (one[0] is not None, not one[1]))
 
 
-def _first(wanted: list[Outputs], made: list[Outputs]) -> tuple[str | None, bool]:
-    told, rounding = None, True
-    for number, (theirs, ours) in enumerate(zip(wanted, made, strict=True)):
+def _first(expected: list[Outputs], computed: list[Outputs]) -> tuple[str | None, bool]:
+    difference, rounding = None, True
+    for number, (theirs, ours) in enumerate(zip(expected, computed, strict=True)):
         for output, (their, our) in enumerate(zip(theirs, ours, strict=True)):
             where = f"output {output + 1}" if len(theirs) > 1 else "the output"
             if their.size != our.size:
@@ -247,11 +249,11 @@ def _first(wanted: list[Outputs], made: list[Outputs]) -> tuple[str | None, bool
                 continue
             far = np.abs(their - our) > np.maximum(1, np.abs(their) * _ROUNDING)
             rounding = rounding and not bool(far.any())
-            if told is None:
+            if difference is None:
                 place = int(wrong[0])
-                told = (
+                difference = (
                     f"value {place} of {where} is {our[place]:g}, the graph gives "
                     f"{their[place]:g} ({wrong.size} of {our.size} values differ"
                     f"{' for the sample' if number == 0 else ' for an input of whole numbers'})"
                 )
-    return told, rounding
+    return difference, rounding

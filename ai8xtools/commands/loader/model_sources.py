@@ -30,7 +30,7 @@ def with_description(
     """
     resolving = options.resolve
     if source.is_graph and not _is_imported(resolving.checkpoint_file):
-        found, resolving = _from_onnx(source, resolving, options.chip)
+        description, resolving = _from_onnx(source, resolving, options.chip)
     else:
         from ai8xtools.commands.loader.models import describe_model
         from ai8xtools.commands.loader.own_data import with_own_data
@@ -38,14 +38,14 @@ def with_description(
         source = _sized(source) if source.is_graph else source
         options, source = with_own_data(options, source)
         resolving = options.resolve
-        found = describe_model(
+        description = describe_model(
             source, options.chip, resolving.checkpoint_file, resolving.sample_input
         )
-    for note in () if quiet else found.notes:
+    for note in () if quiet else description.notes:
         print(note)
-    described = Described(found.text, found.model, found.nodes)
-    resolving = replace(resolving, sample_shape=found.input_shape)
-    source = replace(source, left=found.left)
+    described = Described(description.text, description.model, description.nodes)
+    resolving = replace(resolving, sample_shape=description.input_shape)
+    source = replace(source, left=description.left)
     return replace(options, config_file=described, resolve=resolving, model=source)
 
 
@@ -78,13 +78,13 @@ def _from_onnx(
         )  # fmt: skip
     file = resolving.checkpoint_file
     checkpoint = None if file is None or file.lower().endswith(".onnx") else read_checkpoint(file)
-    found, tensors = describe_onnx(
+    description, tensors = describe_onnx(
         source.model, source.input_shape, source.dataset, checkpoint,
         depthwise=chip.has_depthwise,
     )  # fmt: skip
     if file is None or checkpoint is not None:
         resolving = replace(resolving, checkpoint_file=file or source.model, tensors=tensors)
-    return found, resolving
+    return description, resolving
 
 
 def show_fits(options: LoaderOptions, form: str) -> int:
@@ -93,10 +93,10 @@ def show_fits(options: LoaderOptions, form: str) -> int:
     from ai8xtools.commands.targets import targets
 
     described = described_for(options)
-    found = fits_of(described)
+    fits = fits_of(described)
     judges = [target.judge() for target in targets("ai8xize.py") if target.fits is not None]
-    show(form, found, [judge(described, options) for judge in judges])
-    return status_of(found, options.chip)
+    show(form, fits, [judge(described, options) for judge in judges])
+    return status_of(fits, options.chip)
 
 
 def described_for(options: LoaderOptions) -> ForChips:
@@ -112,13 +112,13 @@ def _described(options: LoaderOptions, chip: Chip) -> tuple[Source, ResolveOptio
         return options.config_file, resolving
     if source.is_graph or resolving.checkpoint_file is not None:
         quiet = replace(options, chip=chip)
-        found = with_description(quiet, source, quiet=True)
-        resolving = found.resolve
+        completed = with_description(quiet, source, quiet=True)
+        resolving = completed.resolve
         if resolving.tensors is not None:
             from ai8xtools.frontends.onnx.network import integers_of
 
             resolving = replace(resolving, tensors=integers_of(resolving.tensors))
-        return found.config_file, resolving
+        return completed.config_file, resolving
     from ai8xtools.commands.fits import of_model
     from ai8xtools.commands.loader.models import stand_in_of_model
 

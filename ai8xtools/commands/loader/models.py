@@ -54,13 +54,13 @@ def describe_model(
     model = _fitting(entry, dataset, checkpoint, chip, checkpoint_file)
     notes = notes_of(model)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
-    found = describe(
+    description = describe(
         model, example, chip, name=source.model,
         arch=(checkpoint and checkpoint.arch) or entry.name, dataset=_name_of_data(source, entry),
         frames=source.frames,
     )  # fmt: skip
-    left = (f"Left to the application: {node}" for node in found.left)
-    return replace(found, notes=(*notes, *found.notes, *left))
+    left = (f"Left to the application: {node}" for node in description.left)
+    return replace(description, notes=(*notes, *description.notes, *left))
 
 
 def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) -> Any:
@@ -71,28 +71,28 @@ def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) 
         dataset = _by_defaults(entry, None, chip, source)
     model = _fitting(imported(entry, source.model, None, None), dataset, None, chip, None)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
-    found = describe(model, example, chip, name=source.model, arch=entry.name,
+    description = describe(model, example, chip, name=source.model, arch=entry.name,
                      dataset=_name_of_data(source, entry), frames=source.frames)  # fmt: skip
-    return found, stand_in(model, {})
+    return description, stand_in(model, {})
 
 
 def _dataset(source: ModelSource, sample_file: str | None) -> DatasetEntry | None:
     """Return the input and the classes as far as options tell them: --input-shape, the sample, or
     the data set."""
-    known: DatasetEntry | None = source.known
-    if source.dataset is not None and known is None:
-        known = dataset_named(source.dataset, "--dataset")
+    entry: DatasetEntry | None = source.data_entry
+    if source.dataset is not None and entry is None:
+        entry = dataset_named(source.dataset, "--dataset")
     shape = source.input_shape or _sample_shape(sample_file)
     if shape is None:
-        return known
+        return entry
     shape = shape if len(shape) == 3 else (*shape, 1)
-    return replace(known, input=shape) if known else _any_data(shape, ())
+    return replace(entry, input=shape) if entry else _any_data(shape, ())
 
 
 def _name_of_data(source: ModelSource, entry: ModelEntry) -> str:
     """Return the name of the data set for a description."""
-    if source.known is not None:
-        return str(source.known.name)
+    if source.data_entry is not None:
+        return str(source.data_entry.name)
     return entry.name if source.dataset is None else plain_name(source.dataset)
 
 
@@ -176,22 +176,22 @@ def _fitting(
             continue
         ai8x.use_ranges(model, state)
         own = expected(model, state)
-        found = differences(own, state)
-        if not found.fatal and not found.surplus:
+        mismatch = differences(own, state)
+        if not mismatch.fatal and not mismatch.surplus:
             return model
         if not dataset.output:  # the classes are not known: those that the shapes tell
-            pending += _others(found.reshaped, own, state, data, tried, pending)
-        count = len(found.missing) + len(found.reshaped) + len(found.surplus)
+            pending += _others(mismatch.reshaped, own, state, data, tried, pending)
+        count = len(mismatch.missing) + len(mismatch.reshaped) + len(mismatch.surplus)
         if closest is None or count < closest[0]:
-            closest = (count, str(found), model)
+            closest = (count, str(mismatch), model)
     if closest is None:
         assert refusal is not None
         raise refusal
-    _, said, model = closest
+    _, summary, model = closest
     own = expected(model, state)
     raise CheckpointError(
         "E676",
-        f"the checkpoint does not belong to the network {entry.name} ({said})",
+        f"the checkpoint does not belong to the network {entry.name} ({summary})",
         file,
         "Compare --model, --dataset and --input-shape with what it was trained with.\n\n"
         f"{table(own, state, differences(own, state))}",
@@ -207,10 +207,10 @@ def _others(
     state: State,
     data: DatasetEntry,
     options: TrainingOptions,
-    known: Sequence[Variant],
+    variants: Sequence[Variant],
 ) -> Iterator[Variant]:
     """Yield variants with as many classes as make tensors as large as those of the file."""
-    counts = {len(tried.output) for tried, _ in known}
+    counts = {len(tried.output) for tried, _ in variants}
     for name in reshaped:
         if own[name].ndim == 0 or state[name].ndim == 0:
             continue

@@ -44,7 +44,7 @@ class ModelSource:
     """A model in place of a description: a name of models/ or FILE:CLASS.
 
     `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input, of which a
-    network of several frames takes `frames`. `known` is the data set that a checkpoint tells.
+    network of several frames takes `frames`. `data_entry` is the data set that a checkpoint tells.
     `left` are nodes behind the last layer that the application does. `prove` lets what is made of a
     graph be compared with it.
     """
@@ -53,7 +53,7 @@ class ModelSource:
     dataset: str | None = None
     input_shape: tuple[int, ...] | None = None
     frames: int | None = None
-    known: Any = None
+    data_entry: Any = None
     left: tuple[str, ...] = ()
     prove: bool = True
 

@@ -42,7 +42,7 @@ def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOp
         return options, model
     from ai8xtools.training.catalog.own_data import entry_of
 
-    return with_record(options, recorded), replace(model, known=entry_of(recorded))
+    return with_record(options, recorded), replace(model, data_entry=entry_of(recorded))
 
 
 def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:

@@ -35,21 +35,21 @@ def check_test(options: RtlOptions, test_dir: str) -> list[Diagnostic]:
 
 
 def create_test(
-    given: LoaderOptions, rtl: RtlOptions, result: Synthesis, complaints: Iterable[Diagnostic]
+    loader: LoaderOptions, rtl: RtlOptions, result: Synthesis, complaints: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
     """Write the test of a network; return the messages that were shown.
 
     Raises DiagnosticError where the options do not fit the network or the folder exists.
     """
-    name = folder_name(test_name(given.project.name, result.summary), given.test_dir)
-    folder = Path(given.test_dir, name)
+    name = folder_name(test_name(loader.project.name, result.summary), loader.test_dir)
+    folder = Path(loader.test_dir, name)
     options = with_network(rtl, name, folder, result.mapped)
-    checked = check_rtl_options(options, given.test_dir, result.program)
-    found = dict.fromkeys((*complaints, *checked))
-    refuse_errors(found)
-    written = Folder(folder, given.overwrite, tuple(inputs(given)), _test_list(options))
+    checked = check_rtl_options(options, loader.test_dir, result.program)
+    diagnostics = dict.fromkeys((*complaints, *checked))
+    refuse_errors(diagnostics)
+    written = Folder(folder, loader.overwrite, tuple(inputs(loader)), _test_list(options))
     written.check()
-    shown = given.visible((*found, *result.warnings))
+    shown = loader.visible((*diagnostics, *result.warnings))
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
     arrays = emit_arrays(result.summary, options.project)
@@ -57,9 +57,9 @@ def create_test(
         chain(emit_rtl(result.program, result.summary, options).items(), arrays.items()),
         reserved={*empty_folders(options), *KEPT, MANIFEST},
     )
-    said = deliver(files, written, executables(options), empty_folders(options))
+    destination = deliver(files, written, executables(options), empty_folders(options))
     print_diagnostics(shown)
-    print(f"Wrote {said}")
+    print(f"Wrote {destination}")
     for test_list, _ in written.beside:
         line = regression_line(result.program, result.summary, options)
         added = add_test(Path(test_list), line)

@@ -15,9 +15,9 @@ def unsound(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 def refuse_unsound(diagnostics: Iterable[Diagnostic]) -> None:
     """Raise DiagnosticError if there are such warnings; they are errors then."""
-    found = tuple(diagnostics)
-    if unsound(found):
-        raise DiagnosticError(without_doubts(found))
+    messages = tuple(diagnostics)
+    if unsound(messages):
+        raise DiagnosticError(without_doubts(messages))
 
 
 def sentence(diagnostic: Diagnostic) -> str:
@@ -31,11 +31,11 @@ def last_line(diagnostics: Iterable[Diagnostic], *, verified: bool) -> str | Non
 
     `verified` says that the emulated chip has computed the known answer all the same.
     """
-    found = unsound(diagnostics)
-    if not found:
+    doubts = unsound(diagnostics)
+    if not doubts:
         return None
     start = "Warning: not expected to work as it is"
     if verified:
         start = "Warning: the emulated chip computes the known answer of this sample, but"
-    more = f" ({len(found) - 1} more such warnings above)" if len(found) > 1 else ""
-    return f"{start}: {sentence(found[0])}{more}"
+    more = f" ({len(doubts) - 1} more such warnings above)" if len(doubts) > 1 else ""
+    return f"{start}: {sentence(doubts[0])}{more}"

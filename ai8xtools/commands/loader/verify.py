@@ -30,18 +30,18 @@ def verify(
     that the program has a sample whose result is known. Raises DiagnosticError naming the first
     differences, EmulatorError.
     """
-    wanted = {
+    expected = {
         phase: (words.words, words.control, words.pushes)
         for phase, words in phase_words(result.program).items()
     }
     record = run_loader(folder, result.chip.name, apb_base=apb_base)
-    differences = compare(record.effect(), wanted, record.addresses)
+    differences = compare(record.effect(), expected, record.addresses)
     place = Place(file=str(folder))
     if differences:
         shown = [Diagnostic("E840", str(d), place) for d in differences[:SHOWN_DIFFERENCES]]
         rest = f"{len(differences)} words differ from the program"
         raise DiagnosticError([*shown, Diagnostic("E840", rest, place)])
-    yield f"verified {count_words(wanted)} accelerator words"
+    yield f"verified {count_words(expected)} accelerator words"
     if not check_output:
         return
     run = record.execute()
@@ -124,16 +124,16 @@ def _layers(numbers: set[int]) -> str:
 
 
 def _explanation(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> str:
-    found = departure(result, record, run)
+    difference = departure(result, record, run)
     findings = [f"{finding.severity.value}: {finding}" for finding in run.findings]
-    if found is None:
+    if difference is None:
         executed = {done.config.layer for done in run.layers}
         lines = [*coverage(set(_simulated_layers(result)), executed)]
-    elif isinstance(found, str):
-        lines = [f"First difference: {found}"]
+    elif isinstance(difference, str):
+        lines = [f"First difference: {difference}"]
     else:
         assert record.accelerator is not None
-        lines = [*describe_departure(record.accelerator.memory, found)]
+        lines = [*describe_departure(record.accelerator.memory, difference)]
     return "\n".join([*lines, *findings])
 
 

@@ -35,12 +35,12 @@ def verify_project(
     project is of another network (E844); EmulatorError as `NetworkAlone`.
     """
     network = NetworkAlone(folder, result.chip, apb_base, load=False)
-    wanted = phase_words(result.program)
+    phases = phase_words(result.program)
     answer = build_answer(result, "", repeat, 0, fixed_input=fixed_input)
     has_sample = network.has_sample
     if not has_sample:
         answer = answer.without_input()
-        wanted["load_input"] = PhaseWords({}, ())
+        phases["load_input"] = PhaseWords({}, ())
     problem: ToolError | None = None
     try:
         network.load()
@@ -54,16 +54,16 @@ def verify_project(
     writes = network.board.bus.writes()
     memory = accepted_writes(Memory(result.chip, apb_base), writes)
     expected = answer if problem is None else written_so_far(memory, answer)
-    found = list(_differences(memory, expected, wanted, folder, complete=problem is None))
+    diagnostics = list(_differences(memory, expected, phases, folder, complete=problem is None))
     try:
         Memory(result.chip, apb_base).write(writes)
     except EmulatorError as error:
         problem = problem or error
     if problem is not None:
-        found.append(_stop(memory, answer, problem, folder, unexplained=not found))
-    if found:
-        raise DiagnosticError(found)
-    yield f"verified {count_words(_effects(wanted))} accelerator words of {folder}"
+        diagnostics.append(_stop(memory, answer, problem, folder, unexplained=not diagnostics))
+    if diagnostics:
+        raise DiagnosticError(diagnostics)
+    yield f"verified {count_words(_effects(phases))} accelerator words of {folder}"
     if not has_sample:
         yield f"{folder} brings no sample; its input was not compared"
 
@@ -71,7 +71,7 @@ def verify_project(
 def _differences(
     memory: Memory,
     answer: Answer,
-    wanted: dict[str, PhaseWords],
+    phases: dict[str, PhaseWords],
     folder: Path,
     *,
     complete: bool,
@@ -79,7 +79,7 @@ def _differences(
     """Yield what is wrong: words when the network would start, else the order of control words."""
     place = Place(file=str(folder))
     right = Memory(memory.chip, answer.apb_base)
-    right.write(_writes(wanted))
+    right.write(_writes(phases))
     words = compare_words(memory, answer, right)
     if words.stranger:
         raise DiagnosticError(
@@ -93,7 +93,7 @@ def _differences(
     texts = [describe_wrong(memory, answer, word) for word in words.wrong[:SHOWN_DIFFERENCES]]
     count = len(words.wrong)
     if not count and complete:
-        differences = _control(memory, wanted)
+        differences = _control(memory, phases)
         texts, count = [str(text) for text in differences[:SHOWN_DIFFERENCES]], len(differences)
     for text in texts:
         yield Diagnostic("E840", f"wrong word: {text}", place)
@@ -102,9 +102,9 @@ def _differences(
         yield Diagnostic("E840", f"{number} from the program", place)
 
 
-def _control(memory: Memory, wanted: dict[str, PhaseWords]) -> list[Difference]:
+def _control(memory: Memory, phases: dict[str, PhaseWords]) -> list[Difference]:
     """Compare the words whose order counts."""
-    control = [write for words in wanted.values() for write in words.control]
+    control = [write for words in phases.values() for write in words.control]
     effects = {"in order": Effect({}, memory.control)}
     return compare(effects, {"in order": Effect({}, control)}, memory.addresses)
 
@@ -122,15 +122,15 @@ def _stop(
     return Diagnostic(problem.code, problem.message, Place(file=str(folder)), remedy)
 
 
-def _effects(wanted: dict[str, PhaseWords]) -> dict[str, Effect]:
+def _effects(phases: dict[str, PhaseWords]) -> dict[str, Effect]:
     return {
-        phase: Effect(words.words, words.control, words.pushes) for phase, words in wanted.items()
+        phase: Effect(words.words, words.control, words.pushes) for phase, words in phases.items()
     }
 
 
-def _writes(wanted: dict[str, PhaseWords]) -> Writes:
+def _writes(phases: dict[str, PhaseWords]) -> Writes:
     rows: list[tuple[int, int, int]] = []
-    for words in wanted.values():
+    for words in phases.values():
         rows += [(4, address, value) for address, value in words.words.items()]
         rows += [(4, address, value) for address, value in words.control]
         rows += [(4, address, value) for address, many in words.pushes.items() for value in many]

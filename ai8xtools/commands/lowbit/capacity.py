@@ -81,10 +81,10 @@ def measure(
                             augmentation=False)  # fmt: skip
             torch.manual_seed(0)
             network = LowBitNetwork(recipe.architecture(classes))
-            told: list[EpochResult] = []
-            train(network, recipe, training, test, 0, told.append)
+            results: list[EpochResult] = []
+            train(network, recipe, training, test, 0, results.append)
             weights = sum(layer.weight.numel() for layer in network.quantizers())
-            last = told[-1]
+            last = results[-1]
             yield Point(encoding, width, weights, weights * ENCODINGS[encoding].bits_per_weight,
                         last.loss, 100 * last.correct / last.total)  # fmt: skip
 

@@ -153,9 +153,9 @@ def _count(name: str, codes: NDArray[np.int64], encoding: Encoding, rows: Rows) 
     kernels = codes.ndim == 4
     filled = 0 if kernels else packed_inputs(inputs, encoding) - inputs
     size = int((codes.size + filled * (codes.size // inputs)) * encoding.bits_per_weight / 8)
-    found = statistics(codes, encoding)
+    summary = statistics(codes, encoding)
     shape = codes.shape[1:] if codes.ndim == 3 and len(codes) == 1 else codes.shape
-    rows.append(LayerStatistics(name, shape, encoding.name, codes.size, size, filled, found))
+    rows.append(LayerStatistics(name, shape, encoding.name, codes.size, size, filled, summary))
 
 
 def _dense(codes: NDArray[np.int64], identifier: int, encoding: Encoding) -> Dense:

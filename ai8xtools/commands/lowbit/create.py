@@ -50,17 +50,17 @@ def create_lowbit(options: LowBitOptions) -> int:
     code, stack = beside(network, options.compress)
     needs = (("flash", flash + code), ("RAM", ram + stack))
     problems = [] if profile is None else profile.exceeded(flash + code, ram + stack)
-    made = run(network, samples.inputs)
+    result = run(network, samples.inputs)
     if problems:
-        _write_report(options, network, made, needs, profile, problems)
+        _write_report(options, network, result, needs, profile, problems)
         raise DiagnosticError(problems)
-    classes = made.classes
+    classes = result.classes
     written = deliver(files, folder)
-    _write_report(options, network, made, needs, profile)
+    _write_report(options, network, result, needs, profile)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
     print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
-    for told in dict.fromkeys(_filled(network)):
-        print(told)
+    for note in dict.fromkeys(_filled(network)):
+        print(note)
     print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
           f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
     print(f"Wrote {written}")
@@ -86,7 +86,7 @@ def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
 def _write_report(
     options: LowBitOptions,
     network: LowBitNetwork,
-    made: Run,
+    result: Run,
     needs: tuple[tuple[str, int], ...],
     profile: Profile | None,
     problems: Sequence[Diagnostic] = (),
@@ -96,41 +96,41 @@ def _write_report(
         return
     from ai8xtools.commands.lowbit.page import page_of  # few ask for it
 
-    write_pages(options.report, *page_of(options, network, made, needs, profile, problems))
+    write_pages(options.report, *page_of(options, network, result, needs, profile, problems))
 
 
 def _inputs(path: str, network: LowBitNetwork) -> NDArray[np.int8]:
     values = _integers(path)
-    found = values.reshape(1, -1) if values.ndim <= 1 else values.reshape(len(values), -1)
-    if found.shape[1] != network.inputs and found.size == network.inputs:
-        found = found.reshape(1, -1)
-    if not found.size or found.shape[1] != network.inputs:
-        raise _refusal(path, f"the samples have {found.shape[1]} values, the network takes "
+    inputs = values.reshape(1, -1) if values.ndim <= 1 else values.reshape(len(values), -1)
+    if inputs.shape[1] != network.inputs and inputs.size == network.inputs:
+        inputs = inputs.reshape(1, -1)
+    if not inputs.size or inputs.shape[1] != network.inputs:
+        raise _refusal(path, f"the samples have {inputs.shape[1]} values, the network takes "
                        f"{network.inputs}")  # fmt: skip
-    if found.min() < -128 or found.max() > 127:
-        raise _refusal(path, f"values reach from {found.min()} to {found.max()}, the limits are "
+    if inputs.min() < -128 or inputs.max() > 127:
+        raise _refusal(path, f"values reach from {inputs.min()} to {inputs.max()}, the limits are "
                        "-128 and 127")  # fmt: skip
-    return found.astype(np.int8)
+    return inputs.astype(np.int8)
 
 
 def _labels(path: str | None, network: LowBitNetwork) -> tuple[int, ...] | None:
     if path is None:
         return None
-    found = _integers(path).reshape(-1)
-    if found.size and not 0 <= found.min() <= found.max() < network.classes:
-        raise _refusal(path, f"labels reach from {found.min()} to {found.max()}, the network has "
+    labels = _integers(path).reshape(-1)
+    if labels.size and not 0 <= labels.min() <= labels.max() < network.classes:
+        raise _refusal(path, f"labels reach from {labels.min()} to {labels.max()}, the network has "
                        f"{network.classes} classes")  # fmt: skip
-    return tuple(found.tolist())
+    return tuple(labels.tolist())
 
 
 def _integers(path: str) -> NDArray[np.int64]:
     try:
-        found = read_array(path)
+        array = read_array(path)
     except NpyError as exc:
         raise _refusal(path, f"not a NumPy array: {exc}") from None
-    if found.dtype.kind not in "iu":
-        raise _refusal(path, f"it holds {found.dtype}, not integers")
-    return found.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise _refusal(path, f"it holds {array.dtype}, not integers")
+    return array.astype(np.int64)
 
 
 def _refusal(path: str, message: str) -> DiagnosticError:

@@ -30,27 +30,27 @@ def pictures_of(
 
     settings = DataSettings(resize=_SIZE, grayscale=True, augment=())
     entry = dataset_named(dataset, "--dataset", settings, training=training)
-    given = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
-    train, test = entry.loader((folder, given), training, True)
-    for line in entry.own.told if entry.own is not None else ():
+    args = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
+    train, test = entry.loader((folder, args), training, True)
+    for line in entry.own.notes if entry.own is not None else ():
         print(line)
     tested = _pictures(test, entry.name)
     trained = tested if train is None else _pictures(train, entry.name)
     return trained, tested, tuple(map(str, entry.output))
 
 
-def _pictures(found: Any, name: str) -> Pictures:
+def _pictures(samples: Any, name: str) -> Pictures:
     """Return the pictures of a data set as bytes."""
     import torch
 
     from ai8xtools.training.lowbit.epochs import Pictures
 
-    if hasattr(found, "images") and hasattr(found, "white"):
-        images, labels = found.images, found.targets
-        if found.white != 255:
-            images = (images.float() * (255 / found.white)).round().byte()
+    if hasattr(samples, "images") and hasattr(samples, "white"):
+        images, labels = samples.images, samples.targets
+        if samples.white != 255:
+            images = (images.float() * (255 / samples.white)).round().byte()
     else:
-        items = [found[i] for i in range(len(found))]
+        items = [samples[i] for i in range(len(samples))]
         images = torch.stack([((x + 1) * 127.5).round().clamp(0, 255).byte() for x, _ in items])
         labels = torch.tensor([int(label) for _, label in items])
     if images.ndim != 4 or images.shape[1] != 1:

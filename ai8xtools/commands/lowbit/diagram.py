@@ -31,11 +31,11 @@ class Axis:
 
     def place(self, value: float) -> float:
         """Return where a value is, from 0 to 1; values outside are put at the ends."""
-        least, greatest, found = (
+        least, greatest, position = (
             (math.log(x) if self.logarithmic else x)
             for x in (self.least, self.greatest, min(max(value, self.least), self.greatest))
         )
-        return (found - least) / (greatest - least)
+        return (position - least) / (greatest - least)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return places and numbers to be written there."""
@@ -71,8 +71,8 @@ class Panel:
 
 def axis(title: str, values: Iterable[float], *, logarithmic: bool = False) -> Axis:
     """Return an axis for these values, with some room at the ends; linear ones begin at 0."""
-    found = sorted(values)
-    least, greatest = found[0], found[-1]
+    ordered = sorted(values)
+    least, greatest = ordered[0], ordered[-1]
     if logarithmic:
         room = max((greatest / least) ** 0.06, 1.03)
         return Axis(title, least / room, greatest * room, True)
@@ -134,15 +134,15 @@ def _panel(panel: Panel, names: Sequence[str], size: tuple[int, int]) -> dict[st
 
 def _apart(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Return ticks below an axis without the numbers that would touch the one before."""
-    found: list[tuple[float, str]] = []
+    labels: list[tuple[float, str]] = []
     end = -math.inf
     for x, text in ticks:
         half = _CHARACTER * len(text) / 2
         fits = x - half > end + 4
-        found.append((x, text if fits else ""))
+        labels.append((x, text if fits else ""))
         if fits:
             end = x + half
-    return found
+    return labels
 
 
 def _colour(names: Sequence[str], name: str) -> str:
@@ -151,22 +151,22 @@ def _colour(names: Sequence[str], name: str) -> str:
 
 def _key(names: Sequence[str], width: int) -> list[tuple[str, float, int]]:
     """Return names with their places: pixels from the left, and the line."""
-    found: list[tuple[str, float, int]] = []
+    places: list[tuple[str, float, int]] = []
     left, line = float(_LEFT), 0
     for name in names:
         needed = 40 + _CHARACTER * len(name)
-        if found and left + needed > width:
+        if places and left + needed > width:
             left, line = float(_LEFT), line + 1
-        found.append((name, left, line))
+        places.append((name, left, line))
         left += needed
-    return found
+    return places
 
 
 def _decades(least: float, greatest: float) -> list[float]:
     """Return the numbers 1, 2 and 5 times powers of ten within limits."""
     powers = range(math.floor(math.log10(least)), math.ceil(math.log10(greatest)) + 1)
-    found = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
-    return [value for value in found if least <= value <= greatest]
+    candidates = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
+    return [value for value in candidates if least <= value <= greatest]
 
 
 def _steps(least: float, greatest: float) -> list[float]:

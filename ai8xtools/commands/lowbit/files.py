@@ -65,9 +65,9 @@ def read_teacher(path: str, classes: int) -> Teacher:
     from ai8xtools.training.lowbit.teacher import Teacher
 
     teacher = Teacher(classes)
-    given = {name: np.array(value) for name, value in read_checkpoint(path).state_dict.items()}
-    _check_shapes(teacher.state_dict(), given, path, f"a teacher of {classes} classes")
-    teacher.load_state_dict({name: torch.from_numpy(value) for name, value in given.items()})
+    tensors = {name: np.array(value) for name, value in read_checkpoint(path).state_dict.items()}
+    _check_shapes(teacher.state_dict(), tensors, path, f"a teacher of {classes} classes")
+    teacher.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
     teacher.eval()
     return teacher
 
@@ -81,13 +81,13 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _check_shapes(
-    expected: Mapping[str, Any], given: Mapping[str, Any], path: str | None, what: str
+    expected: Mapping[str, Any], tensors: Mapping[str, Any], path: str | None, what: str
 ) -> None:
     """Raise InputError (E726) unless tensors have the names and shapes that are expected."""
-    wanted = {name: tuple(value.shape) for name, value in expected.items()}
-    found = {name: tuple(value.shape) for name, value in given.items()}
-    if wanted != found:
-        name = min(key for key, _ in wanted.items() ^ found.items())
+    expected_shapes = {name: tuple(value.shape) for name, value in expected.items()}
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    if expected_shapes != shapes:
+        name = min(key for key, _ in expected_shapes.items() ^ shapes.items())
         raise InputError("E726", f"the tensor {name} does not fit {what}", path,
                          "Train the network again.")  # fmt: skip
 
@@ -101,12 +101,12 @@ def trained_of(checkpoint: Checkpoint, path: str) -> Trained:
     """Return what a checkpoint that was read from `path` holds, as `read`."""
     from ai8xtools.training.lowbit.recipe import recipe_of
 
-    found = checkpoint.entries.get("extras")
-    found = found.get(KEY) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    record = checkpoint.entries.get("extras")
+    record = record.get(KEY) if isinstance(record, dict) else None
+    if not isinstance(record, dict) or record.get("version") != VERSION:
         raise InputError("E726", "this is no checkpoint of a low-bit network", path,
                          "Train one with train.py --model ai85fcbit.")  # fmt: skip
-    recipe, classes = found.get("recipe"), found.get("classes")
+    recipe, classes = record.get("recipe"), record.get("classes")
     if not isinstance(recipe, dict) or not isinstance(classes, list):
         raise InputError("E726", "its recipe is damaged", path, "Train it again.")
     tensors = {name: np.asarray(value) for name, value in checkpoint.state_dict.items()}

@@ -72,30 +72,30 @@ def _trained(state: Arrays, policy: str | None, encodings: tuple[str, ...], path
     )
     checked(recipe, path)
     tensors: dict[str, NDArray[Any]] = {}
-    given = None if policy is None else recipe.quantscale
+    quantscale = None if policy is None else recipe.quantscale
     for own, name, encoding in (
         *((f"convs.{i}", name, "8bit") for i, name in enumerate(convs)),
         *((f"layers.{i}", name, names[i]) for i, name in enumerate(dense)),
     ):
         tensors[f"{own}.weight"] = np.asarray(weights[name], np.float32)
-        tensors[f"{own}.s"] = _clip(state, name, encoding, given, path)
+        tensors[f"{own}.s"] = _clip(state, name, encoding, quantscale, path)
     classes = tuple(map(str, range(len(weights[dense[-1]]))))
     return Trained(recipe, classes, tensors)
 
 
 def _clip(
-    state: Arrays, name: str, encoding: str, given: float | None, path: str
+    state: Arrays, name: str, encoding: str, quantscale: float | None, path: str
 ) -> NDArray[np.float32]:
     """Return the clip scalar of a layer; where the file has none, that of `prop`."""
     if f"{name}s" not in state:
         weights = np.asarray(state[f"{name}weight"])
-        scale = given or _SCALES.get(encoding, 0.25)
+        scale = quantscale or _SCALES.get(encoding, 0.25)
         return np.array(proportional(weights, scale), np.float32)
-    found = np.asarray(state[f"{name}s"], np.float32)
-    if found.size != 1:
-        raise _refusal(f"{name}s has {found.size} values: WScale is PerOutput, which the engine "
+    clip = np.asarray(state[f"{name}s"], np.float32)
+    if clip.size != 1:
+        raise _refusal(f"{name}s has {clip.size} values: WScale is PerOutput, which the engine "
                        "does not have", path, "Train with WScale PerTensor.")  # fmt: skip
-    return found.reshape(())
+    return clip.reshape(())
 
 
 def _check_form(weights: Arrays, convs: list[str], dense: list[str], path: str) -> None:
@@ -105,14 +105,14 @@ def _check_form(weights: Arrays, convs: list[str], dense: list[str], path: str) 
         shapes = {weights[name].shape for name in convs}
         channels = len(weights[convs[0]])
         if len(convs) != 3 or shapes != {(channels, 1, 3, 3)}:
-            found = ", ".join("x".join(map(str, weights[name].shape)) for name in convs)
-            raise _refusal(f"its convolutions are {found}; known are three of Nx1x3x3", path,
+            listing = ", ".join("x".join(map(str, weights[name].shape)) for name in convs)
+            raise _refusal(f"its convolutions are {listing}; known are three of Nx1x3x3", path,
                            "Train ai85cnnbit instead.")  # fmt: skip
         inputs = 4 * channels
     sizes = [inputs, *(len(weights[name]) for name in dense)] if dense else []
-    for name, (wanted, _) in zip(dense, pairwise(sizes), strict=True):
-        if weights[name].shape[1] != wanted:
-            raise _refusal(f"{name}weight has {weights[name].shape[1]} inputs, {wanted} are in "
+    for name, (expected, _) in zip(dense, pairwise(sizes), strict=True):
+        if weights[name].shape[1] != expected:
+            raise _refusal(f"{name}weight has {weights[name].shape[1]} inputs, {expected} are in "
                            "front of it", path, "Train it on pictures of 16x16.")  # fmt: skip
     if not dense:
         raise _refusal("it has no fully connected layer", path, "Train ai85fcbit instead.")

@@ -38,12 +38,12 @@ def read_run(path: str) -> Run:
     recipe: dict[str, Any] | None = None
     accuracies: list[float] = []
     for line in read_text(path, _MOST_BYTES, errors="replace").splitlines():
-        if recipe is None and len(line) <= _LONGEST_RECIPE and (found := _RECIPE.search(line)):
-            recipe = _values(found[1], path)
-        elif found := _EPOCH.search(line):
-            if not int(found[1]):
+        if recipe is None and len(line) <= _LONGEST_RECIPE and (match := _RECIPE.search(line)):
+            recipe = _values(match[1], path)
+        elif match := _EPOCH.search(line):
+            if not int(match[1]):
                 accuracies.clear()
-            accuracies.append(float(found[2]))
+            accuracies.append(float(match[2]))
     if recipe is None or not accuracies:
         raise _refusal("this is no log of a low-bit training", path)
     if max(accuracies) > 100:

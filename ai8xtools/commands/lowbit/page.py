@@ -35,13 +35,13 @@ class _Part:
 def page_of(
     options: LowBitOptions,
     network: LowBitNetwork,
-    made: Run,
+    result: Run,
     needs: Sequence[tuple[str, int]],
     profile: Profile | None,
     problems: Sequence[Diagnostic],
 ) -> tuple[str, str]:
-    """Return page and JSON; `needs` are bytes of flash and RAM, `made` what samples lead to."""
-    rows = tuple(_rows(network, made))
+    """Return page and JSON; `needs` are bytes of flash and RAM, `result` is that of the samples."""
+    rows = tuple(_rows(network, result))
     slowest = max(rows, key=lambda row: row.share)
     products = sum(row.products for row in rows)
     sizes = (UNLIMITED,) * 2 if profile is None else (profile.flash, profile.l1)
@@ -64,10 +64,10 @@ def page_of(
     return pages_of(shown, project, problems)
 
 
-def _rows(network: LowBitNetwork, made: Run) -> Iterator[StepRow]:
+def _rows(network: LowBitNetwork, result: Run) -> Iterator[StepRow]:
     parts = [*_parts(network)]
     whole = max(sum(part.products for part in parts), 1)
-    for number, (part, layer) in enumerate(zip(parts, made.layers, strict=True)):
+    for number, (part, layer) in enumerate(zip(parts, result.layers, strict=True)):
         values = _maps(layer)
         yield StepRow(
             layer=number,

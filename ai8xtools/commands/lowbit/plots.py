@@ -86,10 +86,10 @@ def _kind(recipe: Recipe) -> str:
 
 
 def _groups(results: Iterable[Result]) -> Mapping[str, list[Result]]:
-    found: dict[str, list[Result]] = {}
+    groups: dict[str, list[Result]] = {}
     for result in results:
-        found.setdefault(result.name, []).append(result)
-    return found
+        groups.setdefault(result.name, []).append(result)
+    return groups
 
 
 def _label(name: str, group: Sequence[Result]) -> str:
@@ -137,10 +137,10 @@ def _means(
     group: Sequence[Result], size_of: Callable[[Result], float]
 ) -> list[tuple[float, float]]:
     """Return the sizes of trainings of a name with their mean error after the last epoch."""
-    found: dict[float, list[float]] = {}
+    by_size: dict[float, list[float]] = {}
     for one in group:
-        found.setdefault(size_of(one), []).append(max(one.errors[-1], _LEAST))
-    return [(size, sum(errors) / len(errors)) for size, errors in sorted(found.items())]
+        by_size.setdefault(size_of(one), []).append(max(one.errors[-1], _LEAST))
+    return [(size, sum(errors) / len(errors)) for size, errors in sorted(by_size.items())]
 
 
 def _mean(runs: Sequence[Sequence[float]]) -> list[float]:

@@ -93,9 +93,9 @@ def _measured(trained: Trained, network: LowBitNetwork, args: QuantizeOptions) -
 
 def _print(rows: Rows, measured: _Measured) -> None:
     lines = [
-        [row.name, row.encoding, row.weights, row.size_bytes, found.least, found.greatest,
-         found.mean, found.deviation, found.entropy_bits, found.capacity_percent]
-        for row in rows for found in (row.statistics,)
+        [row.name, row.encoding, row.weights, row.size_bytes, stats.least, stats.greatest,
+         stats.mean, stats.deviation, stats.entropy_bits, stats.capacity_percent]
+        for row in rows for stats in (row.statistics,)
     ]  # fmt: skip
     print(tabulate(lines, _HEADS, "simple", floatfmt=".4g"))
     for row in rows:
@@ -107,13 +107,13 @@ def _print(rows: Rows, measured: _Measured) -> None:
                   one.percent] for one in measured.table]  # fmt: skip
         heads = ["after training", "bits", "correct", "accuracy (%)"]
         print(tabulate(lines, heads, "simple", floatfmt=("", "g", "d", ".2f")))
-    accuracy, found = measured.trained, measured.agreement
+    accuracy, engine = measured.trained, measured.agreement
     if accuracy is not None:
         print(f"Accuracy as trained: {accuracy.percent:.2f} % ({accuracy.correct:,} of "
               f"{accuracy.total:,})")  # fmt: skip
-    if found is not None:
-        print(f"Engine in Python: {found.correct_in_python:,} right, {found.differ_in_python:,} "
+    if engine is not None:
+        print(f"Engine in Python: {engine.correct_in_python:,} right, {engine.differ_in_python:,} "
               "classes differ from those of training")  # fmt: skip
-    if found is not None and found.correct_in_c is not None:
-        print(f"Engine in C: {found.correct_in_c:,} right, {found.differ_in_c:,} classes differ "
+    if engine is not None and engine.correct_in_c is not None:
+        print(f"Engine in C: {engine.correct_in_c:,} right, {engine.differ_in_c:,} classes differ "
               "from those of Python")  # fmt: skip

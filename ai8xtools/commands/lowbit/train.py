@@ -71,10 +71,10 @@ def _train(
     from ai8xtools.training.lowbit.loop import EpochResult, teach, train
     from ai8xtools.training.lowbit.network import LowBitNetwork
 
-    def tell(found: EpochResult) -> None:
+    def tell(result: EpochResult) -> None:
         log.say(
-            f"Epoch [{found.epoch}] loss {found.loss:.4f}  Top1: "
-            f"{100 * found.correct / found.total:.3f}   ({found.seconds:.1f} s)"
+            f"Epoch [{result.epoch}] loss {result.loss:.4f}  Top1: "
+            f"{100 * result.correct / result.total:.3f}   ({result.seconds:.1f} s)"
         )
 
     stem = f"{log.folder}/" + (f"{options.name}_" if options.name else "")

@@ -71,8 +71,8 @@ def read_case(options: CaseOptions) -> Case:
     check_finite(graph, options.input)
     some = samples[0][:8]
     with torch.no_grad():
-        wanted = model(some.clone()).double()
-    _compare(wanted, graph, as_maps(some), left, options.input, type(model).__name__)
+        expected = model(some.clone()).double()
+    _compare(expected, graph, as_maps(some), left, options.input, type(model).__name__)
     return Case(graph, [as_maps(batch) for batch in samples], left, options.calibration.dataset,
                 type(model).__name__.lower())  # fmt: skip
 
@@ -83,20 +83,22 @@ def _onnx_case(options: CaseOptions) -> Case:
         print_diagnostics([no_effect("--model", "on an ONNX graph")])
     onnx = read_graph(options.input)
     shape = input_shape(onnx, options.input)
-    found, refusals = read_operators(onnx, shape)
+    operators, refusals = read_operators(onnx, shape)
     refuse(refusals, options.input, _KERNELS)
-    graph, left = graph_of(found, options.input)
+    graph, left = graph_of(operators, options.input)
     check_finite(graph, options.input)
-    wanted = options.calibration
-    dataset = data_set(wanted.dataset, (), None, series=len(shape) == 2, settings=wanted.own)
+    calibration = options.calibration
+    dataset = data_set(
+        calibration.dataset, (), None, series=len(shape) == 2, settings=calibration.own
+    )
     settings = TrainingOptions(arch=Path(options.input).stem, dataset=dataset.name, device=85,
-                               data=wanted.folder)  # fmt: skip
+                               data=calibration.folder)  # fmt: skip
     ai8x.set_device(85, False, False, verbose=False)
-    samples, _ = load_samples(dataset, settings, wanted.samples, wanted.batch_size)
-    given = tuple(samples[0].shape[1:])
-    if math.prod(given) != math.prod(shape):
+    samples, _ = load_samples(dataset, settings, calibration.samples, calibration.batch_size)
+    sample_size = tuple(samples[0].shape[1:])
+    if math.prod(sample_size) != math.prod(shape):
         raise InputError(
-            "E678", f"samples are {times(given)}, the input of the network is {times(shape)}",
+            "E678", f"samples are {times(sample_size)}, the input of the network is {times(shape)}",
             options.input, "Name samples of the size that the network takes.",
         )  # fmt: skip
     arrays = [as_maps(batch.reshape(len(batch), *shape)) for batch in samples]
@@ -104,7 +106,7 @@ def _onnx_case(options: CaseOptions) -> Case:
     results = executed(options.input, some.reshape(len(some), *shape))
     if results is not None:
         _compare(torch.from_numpy(results), graph, some, left, options.input, "the graph")
-    return Case(graph, arrays, left, wanted.dataset, Path(options.input).stem.lower())
+    return Case(graph, arrays, left, calibration.dataset, Path(options.input).stem.lower())
 
 
 def graph_of(operators: Operators, name: str) -> tuple[Graph, tuple[str, ...]]:
@@ -136,8 +138,10 @@ def _ai8x_case(options: CaseOptions) -> tuple[nn.Module, list[Tensor]]:
     name = options.model or plain_name(checkpoint.arch or "")
     chip = chip_named("MAX78002" if name.lower().startswith("ai87") else "MAX78000")
     fused = without_batchnorm(checkpoint)
-    given = options.calibration
-    dataset = data_set(given.dataset, fused.state_dict.values(), options.input, settings=given.own)
+    calibration = options.calibration
+    dataset = data_set(
+        calibration.dataset, fused.state_dict.values(), options.input, settings=calibration.own
+    )
     network = NetworkOptions(options.input, options.model, chip)
     case = prepare(fused, network, options.calibration, OPTION, dataset)
     take_ranges(case.trained, tensors_of(fused))
@@ -149,31 +153,31 @@ def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Modu
     if options.model is None:
         raise InputError("E689", "the file holds the weights of an ordinary PyTorch network and "
                          "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
-    wanted = options.calibration
-    dataset = data_set(wanted.dataset, state.values(), options.input, settings=wanted.own)
+    calibration = options.calibration
+    dataset = data_set(calibration.dataset, state.values(), options.input, settings=calibration.own)
     entry = named_model(options.model, find_models, dataset.input)
     settings = TrainingOptions(arch=plain_name(options.model), dataset=dataset.name, device=85,
-                               data=wanted.folder)  # fmt: skip
+                               data=calibration.folder)  # fmt: skip
     ai8x.set_device(85, False, False, verbose=False)
     model: Any = build_model(entry, dataset, settings)
     load_plain(model, state, options.input)
-    samples, _ = load_samples(dataset, settings, wanted.samples, wanted.batch_size)
+    samples, _ = load_samples(dataset, settings, calibration.samples, calibration.batch_size)
     return taking_vectors(model.eval(), samples[0][:1]), samples
 
 
 def _compare(
-    wanted: Tensor, graph: Graph, samples: Float64s, left: Sequence[str], path: str, name: str
+    expected: Tensor, graph: Graph, samples: Float64s, left: Sequence[str], path: str, name: str
 ) -> None:
     """Raise InputError E668 where a graph does not compute results that are wanted.
 
     A softmax that is left to the application is computed behind the graph.
     """
-    found = torch.from_numpy(compute(graph, samples)[graph.output]).reshape(wanted.shape)
+    results = torch.from_numpy(compute(graph, samples)[graph.output]).reshape(expected.shape)
     closings: tuple[Callable[[Tensor], Tensor], ...] = (
         (lambda x: x.softmax(1), lambda x: x.log_softmax(1)) if left else (lambda x: x,)
     )
-    error = min(float((closing(found) - wanted).abs().max()) for closing in closings)
-    if error > _TOLERANCE * max(float(wanted.abs().max()), 1e-9):
+    error = min(float((closing(results) - expected).abs().max()) for closing in closings)
+    if error > _TOLERANCE * max(float(expected.abs().max()), 1e-9):
         raise InputError(
             "E668",
             f"the network that was made of {name} computes something else: its results differ by "

@@ -51,9 +51,9 @@ def quantize_q15(options: Q15Options) -> int:
         sample = sample or Sample(integers[0], maps[graph.output][0])
     assert sample is not None
     errors = sums.finished()
-    made = program(network)
-    sizes = need_of(network, made, ANY)
-    written = _write(options, network, made, sample, case.arch)
+    code = program(network)
+    sizes = need_of(network, code, ANY)
+    written = _write(options, network, code, sample, case.arch)
     table = tabulate(rows(network, errors), HEADERS, "simple", disable_numparse=True)
     print(f"Calibrated with {errors.samples} samples of {case.dataset}:\n{table}")
     print(_summary(options, graph, errors.agreeing, errors.samples))
@@ -70,7 +70,7 @@ def quantize_q15(options: Q15Options) -> int:
 def _write(
     options: Q15Options,
     network: QuantizedNetwork,
-    made: Program,
+    code: Program,
     sample: Sample,
     arch: str | None,
 ) -> str:
@@ -81,7 +81,7 @@ def _write(
         return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name
-    files = emit(network, sample, name, options.command_line, options.core, order, made=made)
+    files = emit(network, sample, name, options.command_line, options.core, order, made=code)
     return f"Wrote {deliver(files, _folder(options))}"
 
 

@@ -60,7 +60,7 @@ class Case:
 def choose_integers(
     checkpoint: Checkpoint,
     bits: Mapping[str, int],
-    given: NetworkOptions,
+    source: NetworkOptions,
     calibration: CalibrationOptions,
 ) -> Calibration:
     """Return the integers of all layers, and print a table of what was chosen.
@@ -68,7 +68,7 @@ def choose_integers(
     `bits` are the widths of weights by layer.
     Raises InputError for everything that does not fit together.
     """
-    case = prepare(checkpoint, given, calibration)
+    case = prepare(checkpoint, source, calibration)
     choices = calibrate(case.trained, case.simulated, case.samples, bits, progress)
     print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
     notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
@@ -77,7 +77,7 @@ def choose_integers(
 
 def prepare(
     checkpoint: Checkpoint,
-    given: NetworkOptions,
+    source: NetworkOptions,
     calibration: CalibrationOptions,
     option: str = OPTION,
     dataset: DatasetEntry | None = None,
@@ -90,21 +90,21 @@ def prepare(
         raise InputError(
             "E707",
             "the checkpoint is quantized; calibration begins with trained weights",
-            given.input,
+            source.input,
             "Name the checkpoint that training wrote.",
         )
     if dataset is None:
         weights = checkpoint.state_dict.values()
-        told = None if is_graph(given.input) else given.input
-        dataset = data_set(calibration.dataset, weights, told, option, settings=calibration.own)
-    name = given.model or plain_name(checkpoint.arch or "")
+        path = None if is_graph(source.input) else source.input
+        dataset = data_set(calibration.dataset, weights, path, option, settings=calibration.own)
+    name = source.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
-    if given.importing:
+    if source.importing:
         model = imported(model, name, None, None)
     options = TrainingOptions(
         arch=model.name,
         dataset=dataset.name,
-        device=given.chip.die,
+        device=source.chip.die,
         data=calibration.folder,
         avg_pool_rounding=calibration.average_rounding,
     )
@@ -112,7 +112,7 @@ def prepare(
         name.removeprefix("module."): torch.from_numpy(tensor.copy())
         for name, tensor in checkpoint.state_dict.items()
     }
-    options, trained = _fitting_network(model, dataset, options, state, given.input, option)
+    options, trained = _fitting_network(model, dataset, options, state, source.input, option)
     refuse_foreign(trained, "be calibrated", "--model")
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
     samples, targets = load_samples(dataset, options, calibration.samples, calibration.batch_size)
@@ -136,15 +136,15 @@ def load_samples(
     training, test = dataset.loader((options.data, options), True, False)
     if training is None:
         training, test = dataset.loader((options.data, options), False, True)
-    for line in dataset.own.told if dataset.own is not None else ():
+    for line in dataset.own.notes if dataset.own is not None else ():
         print(line)
     source: Any = test if training is None else training
     if source is None or not len(source):
         raise InputError("E606", f"the data set {dataset.name} holds no samples", options.data)
     order = torch.randperm(len(source))[:count]
     if hasattr(source, "batch"):
-        found = [source.batch(part) for part in order.split(size)]
-        samples, targets = [inputs for inputs, _ in found], [targets for _, targets in found]
+        batches = [source.batch(part) for part in order.split(size)]
+        samples, targets = [inputs for inputs, _ in batches], [targets for _, targets in batches]
     else:
         pairs = [[source[index][:2] for index in part.tolist()] for part in order.split(size)]
         samples = [torch.stack([torch.as_tensor(inputs) for inputs, _ in part]) for part in pairs]
@@ -224,8 +224,8 @@ def _fitting_network(
         if complaint:
             complaints.append(complaint)
             continue
-        found = {name: state[name] for name in _trained_names(network) if name in state}
-        network.load_state_dict(found, False)
+        weights = {name: state[name] for name in _trained_names(network) if name in state}
+        network.load_state_dict(weights, False)
         for layer in network.modules():
             if hasattr(layer, "init_module"):  # forget what QAT has noted
                 layer.init_module(None, None, False, 1.0)
@@ -262,7 +262,7 @@ def _differences(network: nn.Module, state: Mapping[str, Tensor]) -> str:
         "of another shape": [n for n in names if n in state and state[n].shape != own[n].shape],
         "surplus": surplus,
     }
-    return "; ".join(f"{what}: {_listed(found)}" for what, found in parts.items() if found)
+    return "; ".join(f"{what}: {_listed(affected)}" for what, affected in parts.items() if affected)
 
 
 def _listed(names: Sequence[str]) -> str:

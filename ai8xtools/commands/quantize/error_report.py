@@ -27,16 +27,16 @@ def make_report(
     checkpoint: Checkpoint,
     quantized: Quantized,
     options: QuantizeOptions,
-    wanted: ReportOptions,
+    report: ReportOptions,
     search: Sequence[Any] | None,
 ) -> str:
     """Return the text of the report; outputs are measured where there are samples for it."""
     measured = None
-    if wanted.samples is not None:
+    if report.samples is not None:
         from ai8xtools.commands.quantize.measuring import measure_errors  # here: it needs torch
 
-        measured = measure_errors(checkpoint, quantized.checkpoint, options.network, wanted.samples)
-    return report_text(report_facts(options, quantized, measured, search), wanted.path)
+        measured = measure_errors(checkpoint, quantized.checkpoint, options.network, report.samples)
+    return report_text(report_facts(options, quantized, measured, search), report.path)
 
 
 def report_facts(
@@ -103,7 +103,7 @@ def conclusion(facts: Mapping[str, Any]) -> str:
 
 def tables(facts: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
     """Return the tables of the report: title, heads and rows of text."""
-    found = [(
+    parts = [(
         "Weights and biases",
         ["tensor", "shape", "bits", "shift", "clipped", "SNR/dB"],
         [[t["name"], "×".join(map(str, t["shape"])), str(t["bits"]), str(t["shift"]),
@@ -116,15 +116,15 @@ def tables(facts: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str
                  _ratio(one["alone_snr_db"]), _percent(one["alone_same"]),
                  "-" if one["alone_right"] is None else _percent(one["alone_right"])]
                 for one in facts["layers"]]  # fmt: skip
-        found.append(("Layers; alone: the results when no other layer is quantized", heads, rows))
+        parts.append(("Layers; alone: the results when no other layer is quantized", heads, rows))
     if facts["search"]:
         heads = ["", "bytes", "of 8 bits", "SNR/dB", "same result", "bits"]
         rows = [["*" if one["chosen"] else "", str(one["bytes"]), _percent(one["share"]),
                  _ratio(one["snr_db"]), _percent(one["same"]),
                  " ".join(f"{name}:{bits}" for name, bits in one["bits"].items())]
                 for one in facts["search"]]  # fmt: skip
-        found.append(("Bits by sensitivity", heads, rows))
-    return found
+        parts.append(("Bits by sensitivity", heads, rows))
+    return parts
 
 
 def _plain(facts: Mapping[str, Any]) -> str:

@@ -30,33 +30,33 @@ GRAPH = "graph"
 _SAMPLES, _TOLERANCE = 4, 1e-4
 
 
-def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) -> Checkpoint:
+def imported_checkpoint(source: NetworkOptions, calibration: CalibrationOptions) -> Checkpoint:
     """Return the checkpoint of the imported network; that of an ai8x network stays as it is.
 
     Batch normalization is folded, and weights are scaled so that the data of the samples fits the
     range of the chip. Raises InputError or CheckpointError for what does not fit together.
     """
-    graph = is_graph(given.input)
-    state = {} if graph else plain_state(given.input)
+    graph = is_graph(source.input)
+    state = {} if graph else plain_state(source.input)
     if state is None:
-        return read_checkpoint(given.input)
-    assert given.model is not None
-    series = graph and len(input_shape(read_graph(given.input), given.input)) == 2
+        return read_checkpoint(source.input)
+    assert source.model is not None
+    series = graph and len(input_shape(read_graph(source.input), source.input)) == 2
     dataset = data_set(
         calibration.dataset, state.values(), None, series=series, settings=calibration.own
     )
-    entry = named_model(given.model, find_models, dataset.input)
-    arch = entry.name if graph else plain_name(given.model)
+    entry = named_model(source.model, find_models, dataset.input)
+    arch = entry.name if graph else plain_name(source.model)
     options = TrainingOptions(
-        arch=arch, dataset=dataset.name, device=given.chip.die,
+        arch=arch, dataset=dataset.name, device=source.chip.die,
         data=calibration.folder, avg_pool_rounding=calibration.average_rounding,
     )  # fmt: skip
-    ai8x.set_device(given.chip.die, False, calibration.average_rounding, verbose=False)
+    ai8x.set_device(source.chip.die, False, calibration.average_rounding, verbose=False)
     if not graph:
-        entry = imported(entry, given.model, state, given.input)
+        entry = imported(entry, source.model, state, source.input)
     network: Any = build_model(entry, dataset, options)
     if graph:
-        _prove(network, given.input, dataset.input[: entry.dim + 1])
+        _prove(network, source.input, dataset.input[: entry.dim + 1])
     for line in notes_of(network):
         print(line)
     ai8x.fuse_bn_layers(network)
@@ -71,7 +71,7 @@ def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) 
             "is added to or joined with the input, or made and read by one layer, has no factor"
         )
         remedy = "Add the result of a convolution in place of the input; define a module per use."
-        place = Place(file=given.input)
+        place = Place(file=source.input)
         print_diagnostics([Diagnostic("W758", warning, place, remedy, Severity.WARNING)])
     return Checkpoint({
         "epoch": 0, "arch": arch,
@@ -96,17 +96,17 @@ def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:
     Its softmax is left out.
     """
     samples = torch.rand(_SAMPLES, *shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
-    wanted = executed(path, samples.numpy())
-    if wanted is None:
+    expected = executed(path, samples.numpy())
+    if expected is None:
         return
     network.eval()
     with torch.no_grad():
-        made = Unlimited(network).run(samples)
-    first = made[0] if isinstance(made, list | tuple) else made
-    found = first.double().reshape(len(samples), -1).numpy()
-    closings = (found, softmax(found, log=False), softmax(found, log=True))
-    limit = _TOLERANCE * max(float(abs(wanted).max()), 1e-30)
-    if not any(one.shape == wanted.shape and (abs(one - wanted) <= limit).all()
+        results = Unlimited(network).run(samples)
+    first = results[0] if isinstance(results, list | tuple) else results
+    values = first.double().reshape(len(samples), -1).numpy()
+    closings = (values, softmax(values, log=False), softmax(values, log=True))
+    limit = _TOLERANCE * max(float(abs(expected).max()), 1e-30)
+    if not any(one.shape == expected.shape and (abs(one - expected) <= limit).all()
                for one in closings):  # fmt: skip
         raise InputError(
             "E668", "the network that was made of the graph computes something else", path,
@@ -116,5 +116,5 @@ def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:
 
 def softmax(values: Any, *, log: bool) -> Any:
     """Return the shares of values [N, C], or their logarithms."""
-    found = torch.from_numpy(values)
-    return (found.log_softmax(1) if log else found.softmax(1)).numpy()
+    tensor = torch.from_numpy(values)
+    return (tensor.log_softmax(1) if log else tensor.softmax(1)).numpy()

@@ -17,13 +17,16 @@ from ai8xtools.training.saving.checkpoints import Loaded, load_into
 
 
 def measure_errors(
-    trained: Checkpoint, quantized: Checkpoint, given: NetworkOptions, wanted: CalibrationOptions
+    trained: Checkpoint,
+    quantized: Checkpoint,
+    source: NetworkOptions,
+    calibration: CalibrationOptions,
 ) -> tuple[str, int, NetworkErrors]:
     """Return the name of the data set, the number of samples, and the errors on them.
 
     Raises InputError for everything that does not fit together.
     """
-    case = prepare(trained, given, wanted, "--report-data")
+    case = prepare(trained, source, calibration, "--report-data")
     take_ranges(case.trained, tensors_of(trained))
     load_into(case.simulated, Loaded(tensors_of(quantized), None, None, None, None, {}))
     errors = network_errors(case.trained, case.simulated, case.samples, _classes(case))
@@ -35,11 +38,11 @@ def _classes(case: Case) -> Tensor | None:
     if case.regression:
         return None
     try:
-        found = torch.cat([torch.as_tensor(part).reshape(len(part), -1) for part in case.targets])
+        classes = torch.cat([torch.as_tensor(part).reshape(len(part), -1) for part in case.targets])
     except (TypeError, ValueError, RuntimeError):  # boxes, for example
         return None
-    whole = not found.is_floating_point() and found.shape[1] == 1
-    return found.flatten() if whole else None
+    whole = not classes.is_floating_point() and classes.shape[1] == 1
+    return classes.flatten() if whole else None
 
 
 def take_ranges(network: nn.Module, state: dict[str, Any]) -> None:

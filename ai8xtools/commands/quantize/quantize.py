@@ -177,17 +177,17 @@ def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
     """Return what the options ask for, warning about defaults taken and options without effect."""
     method = clip_method(options.clip_method)
     parameters = {}
-    for name, given, of, default in (
+    for name, value, of, default in (
         ("scale", options.scale, ClipMethod.SCALE, DEFAULT_SCALE),
         ("stddev", options.stddev, ClipMethod.STDDEV, DEFAULT_DEVIATIONS),
     ):
         option = f"--{name}"
-        if method is of and not given:
+        if method is of and not value:
             message = f"not given, {default} is used for --clip-method {of}"
             warn("W751", message, Place(option=option))
-        elif method is not of and given is not None:
+        elif method is not of and value is not None:
             print_diagnostics([no_effect(option, f"without --clip-method {of}")])
-        parameters[name] = given or default
+        parameters[name] = value or default
     sampled = options.calibration or (options.report and options.report.samples)
     if options.network.model is not None and sampled is None:
         print_diagnostics([no_effect("--model", "without --calibrate")])

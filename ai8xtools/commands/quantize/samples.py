@@ -80,5 +80,5 @@ def data_set(
 
 def as_maps(batch: Tensor) -> Float64s:
     """Return inputs as [N, C, H, W] in float64; axes that they lack have the size 1."""
-    found: Float64s = batch.double().numpy()
-    return found.reshape(*found.shape, *([1] * (4 - found.ndim)))
+    array: Float64s = batch.double().numpy()
+    return array.reshape(*array.shape, *([1] * (4 - array.ndim)))

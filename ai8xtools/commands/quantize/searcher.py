@@ -21,27 +21,27 @@ FITS = "FITS"
 
 def search_bits(
     checkpoint: Checkpoint,
-    given: NetworkOptions,
+    source: NetworkOptions,
     calibration: CalibrationOptions,
-    wanted: SearchOptions,
+    options: SearchOptions,
 ) -> tuple[Calibration, list[Step], Step]:
     """Return integers of the best widths within the budget, all steps, and the chosen one.
 
     Prints the steps. Raises InputError E713 for a budget that no widths can meet.
     """
-    _refuse_hopeless(checkpoint, wanted.budget)
-    case = prepare(checkpoint, given, calibration)
-    found = sensitivities(case.trained, case.simulated, case.samples, progress)
-    steps = search(found, case.trained, case.simulated, case.samples)
-    if wanted.budget == FITS:
-        chosen = first_that_fits(steps, given, calibration, case.arch)
+    _refuse_hopeless(checkpoint, options.budget)
+    case = prepare(checkpoint, source, calibration)
+    layers = sensitivities(case.trained, case.simulated, case.samples, progress)
+    steps = search(layers, case.trained, case.simulated, case.samples)
+    if options.budget == FITS:
+        chosen = first_that_fits(steps, source, calibration, case.arch)
     else:
-        chosen = within(steps, budget_bytes(wanted.budget, steps[0].size_bytes))
+        chosen = within(steps, budget_bytes(options.budget, steps[0].size_bytes))
     print(f"Bits by sensitivity, {case.count} samples of {case.dataset}:\n{curve(steps, chosen)}")
-    integers = {one.name: one.integers[chosen.bits[one.name]] for one in found}
+    integers = {one.name: one.integers[chosen.bits[one.name]] for one in layers}
     notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
-    if wanted.policy is not None:
-        write_bytes(wanted.policy, policy_text(chosen.bits).encode())
+    if options.policy is not None:
+        write_bytes(options.policy, policy_text(chosen.bits).encode())
     return Calibration(integers, notes, case.constant), steps, chosen
 
 
@@ -70,7 +70,7 @@ def _refuse_hopeless(checkpoint: Checkpoint, budget: str) -> None:
 
 
 def first_that_fits(
-    steps: Sequence[Step], given: NetworkOptions, calibration: CalibrationOptions, arch: str
+    steps: Sequence[Step], source: NetworkOptions, calibration: CalibrationOptions, arch: str
 ) -> Step:
     """Return the step with the most bits that fits the chip."""
     from ai8xtools.training.options import TrainingOptions
@@ -83,16 +83,16 @@ def first_that_fits(
             options = TrainingOptions(
                 arch=arch,
                 dataset=calibration.dataset,
-                device=given.chip.die,
+                device=source.chip.die,
                 qat_policy=policy,
             )
-            (fit,) = found_fits(options, (given.chip,))
+            (fit,) = found_fits(options, (source.chip,))
         if fit.fits:
             return step
         reasons = fit.reasons
     raise InputError(
         "E713",
-        f"no widths make the network fit {given.chip.name}: {'; '.join(reasons)}",
+        f"no widths make the network fit {source.chip.name}: {'; '.join(reasons)}",
         "--budget",
         "Train a smaller network; train.py --fits shows what each layer takes.",
     )

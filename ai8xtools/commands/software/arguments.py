@@ -84,15 +84,15 @@ def base(description: str, device: str) -> Parser:
 
 
 def software_options(
-    parser: Parser, args: argparse.Namespace, words: Sequence[str], **given: Any
+    parser: Parser, args: argparse.Namespace, words: Sequence[str], **own: Any
 ) -> SoftwareOptions:
-    """Return what options of a target without the accelerator mean; `given` are fields of its own.
+    """Return what options of a target without the accelerator mean; `own` are fields of its own.
 
     Of models the chip with fewer limits counts. Wrong usage ends the program with status 2.
     """
     qformat = args.config_file is None and args.model is None
     if qformat:
-        for option in parser.given(NETWORK, PLAN, CONTAINER):
+        for option in parser.used(NETWORK, PLAN, CONTAINER):
             parser.error(f"argument {option}: a checkpoint of 16 or 8 bits does not have this")
         if args.scheme not in _IN_ONE_MEMORY:
             parser.error(f"argument --scheme: {args.scheme} is for levels of memory, which "
@@ -101,9 +101,9 @@ def software_options(
         SoftwareOptions(described(parser, args, args.like or MAX78002, words)),
         args,
         kernels=None if args.kernels == "auto" else frozenset({"c", args.kernels}),
-        notices=tuple(map(_only_places, parser.given(PLACING))),
+        notices=tuple(map(_only_places, parser.used(PLACING))),
         qformat=qformat,
-        **given,
+        **own,
     )
 
 
@@ -136,10 +136,10 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
     """Return what a command line of --device MCU asks for; wrong usage ends with status 2."""
     parser = arguments()
     args = parser.parse_args(words)
-    for option in parser.given(CONTAINER) if args.container is None else ():
+    for option in parser.used(CONTAINER) if args.container is None else ():
         parser.error(f"argument {option}: add --container FILE.nnb")
     asked = {"--report": args.report is not None, "--plan-report": args.plan_report}
-    for option in (name for name, given in asked.items() if given and args.container is not None):
+    for option in (name for name, is_set in asked.items() if is_set and args.container is not None):
         parser.error(f"argument {option}: containers have none; ask without --container")
     container = None
     if args.container is not None:

@@ -27,11 +27,11 @@ def create_container(
     network: Network, profile: Profile, options: LoaderOptions, software: SoftwareOptions
 ) -> int:
     """Write FILE.nnb and the firmware project; return the exit status. Raises DiagnosticError."""
-    wanted = software.container
-    assert wanted is not None
-    blob, room = contained(network, wanted, average_rounding=options.encode.average_rounding)
+    container = software.container
+    assert container is not None
+    blob, room = contained(network, container, average_rounding=options.encode.average_rounding)
     check_room(profile, room)
-    sealed = ", data encrypted" if wanted.key_file is not None else ""
+    sealed = ", data encrypted" if container.key_file is not None else ""
     print(f"Container: {len(blob):,} bytes, {memory_of(blob):,} of memory{sealed}")
     if options.output.check_only:
         print(f"No errors in {options.config_file}")
@@ -39,13 +39,13 @@ def create_container(
     files = firmware(blob, room, profile.core.name, options.project.name,
                      options.project.command_line)  # fmt: skip
     written = deliver(files, software.folder(options))
-    atomic.write_bytes(wanted.file, blob)
-    print(f"Wrote {wanted.file}, and {written}")
+    atomic.write_bytes(container.file, blob)
+    print(f"Wrote {container.file}, and {written}")
     return 0
 
 
 def contained(
-    network: Network, wanted: ContainerOptions, *, average_rounding: bool
+    network: Network, container: ContainerOptions, *, average_rounding: bool
 ) -> tuple[bytes, Room]:
     """Return the container of a network and the room that the firmware has for such files.
 
@@ -53,14 +53,14 @@ def contained(
     room that was asked for is too small.
     """
     seal = None
-    if wanted.key_file is not None:
-        seal = Seal(read_key(wanted.key_file), os.urandom(NONCE_BYTES))
-    found = simulate(network, average_rounding=average_rounding).outputs
+    if container.key_file is not None:
+        seal = Seal(read_key(container.key_file), os.urandom(NONCE_BYTES))
+    outputs = simulate(network, average_rounding=average_rounding).outputs
     graph = lower(network, average_rounding=average_rounding)
-    blob = container_of(graph, network.sample, found[network.outputs()[-1].index], seal)
+    blob = container_of(graph, network.sample, outputs[network.outputs()[-1].index], seal)
     memory = memory_of(blob)
     return blob, Room(
-        _room("--slot", wanted.slot, len(blob)), _room("--arena", wanted.arena, memory)
+        _room("--slot", container.slot, len(blob)), _room("--arena", container.arena, memory)
     )
 
 
@@ -69,14 +69,14 @@ def needed(room: Room) -> tuple[int, int]:
     return room.slot + _CODE_BYTES, room.arena + _STACK_BYTES
 
 
-def _room(option: str, given: int | None, needed: int) -> int:
+def _room(option: str, size: int | None, needed: int) -> int:
     """Return the bytes that an option gives, or those that are needed."""
-    if given is not None and given < needed:
+    if size is not None and size < needed:
         raise DiagnosticError(
-            Diagnostic("E828", f"{given:,} bytes, this container needs {needed:,}",
+            Diagnostic("E828", f"{size:,} bytes, this container needs {needed:,}",
                        Place(option=option), "Give more, or leave the option out.")
         )  # fmt: skip
-    return needed if given is None else given
+    return needed if size is None else size
 
 
 def check_room(profile: Profile, room: Room) -> None:

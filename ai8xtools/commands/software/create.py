@@ -16,21 +16,21 @@ from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import NoRoomError
 
 
-def create_software(wanted: SoftwareOptions) -> int:
+def create_software(software: SoftwareOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
-    options = wanted.source
+    options = software.source
     check_report(options)
     refuse_errors([*complaints_of_names(options.project)])
-    wanted.folder(options).check_beside()
+    software.folder(options).check_beside()
     if options.output.fits is not None:
         from ai8xtools.commands.software.fits import show_fits
 
-        return show_fits(wanted, options.output.fits)
-    if wanted.qformat:
+        return show_fits(software, options.output.fits)
+    if software.qformat:
         from ai8xtools.commands.software.qformat import create_qformat  # few ask for it
 
-        return create_qformat(options, wanted)
-    profile = wanted.profile()
+        return create_qformat(options, software)
+    profile = software.profile()
     if options.model is not None:
         from ai8xtools.commands.loader.model_sources import with_description
 
@@ -38,35 +38,36 @@ def create_software(wanted: SoftwareOptions) -> int:
     else:
         options = with_recorded_data(options)
     if not options.output.check_only:
-        wanted.folder(options).check()
-    network, found = understood(options, wanted.like)
-    told = (*wanted.notices, *found, *proven(options, network))
-    if wanted.container is not None:
+        software.folder(options).check()
+    network, warnings = understood(options, software.like)
+    messages = (*software.notices, *warnings, *proven(options, network))
+    if software.container is not None:
         from ai8xtools.commands.software.container import create_container  # few ask for it
 
-        print_diagnostics(options.visible(told))
-        return create_container(network, profile, options, wanted)
+        print_diagnostics(options.visible(messages))
+        return create_container(network, profile, options, software)
     graph = lower(network, average_rounding=options.encode.average_rounding)
     try:
-        plan = planned(graph, profile, wanted)
+        plan = planned(graph, profile, software)
     except NoRoomError as refusal:
         if options.output.report is not None:
             from ai8xtools.commands.software.report import report_refusal  # few ask for it
 
-            found = (*told, *refusal.diagnostics)
+            complaints = (*messages, *refusal.diagnostics)
             write_pages(
-                options.output.report, *report_refusal(network, profile, options, wanted, found)
+                options.output.report,
+                *report_refusal(network, profile, options, software, complaints),
             )
         raise
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     built = emitted(plan, sample, options.project.name, options.project.command_line)
-    print_diagnostics(options.visible(told))
+    print_diagnostics(options.visible(messages))
     log = log_text(built, profile, options.project.command_line)
-    finish(options, wanted, built, profile, plan_text(built, profile), log)
+    finish(options, software, built, profile, plan_text(built, profile), log)
     if options.output.report is not None:
         from ai8xtools.commands.software.report import report_of
 
-        write_pages(options.output.report, *report_of(built, profile, network, options, told))
+        write_pages(options.output.report, *report_of(built, profile, network, options, messages))
     if options.doubt is not None:
         print(options.doubt)
     return 0

@@ -13,21 +13,21 @@ from ai8xtools.software.profile import Profile
 
 def finish(
     options: LoaderOptions,
-    wanted: SoftwareOptions,
+    software: SoftwareOptions,
     built: Built,
     profile: Profile,
     plan: str,
     log: str,
 ) -> None:
     """Print the plan if that is asked for; write the project and its log, unless only checked."""
-    if wanted.plan_report or options.project.verbose:
+    if software.plan_report or options.project.verbose:
         print(plan)
     if options.output.check_only:
-        source = options.resolve.checkpoint_file if wanted.qformat else options.config_file
+        source = options.resolve.checkpoint_file if software.qformat else options.config_file
         print(f"No errors in {source}")
         return
     files: dict[str, str | bytes] = dict(options.files)
     files |= with_log(built.files, options.project.log_filename, log)
-    written = deliver(files, wanted.folder(options))
+    written = deliver(files, software.folder(options))
     print(sentence(built, profile))
     print(f"Wrote {written}")

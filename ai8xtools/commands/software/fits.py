@@ -63,15 +63,15 @@ _Judge = Callable[[Profile], _Taken]
 """Plans a network for a microcontroller; raises DiagnosticError if it does not fit."""
 
 
-def show_fits(wanted: SoftwareOptions, form: str) -> int:
+def show_fits(software: SoftwareOptions, form: str) -> int:
     """Print what the network takes of every target; status 0 if it fits the microcontroller."""
-    if wanted.qformat:
-        found, others = [], qformat_fits(wanted)
+    if software.qformat:
+        chip_fits, others = [], qformat_fits(software)
     else:
-        described = described_for(wanted.source)
-        found = fits_of(described)
-        others = _fits(described, wanted.source, wanted)
-    show(form, found, [_judgement(others)])
+        described = described_for(software.source)
+        chip_fits = fits_of(described)
+        others = _fits(described, software.source, software)
+    show(form, chip_fits, [_judgement(others)])
     return int(not others[0].fits)
 
 
@@ -85,7 +85,7 @@ def _judgement(fits: Sequence[McuFit]) -> Judged:
 
 
 def _fits(
-    described: Described, options: LoaderOptions, wanted: SoftwareOptions | None
+    described: Described, options: LoaderOptions, chosen: SoftwareOptions | None
 ) -> list[McuFit]:
     """Return what a network takes of every profile.
 
@@ -93,21 +93,21 @@ def _fits(
     that cannot be understood has the reason there. Without one nothing is said of it. Raises
     ToolError for a container that could not be made for any.
     """
-    profiles = _profiles(wanted)
-    software = wanted or SoftwareOptions(options)
+    profiles = _profiles(chosen)
+    software = chosen or SoftwareOptions(options)
     try:
-        source, resolving = described(CHIPS[-1] if wanted is None else options.chip)
+        source, resolving = described(CHIPS[-1] if chosen is None else options.chip)
         options = replace(options, config_file=source, resolve=resolving)
         network, _ = understood(options, software.like)
     except (DiagnosticError, ToolError) as refusal:
-        if wanted is None:
+        if chosen is None:
             return []  # what is wrong with it has been said for the chips
         return [_fit(profiles[0], _Taken(), _reason(refusal))]
     judge = _judge_of(network, software, average_rounding=options.encode.average_rounding)
     return [_judged(judge, profile) for profile in profiles]
 
 
-def qformat_fits(wanted: SoftwareOptions) -> list[McuFit]:
+def qformat_fits(software: SoftwareOptions) -> list[McuFit]:
     """Return what the network of a checkpoint of 16 or 8 bits takes of every profile.
 
     Raises ToolError for a checkpoint, a sample or a library that is of no use.
@@ -115,40 +115,40 @@ def qformat_fits(wanted: SoftwareOptions) -> list[McuFit]:
     from ai8xtools.commands.software.qformat import read_stored  # few ask for it
     from ai8xtools.software.q15.build import planned as planned_qformat
 
-    network = read_stored(wanted.source)[0].network
+    network = read_stored(software.source)[0].network
 
     def judge(profile: Profile) -> _Taken:
-        made = planned_qformat(
+        built = planned_qformat(
             network,
             profile,
-            wanted.scheme,
-            library=wanted.library,
-            interleaving=wanted.interleaving,
+            software.scheme,
+            library=software.library,
+            interleaving=software.interleaving,
         )
-        return _Taken(made.plan.name, made.need.ram, made.need.flash)
+        return _Taken(built.plan.name, built.need.ram, built.need.flash)
 
-    return [_judged(judge, profile) for profile in _profiles(wanted)]
+    return [_judged(judge, profile) for profile in _profiles(software)]
 
 
-def _profiles(wanted: SoftwareOptions | None) -> list[Profile]:
+def _profiles(software: SoftwareOptions | None) -> list[Profile]:
     """Return all profiles, the one that is wanted first."""
     profiles = [read_profile(name) for name in names()]
-    if wanted is None:
+    if software is None:
         return profiles
-    own = wanted.profile()
+    own = software.profile()
     return [own, *(one for one in profiles if one.name != own.name)]
 
 
-def _judge_of(network: Network, wanted: SoftwareOptions, *, average_rounding: bool) -> _Judge:
+def _judge_of(network: Network, software: SoftwareOptions, *, average_rounding: bool) -> _Judge:
     """Return what plans a network as its project is planned."""
-    if wanted.container is not None:
+    if software.container is not None:
         from ai8xtools.commands.software.container import (  # few ask for it
             check_room,
             contained,
             needed,
         )
 
-        _, room = contained(network, wanted.container, average_rounding=average_rounding)
+        _, room = contained(network, software.container, average_rounding=average_rounding)
         flash, ram = needed(room)
 
         def of_container(profile: Profile) -> _Taken:
@@ -159,10 +159,10 @@ def _judge_of(network: Network, wanted: SoftwareOptions, *, average_rounding: bo
     graph = lower(network, average_rounding=average_rounding)
 
     def of_plan(profile: Profile) -> _Taken:
-        made = planned(graph, profile, wanted)
-        used = made.plan.used if made.plan.scheme is None else {}
+        built = planned(graph, profile, software)
+        used = built.plan.used if built.plan.scheme is None else {}
         levels = {level: used.get(level, 0) for level in further_levels(profile)}
-        return _Taken(made.plan.name, made.need.ram, made.need.flash, levels)
+        return _Taken(built.plan.name, built.need.ram, built.need.flash, levels)
 
     return of_plan
 

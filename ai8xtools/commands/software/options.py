@@ -65,12 +65,12 @@ class SoftwareOptions:
 
     def folder(self, options: LoaderOptions) -> Folder:
         """Return where the project goes; `options` are those of the source, as far as known."""
-        known, made = destination(options), self.container
-        key_file, file = (None, None) if made is None else (made.key_file, made.file)
+        folder, container = destination(options), self.container
+        key_file, file = (None, None) if container is None else (container.key_file, container.file)
         return replace(
-            known,
-            inputs=(*known.inputs, self.mcu, key_file),
-            beside=(*known.beside, ("--container", file)),
+            folder,
+            inputs=(*folder.inputs, self.mcu, key_file),
+            beside=(*folder.beside, ("--container", file)),
         )
 
     def profile(self) -> Profile:

@@ -109,7 +109,7 @@ def _json(shown: Shown, project: ProjectOptions, messages: Sequence[Diagnostic])
             {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
             for b in shown.blocks
         ],
-        "messages": [message_facts(found) for found in messages],
+        "messages": [message_facts(message) for message in messages],
     }
     return json.dumps(facts, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 

@@ -24,25 +24,25 @@ def understood(options: LoaderOptions, like: Chip | None) -> tuple[Network, tupl
         )
 
         *_, chips = examine(options.config_file, like, options.resolve, options.encode)
-    network, _, found = understand(options.config_file, None, options.resolve)
-    refuse_errors(found)
-    return network, tuple(dict.fromkeys((*chips, *found)))
+    network, _, diagnostics = understand(options.config_file, None, options.resolve)
+    refuse_errors(diagnostics)
+    return network, tuple(dict.fromkeys((*chips, *diagnostics)))
 
 
-def planned(graph: Graph, profile: Profile, wanted: SoftwareOptions) -> Built:
+def planned(graph: Graph, profile: Profile, software: SoftwareOptions) -> Built:
     """Return the project of a lowered graph without its files.
 
     Raises DiagnosticError as `build` and `build_calls` do.
     """
-    if not wanted.calls:
-        return build.planned(fuse(graph), profile, wanted.scheme, wanted.kernels)
+    if not software.calls:
+        return build.planned(fuse(graph), profile, software.scheme, software.kernels)
     from ai8xtools.software.cmsis.build import planned as planned_calls  # few ask for it
 
     return planned_calls(
         graph,
         profile,
-        wanted.scheme,
-        wanted.kernels,
-        library=wanted.library,
-        interleaving=wanted.interleaving,
+        software.scheme,
+        software.kernels,
+        library=software.library,
+        interleaving=software.interleaving,
     )

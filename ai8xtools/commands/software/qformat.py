@@ -20,26 +20,26 @@ from ai8xtools.software.emit.text import log_of
 from ai8xtools.software.q15.build import build_qformat, plan_text
 
 
-def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
+def create_qformat(options: LoaderOptions, software: SoftwareOptions) -> int:
     """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
-    profile = wanted.profile()
+    profile = software.profile()
     if not options.output.check_only:
-        wanted.folder(options).check()
+        software.folder(options).check()
     stored, sample = read_stored(options)
     built = build_qformat(
         stored,
         profile,
-        wanted.scheme,
+        software.scheme,
         sample=sample,
-        library=wanted.library,
-        interleaving=wanted.interleaving,
+        library=software.library,
+        interleaving=software.interleaving,
         name=options.project.name,
         command_line=options.project.command_line,
     )
-    print_diagnostics(options.visible(wanted.notices))
+    print_diagnostics(options.visible(software.notices))
     plan = plan_text(built, stored.network, profile)
     log = log_of(profile, options.project.command_line, plan)
-    finish(options, wanted, built, profile, plan, log)
+    finish(options, software, built, profile, plan, log)
     return 0
 
 
@@ -51,8 +51,8 @@ def read_stored(options: LoaderOptions) -> tuple[StoredNetwork, Int64s | None]:
     path = options.resolve.checkpoint_file
     assert path is not None
     stored = from_checkpoint(read_checkpoint(path), path)
-    given = options.resolve.sample_input
-    return stored, None if given is None else read_sample(given, stored)
+    sample = options.resolve.sample_input
+    return stored, None if sample is None else read_sample(sample, stored)
 
 
 def read_sample(path: str, stored: StoredNetwork) -> Int64s:
@@ -64,9 +64,9 @@ def read_sample(path: str, stored: StoredNetwork) -> Int64s:
     network = stored.network
     channels, height, width = network.graph.shapes[0]
     spatial = (width, height) if stored.column_major else (height, width)
-    wanted = _shapes((channels, *spatial))
-    if values.shape not in wanted or values.dtype.kind != "f":
-        size = "x".join(map(str, wanted[0]))
+    shapes = _shapes((channels, *spatial))
+    if values.shape not in shapes or values.dtype.kind != "f":
+        size = "x".join(map(str, shapes[0]))
         raise InputError(
             "E740",
             f"an array of shape {values.shape} and type {values.dtype} is no sample of this "
@@ -85,8 +85,8 @@ def read_sample(path: str, stored: StoredNetwork) -> Int64s:
 
 def _shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the shapes that a sample [C, H, W] may have: axes of size 1 may be left out."""
-    found = [shape, (1, *shape)]
+    shapes = [shape, (1, *shape)]
     while len(shape) > 1 and shape[-1] == 1:
         shape = shape[:-1]
-        found += [shape, (1, *shape)]
-    return found
+        shapes += [shape, (1, *shape)]
+    return shapes

@@ -64,12 +64,12 @@ def report_refusal(
     network: Network,
     profile: Profile,
     options: LoaderOptions,
-    wanted: SoftwareOptions,
+    software: SoftwareOptions,
     messages: Sequence[Diagnostic],
 ) -> tuple[str, str]:
     """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
     graph = fuse(lower(network, average_rounding=options.encode.average_rounding))
-    plan, need = closest(graph, profile, schemes_of(wanted.scheme), wanted.kernels)
+    plan, need = closest(graph, profile, schemes_of(software.scheme), software.kernels)
     return report_of(Built(plan, need, {}), profile, network, options, messages)
 
 
@@ -99,8 +99,8 @@ def _products(step: Step) -> int:
 def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan, need = built.plan, built.need
     further = further_levels(profile) if plan.scheme is None else {}
-    known = _cycles(plan)
-    cycles = None if known is None else round(known)
+    cycle_sum = _cycles(plan)
+    cycles = None if cycle_sum is None else round(cycle_sum)
     return Shown(
         core=plan.core.name,
         scheme=plan.name,
@@ -132,15 +132,15 @@ def _cycles(plan: Plan) -> float | None:
 def _rows(
     parts: Sequence[_Part], tensors: Sequence[Tensor], network: Network, options: LoaderOptions
 ) -> Iterator[StepRow]:
-    made = simulate(network, average_rounding=options.encode.average_rounding).outputs
+    outputs = simulate(network, average_rounding=options.encode.average_rounding).outputs
     last = {part.last.layer: number for number, part in enumerate(parts)}
-    known = [part.cycles for part in parts if part.cycles is not None]
-    measure = known if len(known) == len(parts) else [float(part.products) for part in parts]
+    cycles = [part.cycles for part in parts if part.cycles is not None]
+    measure = cycles if len(cycles) == len(parts) else [float(part.products) for part in parts]
     whole = max(sum(measure), 1.0)
     wide = {layer.index: layer.output_width != 8 for layer in network.layers}
     for number, part in enumerate(parts):
         step = part.last
-        values = made.get(step.layer) if last[step.layer] == number else None
+        values = outputs.get(step.layer) if last[step.layer] == number else None
         tensor = tensors[step.target] if step.target < len(tensors) else None
         yield StepRow(
             layer=step.layer,

@@ -22,14 +22,14 @@ class _Parser(argparse.ArgumentParser):
 
 def select(tool: str, words: Sequence[str]) -> Target:
     """Return the target that a command line of a tool is for."""
-    known = targets(tool)
+    candidates = targets(tool)
     try:
-        found = _read(tool, words, abbreviated=tool != TRAIN)
+        selection = _read(tool, words, abbreviated=tool != TRAIN)
     except _UndecidedError:  # of a beginning that several options have
-        found = _read(tool, words, abbreviated=False)
-    by_model = (one for one in known if found.model in one.models)
-    by_name = (one for one in known if str(found.device).upper() in one.names)
-    chosen: Target = found.chosen or next(by_model, None) or next(by_name, known[0])
+        selection = _read(tool, words, abbreviated=False)
+    by_model = (one for one in candidates if selection.model in one.models)
+    by_name = (one for one in candidates if str(selection.device).upper() in one.names)
+    chosen: Target = selection.chosen or next(by_model, None) or next(by_name, candidates[0])
     return chosen
 
 

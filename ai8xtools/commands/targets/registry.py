@@ -75,8 +75,8 @@ def _all(folders: Sequence[str]) -> tuple[Target, ...]:
 
 def elsewhere(name: str) -> str:
     """Return what is said of a name of --device that a tool does not have, "" for no target's."""
-    known = (one.elsewhere for one in targets() if name.upper() in one.names)
-    return next(known, "")
+    texts = (one.elsewhere for one in targets() if name.upper() in one.names)
+    return next(texts, "")
 
 
 def choices(tool: str) -> str:
@@ -86,6 +86,6 @@ def choices(tool: str) -> str:
 
 def owners(tool: str, option: str) -> str:
     """Return the names of the targets of a tool that have an option: "MCU, CMSIS-NN or BITNET"."""
-    known = (one for one in targets(tool) if one.parser(tool).knows(option))
-    names = [name for one in known for name in one.names]
+    matches = (one for one in targets(tool) if one.parser(tool).knows(option))
+    names = [name for one in matches for name in one.names]
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

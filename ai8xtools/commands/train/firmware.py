@@ -57,14 +57,14 @@ class FirmwareNetwork:
 
     def _run(self, inputs: Tensor) -> Tensor:
         values = self._values(inputs)
-        found = torch.from_numpy(values).to(inputs.device, torch.float32)
+        outputs = torch.from_numpy(values).to(inputs.device, torch.float32)
         if self._compares:
             assert self._forward is not None
-            wanted = self._forward(inputs)
-            self._compare(found, wanted)
-            found = found.reshape(wanted.shape)
+            expected = self._forward(inputs)
+            self._compare(outputs, expected)
+            outputs = outputs.reshape(expected.shape)
         self.count += len(inputs)
-        return found
+        return outputs
 
     def _values(self, inputs: Tensor) -> np.ndarray[Any, np.dtype[np.int64]]:
         shape = self._firmware.input_shape
@@ -79,14 +79,14 @@ class FirmwareNetwork:
         images = inputs.detach().cpu().numpy().round().astype(np.int8)
         return self._firmware.run(images.reshape(-1, *shape))
 
-    def _compare(self, found: Tensor, wanted: Any) -> None:
-        if not isinstance(wanted, Tensor) or wanted[0].numel() != found[0].numel():
+    def _compare(self, outputs: Tensor, expected: Any) -> None:
+        if not isinstance(expected, Tensor) or expected[0].numel() != outputs[0].numel():
             raise InputError(
                 "E864",
-                f"the firmware has {found[0].numel()} outputs, the model others",
+                f"the firmware has {outputs[0].numel()} outputs, the model others",
                 "--firmware",
                 "Choose the model that the project was made of, or leave out its weights.",
             )
-        differs = (found != wanted.reshape(found.shape)).any(dim=1)
+        differs = (outputs != expected.reshape(outputs.shape)).any(dim=1)
         numbers = torch.nonzero(differs).flatten().tolist()
         self.departures += [self.count + number for number in numbers]

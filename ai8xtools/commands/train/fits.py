@@ -52,9 +52,11 @@ def found_fits(options: TrainingOptions, chips: Sequence[Chip] = CHIPS) -> list[
         ai8x.set_device(chip.die, False, False, verbose=False)
         model = build_model(entry, dataset, replace(options, device=chip.die))
         example = torch.zeros(1, *dataset.input[: entry.dim + 1])
-        found = describe(model, example, chip, name=options.arch, arch=plain_name(options.arch),
-                         dataset=dataset.name)  # fmt: skip
-        return of_model(found, stand_in(model, _bits(model, policy)))
+        description = describe(
+            model, example, chip,
+            name=options.arch, arch=plain_name(options.arch), dataset=dataset.name,
+        )  # fmt: skip
+        return of_model(description, stand_in(model, _bits(model, policy)))
 
     return fits_of(described, chips)
 
@@ -73,16 +75,16 @@ def _bits(model: Any, policy: dict[str, Any] | None) -> dict[str, int]:
 
 def show(options: TrainingOptions) -> int:
     """Print the table or JSON; status 0 if the network fits the chip of --device."""
-    found = found_fits(options)
+    fits = found_fits(options)
     if options.fits == "json":
-        print_result(as_json(found))
+        print_result(as_json(fits))
     else:
-        print(as_table(found))
+        print(as_table(fits))
     chip = chip_of_die(options.device)
-    return status_of(found, chip)
+    return status_of(fits, chip)
 
 
-def told(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnostic]]:
+def verdict_of(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnostic]]:
     """Return the verdict in a line, and why the chip of --device cannot run the network.
 
     What the run itself will say is left out.
@@ -90,13 +92,13 @@ def told(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnostic]]:
     verdict: str | None = None
     errors: Sequence[Diagnostic]
     try:
-        found = found_fits(options)
+        fits = found_fits(options)
     except ToolError as exc:
         errors = (diagnostic_of(exc),)
     except DiagnosticError:
         return None, ()
     else:
-        verdict, errors = one_line(found), found[CHIPS.index(chip_of_die(options.device))].errors
+        verdict, errors = one_line(fits), fits[CHIPS.index(chip_of_die(options.device))].errors
     return verdict, errors[:_SHOWN] if errors and _is_built(options) else ()
 
 
@@ -120,7 +122,7 @@ def tell(options: TrainingOptions) -> None:
     What the chip of --device cannot run is a warning W679, with --strict the errors that
     ai8xize.py would end with (DiagnosticError).
     """
-    verdict, errors = told(options)
+    verdict, errors = verdict_of(options)
     if verdict is not None:
         print(verdict)
     if options.strict and errors:

@@ -21,8 +21,8 @@ def integers_of(path: str) -> dict[str, Tensor]:
     refuse_foreign(checkpoint, "be quantized")
     if normalized_layers(checkpoint):
         checkpoint = fuse_batchnorm(checkpoint, None)
-    found = quantize_checkpoint(checkpoint, QuantizationOptions()).checkpoint
+    quantized = quantize_checkpoint(checkpoint, QuantizationOptions()).checkpoint
     return {
         name.removeprefix("module."): torch.from_numpy(tensor.copy())
-        for name, tensor in found.state_dict.items()
+        for name, tensor in quantized.state_dict.items()
     }

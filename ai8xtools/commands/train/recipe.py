@@ -26,8 +26,8 @@ def with_recipe(options: TrainingOptions) -> TrainingOptions:
 
     Other data is trained as before. What the command line names wins.
     """
-    found = kind_and_path(options.dataset)
-    if options.evaluate or options.nas or found is None or found[0] != "series":
+    source = kind_and_path(options.dataset)
+    if options.evaluate or options.nas or source is None or source[0] != "series":
         return options
     from ai8xtools.training.catalog.own_data import dataset_of
 

@@ -36,9 +36,9 @@ class ChipDeployment:
         layers = (m for m in network.modules() if isinstance(m, ai8x.QuantizationAwareModule))
         weights = sum(layer.op.weight.numel() for layer in layers)
         try:
-            found = describe(network, example, self._chip, name="network", arch="network",
+            description = describe(network, example, self._chip, name="network", arch="network",
                              dataset="none")  # fmt: skip
-            source, resolving = of_model(found, stand_in(network, {}))
+            source, resolving = of_model(description, stand_in(network, {}))
         except ToolError as exc:
             return Cost(weights, refusal=exc.message)
         return _cost(weights, judge(source, self._chip, resolving, EncodeOptions(), _PROJECT))
@@ -67,8 +67,8 @@ def _kind(network: Any, pool: int) -> str:
     return f"Fused{pooling}Conv{network.axes}d{'BN' if network.bn else ''}ReLU"
 
 
-def _cost(weights: int, found: ChipFit) -> Cost:
-    if not found.fits or found.memories is None:
-        return Cost(weights, refusal=found.reasons[0] if found.reasons else "it does not fit")
-    columns, data = found.memories["kernel columns"].used, found.memories["data"].used
-    return Cost(weights, found.cycles, columns, data)
+def _cost(weights: int, fit: ChipFit) -> Cost:
+    if not fit.fits or fit.memories is None:
+        return Cost(weights, refusal=fit.reasons[0] if fit.reasons else "it does not fit")
+    columns, data = fit.memories["kernel columns"].used, fit.memories["data"].used
+    return Cost(weights, fit.cycles, columns, data)

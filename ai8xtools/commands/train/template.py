@@ -25,8 +25,10 @@ def complete_description(
     Raises InputError or DiagnosticError for a network that has none, with all reasons.
     """
     arch = plain_name(options.arch)
-    found = describe(model, example, chip, name=options.arch, arch=arch, dataset=options.dataset)
-    source, resolving = of_model(found, stand_in(model, _widths(model)))
+    description = describe(
+        model, example, chip, name=options.arch, arch=arch, dataset=options.dataset
+    )
+    source, resolving = of_model(description, stand_in(model, _widths(model)))
     network, placement, _ = examine(
         source, chip, resolving, EncodeOptions(PlaceOptions(explain=True))
     )

@@ -26,14 +26,14 @@ from datasets.own.settings import USUAL, DataSettings, kind_and_path, plain_name
 class Source:
     """Where a data set of files comes from, for the record of it.
 
-    `told` are lines about how the files were understood, complete when they are loaded. `samples`
+    `notes` are lines about how the files were understood, complete when they are loaded. `samples`
     counts those of training, 0 where only their files tell.
     """
 
     name: str
     settings: DataSettings
     preparation: Preparation
-    told: Sequence[str]
+    notes: Sequence[str]
     samples: int = 0
 
     def record(self, classes: tuple[str, ...], item: tuple[Any, Any], scale: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def dataset_named(
         return load(data, used, given[1], (load_train, load_test))
 
     entry = _entry(name, data.classes, data.preparation, loader)
-    return replace(entry, own=Source(name, chosen, data.preparation, data.told, data.samples))
+    return replace(entry, own=Source(name, chosen, data.preparation, data.notes, data.samples))
 
 
 def dataset_of(options: TrainingOptions) -> DatasetEntry:

@@ -39,21 +39,21 @@ def kept_from_preloading(args: argparse.Namespace) -> str | None:
         ("--mexpress", args.express is True),
         ("--no-mexpress", args.express is False),
     )
-    return next((option for option, given in reasons if given), None)
+    return next((option for option, applies in reasons if applies), None)
 
 
 def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
     """Return complaints about options that mean nothing here."""
     if not is_rtl(args):
         return [*_only_with(SIMULATION_ONLY, "--rtl", args)]
-    found = [*_without_effect(args)]
+    complaints = [*_without_effect(args)]
     if args.verify:
-        found.append(excludes("--verify", "--rtl"))
+        complaints.append(excludes("--verify", "--rtl"))
     if args.input_csv is None:
-        found += _only_with(CAMERA, "--input-csv", args)
+        complaints += _only_with(CAMERA, "--input-csv", args)
     elif not (args.fast_fifo or args.fast_fifo_quad):
-        found += _only_with(("--input-fifo",), "--fast-fifo", args)
-    return found
+        complaints += _only_with(("--input-fifo",), "--fast-fifo", args)
+    return complaints
 
 
 def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
@@ -64,8 +64,8 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
         ("--verify", args.verify),
         ("--report", args.report is not None),
     )
-    for option, given in others:
-        if given and args.verify_project is not None:
+    for option, is_set in others:
+        if is_set and args.verify_project is not None:
             yield excludes("--verify-project", option)
 
 

@@ -62,7 +62,7 @@ def _camera(args: argparse.Namespace) -> Camera | None:
     """Return the camera; its image is known with the network only."""
     if args.input_csv is None:
         return None
-    given = {
+    settings = {
         "format": args.input_csv_format,
         "retrace": args.input_csv_retrace,
         "period_ns": args.input_csv_period,
@@ -70,6 +70,6 @@ def _camera(args: argparse.Namespace) -> Camera | None:
         "synchronous": args.input_sync,
         "use_fifo": args.input_fifo,
     }
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in settings.items() if value is not None}
     nothing_yet = np.zeros((1, 1, 1), np.int64)
     return Camera(args.input_csv, nothing_yet, planar=False, **chosen)

@@ -79,8 +79,8 @@ def described(
     """
     if args.model is not None and args.config_file is not None:
         parser.error("argument --model: takes the place of --config-file")
-    for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
-        if given is not None and args.model is None:
+    for option, value in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
+        if value is not None and args.model is None:
             parser.error(f"argument {option}: tells the input of a model, add --model")
     return LoaderOptions(
         config_file=args.config_file or "",
@@ -130,20 +130,20 @@ def model_source(args: argparse.Namespace) -> ModelSource | None:
 
 def _silencing(args: argparse.Namespace) -> frozenset[str]:
     """Return the options given that keep some messages from being shown."""
-    given = {
+    options = {
         "--no-warn-zero": args.no_warn_zero,
         "--ignore-energy-warning": args.ignore_energy_warning,
     }
-    return frozenset(option for option, wanted in given.items() if wanted)
+    return frozenset(option for option, is_set in options.items() if is_set)
 
 
 def _waiving(args: argparse.Namespace) -> frozenset[str]:
     """Return the options given that turn violations of constraints into warnings."""
-    given = {
+    options = {
         "--ignore-bias-groups": args.ignore_bias_groups,
         "--ignore-hw-limits": args.ignore_hw_limits,
     }
-    return frozenset(option for option, wanted in given.items() if wanted)
+    return frozenset(option for option, is_set in options.items() if is_set)
 
 
 def input_port(args: argparse.Namespace) -> InputPort:
@@ -155,15 +155,15 @@ def input_port(args: argparse.Namespace) -> InputPort:
     return InputPort.FIFO if args.fifo else InputPort.MEMORY
 
 
-def encode_options(args: argparse.Namespace, known: EncodeOptions) -> EncodeOptions:
+def encode_options(args: argparse.Namespace, options: EncodeOptions) -> EncodeOptions:
     """Return the options that change words, with what follows from several of them."""
     explained = args.configuration is not None or args.report is not None
     return replace(
-        known,
+        options,
         express=uses_express(args),
-        place=replace(known.place, explain=explained),
+        place=replace(options.place, explain=explained),
         telling=replace(
-            known.telling,
+            options.telling,
             keep_layer_logs=args.verbose,
             keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
             keep_pass_sums=args.debug_computation,
@@ -179,11 +179,11 @@ def uses_express(args: argparse.Namespace) -> bool:
     return not preloads_weights(args) if args.express is None else args.express
 
 
-def project_options(args: argparse.Namespace, known: ProjectOptions) -> ProjectOptions:
+def project_options(args: argparse.Namespace, options: ProjectOptions) -> ProjectOptions:
     """Return the options of the text, with what follows from several of them."""
     implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
     return replace(
-        known,
+        options,
         riscv=args.riscv or any(implying),
         riscv_cache=args.riscv_cache is not False,
         fast_fifo=input_port(args).is_fast,

@@ -15,7 +15,7 @@ def check_encodings(parser: Parser, option: str, names: Sequence[str]) -> None:
 
     for name in names:
         if name not in ENCODINGS:
-            by_case = {known.lower(): known for known in ENCODINGS}
+            by_case = {encoding.lower(): encoding for encoding in ENCODINGS}
             near = get_close_matches(name.lower(), by_case, 1)
             meant = f"; did you mean {by_case[near[0]]}?" if near else ""
             parser.error(

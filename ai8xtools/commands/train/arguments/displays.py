@@ -34,18 +34,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="write a network description for ai8xize.py to start with, then end")  # fmt: skip
 
 
-def conflicts(found: argparse.Namespace) -> dict[str, bool]:
+def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that do not go together, and whether they do not."""
-    no_classes = found.regression or found.obj_detection
+    no_classes = args.regression or args.obj_detection
     return {
-        "--pr-curves: precision and recall are measured for classes only": found.pr_curves
+        "--pr-curves: precision and recall are measured for classes only": args.pr_curves
         and no_classes,
-        "--embedding: only samples of classes are shown as points": found.embedding and no_classes,
-        "--save-csv: not together with --save-sample": found.save_csv is not None
-        and found.save_sample is not None,
-        "--save-csv: objects in boxes do not fit in a table": found.save_csv is not None
-        and found.obj_detection,
-        "--shap: detectors are not explained": found.shap is not None and found.obj_detection,
-        "--yaml-template: not together with --summary": found.yaml_template is not None
-        and found.summary is not None,
+        "--embedding: only samples of classes are shown as points": args.embedding and no_classes,
+        "--save-csv: not together with --save-sample": args.save_csv is not None
+        and args.save_sample is not None,
+        "--save-csv: objects in boxes do not fit in a table": args.save_csv is not None
+        and args.obj_detection,
+        "--shap: detectors are not explained": args.shap is not None and args.obj_detection,
+        "--yaml-template: not together with --summary": args.yaml_template is not None
+        and args.summary is not None,
     }

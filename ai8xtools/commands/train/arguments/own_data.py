@@ -65,20 +65,20 @@ def add_picture_options(add: Callable[..., Any]) -> None:
         help="folder: one channel instead of three")  # fmt: skip
 
 
-def picture_settings(found: argparse.Namespace) -> DataSettings:
+def picture_settings(args: argparse.Namespace) -> DataSettings:
     """Return what these options say."""
-    return DataSettings(resize=found.resize, stretch=found.stretch, grayscale=found.grayscale)
+    return DataSettings(resize=args.resize, stretch=args.stretch, grayscale=args.grayscale)
 
 
-def settle(found: argparse.Namespace) -> None:
+def settle(args: argparse.Namespace) -> None:
     """Gather the options in one value, `own`."""
     names = [field.name for field in fields(DataSettings)]
-    found.own = DataSettings(**{name: getattr(found, name) for name in names})
+    args.own = DataSettings(**{name: getattr(args, name) for name in names})
     for name in names:
-        delattr(found, name)
+        delattr(args, name)
 
 
-def conflicts(found: argparse.Namespace) -> dict[str, bool]:
+def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that mean nothing for the data set, and whether they do."""
     kinds = {
         "resize": ("folder",), "stretch": ("folder",), "grayscale": ("folder",),
@@ -86,26 +86,26 @@ def conflicts(found: argparse.Namespace) -> dict[str, bool]:
         "window": ("sounds", "series"), "hop": ("series",), "group": ("series",),
         "label": ("csv", "series"), "test_share": KINDS, "split_seed": KINDS,
     }  # fmt: skip
-    own = kind_and_path(found.dataset)
+    own = kind_and_path(args.dataset)
     kind = None if own is None else own[0]
-    window = found.window or FRAME
+    window = args.window or FRAME
     return {
         f"--window: {window} is no multiple of {FRAME} up to {FRAME * _LARGEST}":
         kind == "sounds" and (window % FRAME > 0 or window > FRAME * _LARGEST),
-        "--hop: add --window": found.hop is not None and found.window is None,
+        "--hop: add --window": args.hop is not None and args.window is None,
     } | {
         f"--{name.replace('_', '-')}: only for --dataset {' or '.join(f'{k}:' for k in allowed)}":
-        getattr(found, name) is not None and kind not in allowed
+        getattr(args, name) is not None and kind not in allowed
         for name, allowed in kinds.items()
     }  # fmt: skip
 
 
 def size(text: str) -> tuple[int, int]:
     """Return rows and columns of WxH or N."""
-    found = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", text.lower())
-    if found is None:
+    match = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", text.lower())
+    if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not WIDTHxHEIGHT, as in 64x48")
-    columns, rows = int(found[1]), int(found[2] or found[1])
+    columns, rows = int(match[1]), int(match[2] or match[1])
     if not (1 <= rows <= _LARGEST and 1 <= columns <= _LARGEST):
         raise argparse.ArgumentTypeError(f"{text} is outside 1x1 to {_LARGEST}x{_LARGEST}")
     return rows, columns

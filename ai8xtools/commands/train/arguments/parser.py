@@ -235,18 +235,18 @@ def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
     parser = arguments()
     parser.set_defaults(**dict.fromkeys(RECIPE))
-    found = parser.parse_args(words)
-    found.unset = frozenset(name for name in RECIPE if getattr(found, name) is None)
-    for name in found.unset:
-        setattr(found, name, getattr(DEFAULTS, name, None))
-    _check(parser, found)
-    refinements.settle(found)
-    own_data.settle(found)
-    if found.qat_policy.lower() == "none":
-        found.qat_policy = None
-    firmware = FirmwareChoice(found.firmware, found.firmware_fast) if found.firmware else None
-    del found.no_effect, found.kd_teacher_wt, found.firmware, found.firmware_fast
-    return TrainingOptions(**vars(found), command_line=shlex.join(["train.py", *words])), firmware
+    args = parser.parse_args(words)
+    args.unset = frozenset(name for name in RECIPE if getattr(args, name) is None)
+    for name in args.unset:
+        setattr(args, name, getattr(DEFAULTS, name, None))
+    _check(parser, args)
+    refinements.settle(args)
+    own_data.settle(args)
+    if args.qat_policy.lower() == "none":
+        args.qat_policy = None
+    firmware = FirmwareChoice(args.firmware, args.firmware_fast) if args.firmware else None
+    del args.no_effect, args.kd_teacher_wt, args.firmware, args.firmware_fast
+    return TrainingOptions(**vars(args), command_line=shlex.join(["train.py", *words])), firmware
 
 
 def arguments() -> Parser:
@@ -267,40 +267,40 @@ def arguments() -> Parser:
     return parser
 
 
-def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """End the run for options that do not go together."""
     wrong = {
-        "-8: integers cannot be trained; use it with --evaluate": found.act_mode_8bit
-        and not found.evaluate,
-        "--save-sample: samples are integers; add --evaluate -8": found.save_sample is not None
-        and not (found.evaluate and found.act_mode_8bit),
-        "--firmware: it computes with integers; add --evaluate -8": found.firmware is not None
-        and not (found.evaluate and found.act_mode_8bit),
-        "--firmware-fast: add --firmware": found.firmware_fast and not found.firmware,
-        "--firmware: detectors have several outputs, which it does not deliver": found.firmware
+        "-8: integers cannot be trained; use it with --evaluate": args.act_mode_8bit
+        and not args.evaluate,
+        "--save-sample: samples are integers; add --evaluate -8": args.save_sample is not None
+        and not (args.evaluate and args.act_mode_8bit),
+        "--firmware: it computes with integers; add --evaluate -8": args.firmware is not None
+        and not (args.evaluate and args.act_mode_8bit),
+        "--firmware-fast: add --firmware": args.firmware_fast and not args.firmware,
+        "--firmware: detectors have several outputs, which it does not deliver": args.firmware
         is not None
-        and found.obj_detection,
-        "--obj-detection: add --obj-detection-params": found.obj_detection
-        and found.obj_detection_params is None,
-        "--obj-detection-params: add --obj-detection": found.obj_detection_params is not None
-        and not found.obj_detection,
-        "--regression: the data is of numbers or of objects": found.regression
-        and found.obj_detection,
-        "--confusion: only classes have a confusion matrix": found.confusion
-        and (found.regression or found.obj_detection),
-        "--dr: embeddings need classes": found.dr is not None
-        and (found.regression or found.obj_detection),
-        "--kd-teacher: detectors cannot be distilled": found.kd_teacher is not None
-        and found.obj_detection,
-        "--kd-resume: add --kd-teacher": found.kd_resume is not None and found.kd_teacher is None,
-        "--kd-relationbased: add --kd-teacher": found.kd_relationbased and found.kd_teacher is None,
-        "--kd-teacher-wt: must be 0, the teacher does not learn": found.kd_teacher_wt != 0,
+        and args.obj_detection,
+        "--obj-detection: add --obj-detection-params": args.obj_detection
+        and args.obj_detection_params is None,
+        "--obj-detection-params: add --obj-detection": args.obj_detection_params is not None
+        and not args.obj_detection,
+        "--regression: the data is of numbers or of objects": args.regression
+        and args.obj_detection,
+        "--confusion: only classes have a confusion matrix": args.confusion
+        and (args.regression or args.obj_detection),
+        "--dr: embeddings need classes": args.dr is not None
+        and (args.regression or args.obj_detection),
+        "--kd-teacher: detectors cannot be distilled": args.kd_teacher is not None
+        and args.obj_detection,
+        "--kd-resume: add --kd-teacher": args.kd_resume is not None and args.kd_teacher is None,
+        "--kd-relationbased: add --kd-teacher": args.kd_relationbased and args.kd_teacher is None,
+        "--kd-teacher-wt: must be 0, the teacher does not learn": args.kd_teacher_wt != 0,
         "--kd-distill-wt: it and --kd-student-wt are 0, nothing would be learned":
-        found.kd_teacher is not None and found.kd_distill_wt == found.kd_student_wt == 0,
-        **displays.conflicts(found),
-        **refinements.conflicts(found),
-        **searching.conflicts(found),
-        **own_data.conflicts(found),
+        args.kd_teacher is not None and args.kd_distill_wt == args.kd_student_wt == 0,
+        **displays.conflicts(args),
+        **refinements.conflicts(args),
+        **searching.conflicts(args),
+        **own_data.conflicts(args),
     }  # fmt: skip
     for message, applies in wrong.items():
         if applies:

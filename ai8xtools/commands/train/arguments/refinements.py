@@ -48,25 +48,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="report the run to mlflow or wandb, which must be installed (repeatable)")  # fmt: skip
 
 
-def settle(found: argparse.Namespace) -> None:
+def settle(args: argparse.Namespace) -> None:
     """Make tuples of repeatable options."""
-    found.weight_decay_of = tuple(found.weight_decay_of or ())
-    found.track = tuple(dict.fromkeys(found.track or ()))
+    args.weight_decay_of = tuple(args.weight_decay_of or ())
+    args.track = tuple(dict.fromkeys(args.track or ()))
 
 
-def conflicts(found: argparse.Namespace) -> dict[str, bool]:
+def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that do not go together, and whether they do not."""
-    scheduled = found.lr_schedule is not None or found.warm_up > 0
+    scheduled = args.lr_schedule is not None or args.warm_up > 0
     return {
-        "--compress: not together with --lr-schedule and --warm-up": found.compress is not None
+        "--compress: not together with --lr-schedule and --warm-up": args.compress is not None
         and scheduled,
-        f"--warm-up: {found.warm_up} epochs leave none of --epochs {found.epochs}": found.warm_up
-        >= found.epochs,
-        "--early-stop: --no-validation tells no better epochs": found.no_validation
-        and found.early_stop is not None,
-        "--lr-min: add --lr-schedule": found.lr_min > 0 and found.lr_schedule is None,
-        "--mixup: a beta distribution of more than 100 is no mixture": found.mixup > 100,
-        "--mixup: detectors have no labels to mix": found.mixup > 0 and found.obj_detection,
+        f"--warm-up: {args.warm_up} epochs leave none of --epochs {args.epochs}": args.warm_up
+        >= args.epochs,
+        "--early-stop: --no-validation tells no better epochs": args.no_validation
+        and args.early_stop is not None,
+        "--lr-min: add --lr-schedule": args.lr_min > 0 and args.lr_schedule is None,
+        "--mixup: a beta distribution of more than 100 is no mixture": args.mixup > 100,
+        "--mixup: detectors have no labels to mix": args.mixup > 0 and args.obj_detection,
     }
 
 

@@ -26,27 +26,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "that follow from the policy")  # fmt: skip
 
 
-def conflicts(found: argparse.Namespace) -> dict[str, bool]:
+def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that do not go together, and whether they do not."""
-    if not found.nas:
+    if not args.nas:
         return {
             f"{option}: add --nas": value is not None
             for option, value in (
-                ("--nas-kd-resume-from", found.nas_kd_resume_from),
-                ("--nas-stage-transition-list", found.nas_stage_transition_list),
+                ("--nas-kd-resume-from", args.nas_kd_resume_from),
+                ("--nas-stage-transition-list", args.nas_stage_transition_list),
             )
         }
     return {
-        "--nas: it trains; --evaluate measures the chosen network": found.evaluate,
+        "--nas: it trains; --evaluate measures the chosen network": args.evaluate,
         "--nas: its teacher is the network itself (kd_params of --nas-policy); leave out "
-        "--kd-teacher": found.kd_teacher is not None,
-        "--nas: elastic networks sort into classes": found.obj_detection or found.dr is not None,
+        "--kd-teacher": args.kd_teacher is not None,
+        "--nas: elastic networks sort into classes": args.obj_detection or args.dr is not None,
         "--nas: averaged weights have no statistics of parts; leave out --ema":
-        found.ema is not None,
+        args.ema is not None,
         "--nas: its stages last as long as the policy says; leave out --early-stop":
-        found.early_stop is not None,
+        args.early_stop is not None,
         "--nas: parts of a network are not compiled; leave out --compiler-mode":
-        found.compiler_mode != "none",
-        "--nas-kd-resume-from: add --resume-from": found.nas_kd_resume_from is not None
-        and found.resume_from is None,
+        args.compiler_mode != "none",
+        "--nas-kd-resume-from: add --resume-from": args.nas_kd_resume_from is not None
+        and args.resume_from is None,
     }  # fmt: skip
