@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
-from ai8xtools.layers.ranges import best_exponent, merged
+from ai8xtools.layers.ranges import best_exponent, init_threshold, merged
 from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
 from ai8xtools.training.saving import checkpoints
 
@@ -218,6 +218,27 @@ def test_one_far_value_does_not_decide_the_range() -> None:
     counts[:64], counts[-1] = 1e6, 1
     assert best_exponent(*merged([(counts, 0.0, 64.0)]), 8.0) == 1
     assert best_exponent(*merged([(counts, 0.0, 64.0)]), 1e9) == 6 - 4
+
+
+@pytest.mark.parametrize(("far", "exponent"), [(7.875, 3), (8.125, 0)])
+def test_values_beyond_8_deviations_do_not_count_unless_another_limit_is_named(
+    far: float, exponent: int
+) -> None:
+    counts = np.zeros(2048)
+    for value, count in ((-1.0, 1e5), (1.0, 1e5), (far, 1)):
+        counts[round((value + 16) * 64) - 1] = count
+    module = ai8x.Add()
+    module.histograms = [(counts, -16.0, 16.0)]
+    for named, wanted in (({}, exponent), ({"outlier_removal_z_score": 7.0}, 0)):
+        init_threshold(module, **named)
+        assert int(module.activation_threshold) == wanted
+
+
+def test_a_range_whose_steps_are_all_values_is_taken() -> None:
+    for steps in range(1, 64):
+        for largest in (65, 96, 127):
+            edges = np.array([-1.0, steps / 128, largest / 128])
+            assert best_exponent(np.array([0, 1e4, 1]), edges, 1e9) == 0
 
 
 def test_generation_follows_the_file_that_is_loaded() -> None:

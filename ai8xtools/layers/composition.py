@@ -191,8 +191,8 @@ class QuantizationAwareModule(nn.Module):
         later = self.has_thresholds
         self._threshold = float(self.activation_threshold.item()) if later else 0.0
         self._own_range = float(self.range_exponent.item()) if self.has_range else None
-        trained_bit = bits == 1 and not self.simulate and self._own_range is not None
-        self.single_bit_step = 2.0 ** (self._own_range or 0.0) if trained_bit else None
+        own = None if self.simulate or bits != 1 else self._own_range
+        self.single_bit_step = None if own is None else 2.0**own
         self._bn_factor = 1.0 if later else 0.25
         self._final_factor = 2.0 ** float(self.final_scale.item()) if later else 1.0
         clamped = not later or self.simulate or bool(self.clamp_activation.item())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import torch
@@ -37,16 +36,10 @@ def _is_of_pairs(pool: Any) -> bool:
 def _is_plain(x: Tensor) -> bool:
     """Return whether a tensor lies in the CPU's memory pixel by pixel, and nobody follows it."""
     followed = torch.is_grad_enabled() and x.requires_grad
-    recorded = torch.jit.is_tracing() or torch.compiler.is_compiling() or _is_exported()
+    recorded = torch.jit.is_tracing() or torch.compiler.is_compiling()
     return (
         not (followed or recorded)
         and x.device.type == "cpu"
-        and x.ndim == 4
-        and min(x.shape[2:]) >= 2
         and x.is_contiguous(memory_format=torch.channels_last)
+        and min(x.shape[2:]) >= 2
     )
-
-
-def _is_exported() -> bool:
-    """Return whether an ONNX file is being made; without one, torch.onnx need not be imported."""
-    return "torch.onnx" in sys.modules and torch.onnx.is_in_onnx_export()

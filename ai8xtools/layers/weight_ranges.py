@@ -78,13 +78,12 @@ def refit_ranges(model: nn.Module) -> None:
             layer.use_range(best)
 
 
-@torch.no_grad()
 def settle_quantiles(model: nn.Module) -> None:
     """Let `shift_quantile` say the same as the range of a layer, for tools that know only that."""
     for layer, _ in _quantized_layers(model):
         if layer.has_range:
             parts = [p.flatten() for p in (layer.op.weight, layer.op.bias) if p is not None]
-            found = quantile_of_range(torch.cat(parts).abs(), int(layer.range_exponent))
+            found = quantile_of_range(torch.cat(parts).detach().abs(), int(layer.range_exponent))
             layer.shift_quantile.fill_(found)
 
 
@@ -102,7 +101,7 @@ def quantile_of_range(magnitudes: Tensor, exponent: int) -> float:
         if above > last or not last:
             continue
         low, high = float(ordered[max(above - 1, 0)]), float(ordered[above])
-        inside = (part * unit - low) / (high - low) if high > low else 0.0
+        inside = (part * unit - low) / (high - low) if above else 0.0
         q = float(torch.tensor(min(1.0, (max(above - 1, 0) + inside) / last)))
         if all(unit / 2 < found <= unit for found in _quantiles(ordered, q)):
             return q

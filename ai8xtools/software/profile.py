@@ -73,6 +73,11 @@ class Profile:
         """Return where the user gave a value: in a file or as an option; else the profile's."""
         return self.places.get(key, Place(option="--mcu"))
 
+    @property
+    def ahead(self) -> bool:
+        """Whether copies go on while the core computes."""
+        return bool(self.dma)
+
     def resized(self, sizes: Mapping[str, int]) -> Profile:
         """Return the profile with sizes that options gave; what an option made l3 can be written.
 

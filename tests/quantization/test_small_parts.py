@@ -344,6 +344,14 @@ def test_options_have_their_ranges() -> None:
         assert wrong or check_bits(float(bits), "--x") == bits
 
 
+def test_impossible_bits_are_told_of_an_option_or_of_what_a_file_holds() -> None:
+    for where, option in (("--qat-weight-bits", "--qat-weight-bits"), ("a.weight_bits", None)):
+        with pytest.raises(InputError) as caught:
+            check_bits(3, where)
+        assert caught.value.place == option
+        assert (where in caught.value.message) == (option is None)
+
+
 # -- fixed-point weights -----------------------------------------------------------------------
 
 

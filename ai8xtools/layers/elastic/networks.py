@@ -66,7 +66,6 @@ class OnceForAllSequentialUnit(nn.Module):
             x = layer(x)
         return x
 
-    @torch.no_grad()
     def order(self) -> Tensor:
         """Return the channels of the unit, those with the greatest weights first."""
         magnitude = sum(layer.op.weight.abs().flatten(1).sum(1) for layer in self.layers)

@@ -173,7 +173,7 @@ class _Reader:
 
     def _step(self, step: Mapping[str, Any], what: str) -> None:
         sources = step.get("sources")
-        self._check(isinstance(sources, list) and len(sources) > 0, f"{what} has sources")
+        self._check(isinstance(sources, list) and bool(sources), f"{what} has sources")
         assert isinstance(sources, list)
         given = [self._map(source, f"{what}: a source") for source in sources]
         kind = step.get("kind")

@@ -14,7 +14,7 @@ from ai8xtools.software.kernels.registry import PORTABLE, Core, Kernel
 
 IN_TILES: tuple[Kernel, ...] = (DEPTHWISE, DSP, SMALL_LANES, LANES, BUCKETS, PORTABLE)
 """Kernels that compute any part of a layer."""
-KERNELS = (DEPTHWISE, DSP_PIXEL, PIXEL, *IN_TILES[1:])
+KERNELS = (DSP_PIXEL, PIXEL, *IN_TILES)
 
 
 def choose(

@@ -10,7 +10,7 @@ from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.layers import packed_groups, scratch_of
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
-from ai8xtools.software.plan.task import Level, Task, sums_rows
+from ai8xtools.software.plan.task import Level, Task
 
 _SUM_BYTES = 4
 DONE_BYTES = 2
@@ -168,8 +168,7 @@ def _of_planes(task: Task, cut: Planes) -> Iterator[tuple[str, int, Level]]:
             planes += [size for _ in groups for _ in some]
             weights += [filters * taps for filters in groups for _ in some]
     yield from _pair("input", _by_turns(planes))
-    rows, columns = sums_rows(task)
     level = Level.L2 if cut.in_l2 else Level.L1
-    yield "sums", _SUM_BYTES * cut.filters * rows * columns, level
+    yield "sums", _SUM_BYTES * cut.filters * layer.sum_size(cut.rows, cut.columns), level
     if not task.in_place:
         yield from _pair("weights", _by_turns(weights))

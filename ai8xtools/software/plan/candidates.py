@@ -23,8 +23,6 @@ from ai8xtools.software.plan.schemes import (
 from ai8xtools.software.plan.task import Level, Task
 from ai8xtools.values import frozen
 
-_ATTEMPTS = 8
-
 
 @frozen(kw_only=True)
 class Setting:
@@ -93,7 +91,7 @@ def _fitting(
     """Return the largest units of a way whose buffers fit, or None."""
     in_place = setting.in_place or not isinstance(step, Convolution)
     l1 = setting.l1
-    for _ in range(_ATTEMPTS):
+    while True:
         room = Room(l1=l1, l2=setting.l2, dma=setting.dma, in_place=in_place,
                     scratch=scratch_of(step, kernels), reads=setting.reads,
                     writes=setting.writes)  # fmt: skip
@@ -105,7 +103,6 @@ def _fitting(
         if need <= setting.l1:
             return task
         l1 -= need - setting.l1  # kernels pad the weights of a group
-    return None
 
 
 def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Way, setting: Setting) -> Task:

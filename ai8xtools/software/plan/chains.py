@@ -67,7 +67,7 @@ class Chains:
         self, graph: Graph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
     ) -> None:
         self.graph, self.profile, self.kernels = graph, profile, kernels
-        self.in_place, self.dma = in_place, profile.dma > 0
+        self.in_place, self.dma = in_place, profile.ahead
         self.known: dict[tuple[int, bool, bool, bool, int], _Link] = {}
         numbers = range(len(graph.steps))
         self.most = [min(longest(graph, n, _by_rows), _LONGEST) for n in numbers]

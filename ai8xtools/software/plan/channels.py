@@ -103,14 +103,14 @@ class Stacks:
             task = Task(
                 index=first + number, step=step, layer=layer, way=Way.CHAIN, cut=cut,
                 writes=number + 1 < count, chained=number > 0, pixels=layer.pixels,
-                input_bytes=layer.input_bytes, ahead=self.profile.dma > 0,
+                input_bytes=layer.input_bytes,
                 in_place=self.in_place or not isinstance(step, Convolution),
             )  # fmt: skip
             compute = compute_cycles(task, self.profile.core, {})
             links.append(replace(task, cycles=compute))
         return Task(
             index=first, step=steps[-1], layer=found[0], way=Way.CHAIN, cut=links[0].cut,
-            links=tuple(links), ahead=self.profile.dma > 0,
+            links=tuple(links), ahead=self.profile.ahead,
         )  # fmt: skip
 
 

@@ -27,8 +27,6 @@ _OTHERS = {"products": 8.0, "values": 20.0, "rows": 150.0}
 
 def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> float:
     """Return the cycles of computing a task, all data in L1."""
-    if task.layer is None:
-        return 0.0
     return cycles_of_work(work_of_task(task, kernels), task, core)
 
 

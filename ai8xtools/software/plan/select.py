@@ -217,7 +217,7 @@ class Planner:
         setting = Setting(
             l1=self.l1 - self._live(index, inside),
             l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
-            dma=self.profile.dma > 0,
+            dma=self.profile.ahead,
             in_place=self.wish.in_place,
             reads=all(s in inside for s in sources_of(step)),
             writes=step.target in inside,
@@ -384,7 +384,7 @@ class Planner:
             return live
         room = Room(l1=0, l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
                     in_place=self.wish.in_place or not isinstance(step, Convolution),
-                    dma=self.profile.dma > 0, scratch=scratch_of(step, self.kernels),
+                    dma=self.profile.ahead, scratch=scratch_of(step, self.kernels),
                     reads=all(s in inside for s in sources_of(step)),
                     writes=step.target in inside)  # fmt: skip
         least = smallest(layer, room, by_planes=takes_planes(step))

@@ -125,10 +125,8 @@ class Task:
         assert self.layer is not None and isinstance(self.cut, Rows)
         if self.reads:
             return self.layer.in_size[0]
-        rows = self.rows
-        ahead = self.ahead and self.cut.band < rows
-        ring = self.layer.ring_rows(min(self.cut.band, rows), ahead=ahead)
-        return max(min(ring, self.layer.needed(rows - 1)[1]), 1)
+        ring = self.layer.ring_rows(self.cut.band, ahead=self.ahead)
+        return max(min(ring, self.layer.needed(self.rows - 1)[1]), 1)
 
     @property
     def groups(self) -> int:
@@ -140,13 +138,3 @@ class Task:
     def filters_outer(self) -> bool:
         """Whether all rows are read again for each group of filters."""
         return isinstance(self.cut, Rows) and self.cut.weights.filters_outer
-
-
-def sums_rows(task: Task) -> tuple[int, int]:
-    """Return the rows and columns of the partial sums of a unit of planes."""
-    assert task.layer is not None and isinstance(task.cut, Planes)
-    layer, cut = task.layer, task.cut
-    return (
-        (cut.rows - 1) * layer.sum_stride[0] + layer.sum_window[0],
-        (cut.columns - 1) * layer.sum_stride[1] + layer.sum_window[1],
-    )

@@ -119,6 +119,12 @@ static inline nn_span nn_needed_rows(const nn_layer *layer, uint32_t first, uint
                      layer->spread_rows, layer->rows);
 }
 
+/* The end of the input rows that output rows up to one need. */
+static inline uint32_t nn_needed_end(const nn_layer *layer, uint32_t last)
+{
+    return nn_needed_rows(layer, last, last).end;
+}
+
 static inline nn_span nn_needed_columns(const nn_layer *layer, uint32_t first, uint32_t last)
 {
     return nn_needed(first, last, layer->stride_columns, layer->reach_columns,

@@ -33,7 +33,7 @@ static uint32_t nn_asked(const nn_rows *const *runs, unsigned count)
     uint32_t rows = runs[count - 1]->layer->out_rows;
 
     for (; count > 1 && rows > 0; count--) {
-        rows = nn_needed_rows(runs[count - 1]->layer, rows - 1, rows - 1).end;
+        rows = nn_needed_end(runs[count - 1]->layer, rows - 1);
     }
     return rows;
 }
@@ -78,7 +78,7 @@ void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
         }
         for (number = count - 1; done[count - 1] <= y;) {
             const nn_rows *run = runs[number];
-            uint32_t made = done[number], end = nn_needed_rows(run->layer, made, made).end;
+            uint32_t made = done[number], end = nn_needed_end(run->layer, made);
             int8_t *out = row;
 
             if (number > 0 && done[number - 1] < end) {
@@ -92,7 +92,7 @@ void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
                     nn_copy_wait(NN_INPUT);
                 }
                 if (run->ahead && made + 1 < asked) {
-                    end = nn_needed_rows(run->layer, made + 1, made + 1).end;
+                    end = nn_needed_end(run->layer, made + 1);
                     fetched = nn_fetch_to(&piece, fetched, end, &waiting);
                 }
             }

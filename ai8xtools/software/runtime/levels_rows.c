@@ -238,18 +238,16 @@ static void nn_stream(nn_piece *piece, nn_feed *feed)
 
     for (first = 0; first < layer->out_rows; first += run->band, unit++) {
         uint32_t rows = nn_least(run->band, layer->out_rows - first);
-        uint32_t end = nn_needed_rows(layer, first, first + rows - 1).end;
+        uint32_t end = nn_needed_end(layer, first + rows - 1);
 
-        if (fetched < end) {
-            waiting += nn_fetch(piece, fetched, end);
-            fetched = end;
-        }
+        waiting += nn_fetch(piece, fetched, end);
+        fetched = end;
         for (; waiting > 0; waiting--) {
             nn_copy_wait(NN_INPUT);
         }
         if (run->ahead && first + rows < layer->out_rows) {
             uint32_t last = nn_least(first + 2 * (uint32_t)run->band, layer->out_rows) - 1;
-            uint32_t next = nn_needed_rows(layer, first, last).end;
+            uint32_t next = nn_needed_end(layer, last);
 
             waiting = nn_fetch(piece, fetched, next);
             fetched = next;

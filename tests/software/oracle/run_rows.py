@@ -165,7 +165,7 @@ class RowsRun:
         size = (piece.end - piece.start) * pixel
         size = min(size, self.task.input_bytes - y * layer.row_bytes)
         if self.task.reads:
-            return self.machine.at(moved(self.sources[source], y * layer.row_bytes), size)
+            return self.machine.at(moved(self.sources[source], y * self.task.pitch), size)
         ring = self.state.buffer(self.task, f"input {source}")
         return self.machine.at(moved(ring, y % self.task.slots * self.task.pitch), size)
 
