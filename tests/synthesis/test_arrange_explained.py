@@ -11,6 +11,7 @@ import pytest
 
 from ai8xtools.synthesis.arrange.arranging import _nearest_miss
 from ai8xtools.synthesis.arrange.bounds import _names, witness_of
+from ai8xtools.synthesis.arrange.construct import _sizes
 from ai8xtools.synthesis.arrange.decode import Decoded, decode
 from ai8xtools.synthesis.arrange.polish import cycles
 from ai8xtools.synthesis.arrange.problem import problem_of
@@ -146,6 +147,17 @@ def test_kernels_and_biases_are_too_many_from_the_first_one_on_that_finds_no_roo
         sizes = [*[chip.bias_bytes] * 3, chip.bias_bytes - 1, 1 + more]
         biases = tuple(BiasLoad(0, n, False, None, None, 1) for n in sizes)
         assert (witness_of(replace(plain, biases=biases)) is not None) == (more > 0)
+
+
+def test_a_unit_that_fills_both_memories_has_the_size_of_both() -> None:
+    network = network_of([64, 64], [True])
+    plain = problem_of(network, Layout(layers={0: LayerLayout()}), MAX78000, Choice(), {})
+    (load,) = plain.loads
+    for columns, words in ((1, 0), (0, 1), (1, 1), (0.25, 0.5)):
+        tensors = tuple(replace(t, words=int(words * plain.capacity)) for t in plain.tensors)
+        loads = (replace(load, columns=int(columns * MAX78000.kernel_columns)),)
+        read, written = _sizes(replace(plain, tensors=tensors, loads=loads))
+        assert (read, written) == (columns + words, words)
 
 
 def test_an_output_is_over_its_input_where_they_share_words() -> None:

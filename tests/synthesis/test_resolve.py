@@ -914,6 +914,13 @@ WRONG_LAYERS: dict[str, tuple[list[dict[str, Any]], int, str, str, str | None]] 
         "E218 the weights are for 3 input channels, the layer has 4",
         "Correct 'in_channels' or the order of the layers.",
     ),
+    "E218 channels of a source": (
+        [{**CONV, "in_channels": 4, "in_sequences": "[input]"}],
+        0,
+        "in_channels",
+        "E218 the weights are for 3 input channels, the layer has 4",
+        "Correct 'in_channels' or the order of the layers.",
+    ),
 }
 
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from ai8xtools.diagnostics import Diagnostic, Severity
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
-from ai8xtools.synthesis.parse.keys import STOP
 from ai8xtools.synthesis.parse.rules import layer_index
 from device import Chip
 
@@ -80,7 +79,7 @@ def _steps(
     stop_after: int | None,
     problems: list[Diagnostic] | None = None,
 ) -> Iterator[int]:
-    """Yield the layers from `start` on until one stops or the description ends."""
+    """Yield the layers from `start` on until one stops (by a negative number), or all are done."""
     index: int | None = start
     while index is not None and 0 <= index < len(description.layers):
         yield index
@@ -89,8 +88,6 @@ def _steps(
         layer = description.layers[index]
         default = layer.get("next_sequence", index + 1)
         index = layer_index(layer.get(key, default), description)
-        if index == STOP:
-            return
         highest = max(layer.index + 1, len(description.layers) - 1)
         if problems is not None and index is not None and index > highest:
             problems.append(_beyond(layer, index, key))
