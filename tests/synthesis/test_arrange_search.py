@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise, permutations, product
+from itertools import islice, pairwise, permutations, product
 from random import Random
 from typing import Any
 
@@ -534,6 +534,14 @@ def test_other_packings_follow_where_there_are_some() -> None:
         packer = packer_of(rectangles(sizes), Random(1))
         assert packer is not None
         assert len({packed.starts for packed in packer.packings(2000)}) >= 2
+
+
+def test_further_packings_follow_a_found_one_without_a_new_beginning() -> None:
+    for count in (4, 12):
+        packer = packer_of(rectangles([(1, 1, i) for i in range(count)]), Random(1))
+        assert packer is not None
+        assert len([*islice(packer.packings(2000), 12)]) == 12
+        assert packer.steps < count + 3 * 12  # twelve beginnings take 12 * (count + 1)
 
 
 def test_data_that_has_no_room_beside_each_other_is_kept_apart() -> None:
