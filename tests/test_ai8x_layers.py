@@ -192,6 +192,17 @@ def test_loading_a_state_changes_the_arithmetic() -> None:
     assert torch.equal(target(x), (target(x) * 128).round() / 128)
 
 
+@pytest.mark.parametrize("generation", [1, 2])
+def test_wide_results_end_at_the_limits_of_their_generation(generation: int) -> None:
+    layer = ai8x.Linear(1, 1, wide=True)
+    if generation == 2:
+        layer.use_thresholds()
+    _qat(layer)
+    layer.op.weight.data.fill_(0.5)
+    found = layer(torch.tensor([[1e6], [-1e6]])).flatten().tolist()
+    assert found == [2.0**15 - (generation == 1), -(2.0**15)]
+
+
 def test_wide_layers_are_not_shifted() -> None:
     layer = _qat(ai8x.Linear(4, 2, bias=True, wide=True))
     with torch.no_grad():

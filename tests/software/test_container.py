@@ -65,6 +65,28 @@ def test_every_damaged_byte_is_detected() -> None:
             assert check_of(bytes(changed)) is not None, place
 
 
+def test_layers_say_one_of_five_schemes() -> None:
+    container = unpack(made("pooling"))
+    first, *others = container.layers
+    for scheme in range(8):
+        blob = pack(replace(container, layers=(replace(first, scheme=scheme), *others)))
+        assert check_of(blob) == (None if scheme < 5 else "layer")
+
+
+def test_tensors_of_too_many_values_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    container = unpack(made("pooling"))
+    given = np.zeros(container.tensors[0].shape, np.int64)
+    largest = max(container.tensors[layer.output].elements for layer in container.layers)
+    for limit in (largest // 2, largest - 1, largest, largest + 1):
+        monkeypatch.setattr("ai8xtools.software.container.execute._MOST_VALUES", limit)
+        if limit >= largest:
+            run(container, given)
+            continue
+        with pytest.raises(ContainerError) as refused:
+            run(container, given)
+        assert refused.value.name == "memory"
+
+
 def test_truncated_files_are_refused() -> None:
     blob = made("packed")
     for size in range(len(blob)):

@@ -14,7 +14,7 @@ from ai8xtools.software.container.cipher import TAG_BYTES, check_tag, has_tag, t
 from ai8xtools.software.container.from_graph import planned
 from ai8xtools.software.container.pack import Seal, pack, seal_checksums
 from ai8xtools.software.container.records import Element
-from ai8xtools.software.container.soundness import arena_bytes
+from ai8xtools.software.container.soundness import arena_bytes, intermediates
 from tests.software.compiled import compiler
 from tests.software.containers import made
 from tests.software.nnb_in_c import build_driver, opened, statuses
@@ -99,6 +99,20 @@ def test_encrypted_files_are_computed_and_checked_in_c(program: Path, tmp_path: 
     wrong += [whole[0][: len(blobs[0]) + n] + bytes([whole[0][len(blobs[0]) + n] ^ 128])
               + whole[0][len(blobs[0]) + n + 1 :] for n in range(TAG_BYTES)]  # fmt: skip
     assert statuses(program, wrong, tmp_path, "tag", KEY.hex()) == ["tag"] * len(wrong)
+
+
+@pytest.mark.usefixtures("cipher")
+def test_weights_are_not_decrypted_over_what_their_layer_reads_or_makes() -> None:
+    container = planned(unpack(made("convolutions", seal=Seal(KEY, NONCE))))
+    told = []
+    for number, layer in enumerate(container.layers):
+        for used in {*container.inputs_of(layer), layer.output} & {*intermediates(container)}:
+            place = container.tensors[used].arena
+            layers = [*container.layers]
+            layers[number] = replace(layer, staging=place)
+            if place + layer.staging_bytes <= container.header.arena_bytes:
+                told.append(opened(pack(replace(container, layers=tuple(layers)))))
+    assert {*told} == {"overlap"} and len(told) > 2
 
 
 @needs_compiler

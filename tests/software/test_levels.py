@@ -129,6 +129,8 @@ def test_layers_hand_each_other_rows_through_rings(seed: int, dma: int) -> None:
     assert links and plan.passing
     for some in links:
         assert [link.index for link in some] == [some[0].index + n for n in range(len(some))]
+    names = [task.name for task in plan.tasks if task.links]
+    assert names == [f"{some[0].step.name} to {some[-1].step.name}" for some in links]
     assert not plan.passing & plan.places.keys()
     made = simulate(network, average_rounding=False).outputs
     outputs = tuple(made[layer.index] for layer in network.outputs())

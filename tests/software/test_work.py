@@ -13,7 +13,7 @@ from ai8xtools.software.graph import Combine, Convolution, Copy, Pool, PoolKind,
 from ai8xtools.software.kernels import Kernel, choose
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.planner import windows_at_once
-from ai8xtools.software.plan.prediction import work_of
+from ai8xtools.software.plan.prediction import START, total_work, work_of
 from tests.software.networks import random_network
 
 
@@ -97,3 +97,17 @@ def test_work_of_steps_is_counted_as_loops_count_it() -> None:
             kinds.update(name.rpartition(" ")[0] for name in found)
     assert {"pool max", "pool mean", "join", "copied", "keep max", "keep mean"} <= kinds
     assert any("transposed" in kind for kind in kinds)
+
+
+def test_an_inference_has_a_start_and_the_work_of_all_steps() -> None:
+    graph = fuse(lower(random_network(41)))
+    kernels = {
+        step.target: choose(step, CORES["cortex-m4"])
+        for step in graph.steps
+        if isinstance(step, Convolution)
+    }
+    parts = [work_of(step, kernels) for step in graph.steps]
+    names = {name for part in parts for name in part}
+    expected = {name: sum(part.get(name, 0) for part in parts) for name in names} | {START: 1}
+    assert total_work(graph.steps, kernels) == pytest.approx(expected)
+    assert sum(len(part) for part in parts) > len(names)
