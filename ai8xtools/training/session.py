@@ -111,7 +111,7 @@ def run(
     Raises InputError (and what data sets raise) for unusable files and options.
     """
     share = share_of_process()
-    if export.wanted(options) or options.evaluate:
+    if export.is_requested(options) or options.evaluate:
         if not share.leads:
             return  # nothing to distribute
         share = UNDIVIDED
@@ -124,7 +124,7 @@ def run(
                 prepared.model, prepared.dataset.input, options, deployment(), share
             )
             prepared = replace(prepared, search=search)
-        if export.wanted(options):
+        if export.is_requested(options):
             entry = prepared.models[options.arch]
             arguments = prepared.model, entry, prepared.dataset, prepared.policy, options
             for notice in filter(None, (entry.notice, prepared.dataset.notice)):
@@ -170,7 +170,7 @@ def _compute(
             forward = around(forward)
         if share.leads:
             context = Context(options, prepared.dataset, task, log)
-            watching += (found for make in OBSERVERS if (found := make(context)) is not None)
+            watching += (one for make in OBSERVERS if (one := make(context)) is not None)
             watching += display.reporters(context)
         passes = Pass(
             prepared.model, forward, task, device, options, log, distillation, tuple(watching),
@@ -205,10 +205,10 @@ def _compute(
 def prepare(options: TrainingOptions, share: Share) -> Prepared:
     """Find, build and load the network, and read the policies."""
     models: Mapping[str, ModelEntry] = find_models()
-    known = models
+    by_name = models
     if is_file_and_class(options.arch):
         dataset = dataset_of(options)
-        entry = named_model(options.arch, lambda: known, dataset.input)
+        entry = named_model(options.arch, lambda: by_name, dataset.input)
     else:
         entry = choose(models, options.arch, "--model")
         dataset = dataset_of(options)
@@ -267,15 +267,16 @@ def _check_version(
     model: nn.Module, options: TrainingOptions, policy: dict[str, Any] | None, path: str
 ) -> None:
     """Raise InputError if a checkpoint is of another generation of QAT than the run is to be."""
-    found = 2 if ai8x.has_thresholds(model) else 1
+    version = 2 if ai8x.has_thresholds(model) else 1
     asked = options.qat_version is not None or qat.version_of(policy) == 2
-    if asked and wanted_version(options, policy) != found:
+    if asked and wanted_version(options, policy) != version:
         raise InputError(
             "E609",
-            f"the checkpoint is of generation {found} of quantization-aware training, the run "
+            f"the checkpoint is of generation {version} of quantization-aware training, the run "
             f"asks for generation {wanted_version(options, policy)}",
             path,
-            f"Continue with --qat-version {found} and a policy of that generation, or start anew.",
+            f"Continue with --qat-version {version} and a policy of that generation, or start "
+            "anew.",
         )
 
 
@@ -298,9 +299,9 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Trainin
             "Leave out the option.",
         )  # fmt: skip
     if not isinstance(task, Classification) or isinstance(task, Embedding):
-        for option, given in (("--label-smoothing", options.label_smoothing),
+        for option, value in (("--label-smoothing", options.label_smoothing),
                               ("--mixup", options.mixup)):  # fmt: skip
-            if given and not options.evaluate:
+            if value and not options.evaluate:
                 raise InputError(
                     "E638", f"{options.dataset} is not trained by cross entropy of classes",
                     option, "Leave out the option.",

@@ -54,7 +54,7 @@ def test_multiplications_are_counted(residual: nn.Module) -> None:
         ("up", "ConvTranspose2d", 288, 288 * 16),
         ("plain", "Linear", 960, 960),
     ]
-    assert tuple(found[0].taken) == (4, 4, 4)  # after pooling
+    assert tuple(found[0].input_shape) == (4, 4, 4)  # after pooling
     assert found[2].attributes == "k=3x3, stride=2x2, padding=1x1"
     with pytest.raises(InputError, match="cannot take inputs of 3x8x8") as refused:
         count_effort(residual, torch.zeros(1, 3, 8, 8))

@@ -64,7 +64,9 @@ def trains(options: TrainingOptions) -> bool:
     """Return whether this process trains, and is the one that speaks."""
     from ai8xtools.training import export
 
-    return not (options.evaluate or export.wanted(options)) and os.environ.get("RANK", "0") == "0"
+    if options.evaluate or export.is_requested(options):
+        return False
+    return os.environ.get("RANK", "0") == "0"
 
 
 def print_fits(options: TrainingOptions) -> None:

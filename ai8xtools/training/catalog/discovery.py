@@ -72,19 +72,19 @@ class DatasetEntry:
 
 def find_models() -> dict[str, ModelEntry]:
     """Return all networks by name. Raises InputError when a file or its list cannot be used."""
-    found = []
+    entries = []
     for module, record in _records("models"):
         check_model(module, record)
         name, dim = record["name"], record["dim"]
         dr = bool(record.get("dr", False))
         make = _function(module, record)
-        found.append((module, ModelEntry(name, make, record.get("min_input") or 1, dim, dr)))
-    return _by_name(found)
+        entries.append((module, ModelEntry(name, make, record.get("min_input") or 1, dim, dr)))
+    return _by_name(entries)
 
 
 def find_datasets() -> dict[str, DatasetEntry]:
     """Return all data sets by name. Raises InputError when a file or its list cannot be used."""
-    found = []
+    entries = []
     for module, record in _records("datasets"):
         check_dataset(module, record)
         size = tuple(record["input"])
@@ -99,15 +99,15 @@ def find_datasets() -> dict[str, DatasetEntry]:
             record.get("visualize"),
             record.get("fold_ratio"),
         )
-        found.append((module, entry))
-    return _by_name(found)
+        entries.append((module, entry))
+    return _by_name(entries)
 
 
-def _by_name(found: Iterable[tuple[ModuleType, Named]]) -> dict[str, Named]:
+def _by_name(pairs: Iterable[tuple[ModuleType, Named]]) -> dict[str, Named]:
     """Return the last entry of each name, with a notice where it replaces another."""
     entries: dict[str, Named] = {}
     files: dict[str, str] = {}
-    for module, entry in found:
+    for module, entry in pairs:
         name, file = entry.name, str(module.__file__)
         if name in entries:
             entry = replace(entry, notice=f"{name} is that of {file}, not of {files[name]}")
@@ -122,14 +122,14 @@ def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
     """Return the entry `name`; InputError with the nearest names when there is none."""
     if name in entries:
         return entries[name]
-    lower = {known.lower(): known for known in entries}
+    lower = {other.lower(): other for other in entries}
     same = [name.lower()] if name.lower() in lower else None
     near = [lower[word] for word in same or difflib.get_close_matches(name.lower(), lower, n=3)]
-    known = f"Perhaps you mean {' or '.join(near)}." if near else f"Known: {', '.join(entries)}."
+    remedy = f"Perhaps you mean {' or '.join(near)}." if near else f"Known: {', '.join(entries)}."
     what = f"{name!r} is not known"
     if _OF_THE_VENDOR.fullmatch(name):
         what = f"{name!r} is not here; its name is like those of the vendor's tools"
-    raise InputError("E601", what, option, known)
+    raise InputError("E601", what, option, remedy)
 
 
 def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:
@@ -147,9 +147,9 @@ class Imports:
     """Imports the user's files once more where it is unpickled, in a process that is no copy."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[tuple[str, str]]]]:
-        found = [(name, str(module.__file__)) for name, module in sys.modules.items()
+        modules = [(name, str(module.__file__)) for name, module in sys.modules.items()
                  if _ELSEWHERE in name]  # fmt: skip
-        return _import_all, ([(file, name.partition(_ELSEWHERE)[0]) for name, file in found],)
+        return _import_all, ([(file, name.partition(_ELSEWHERE)[0]) for name, file in modules],)
 
 
 def _import_all(files: Sequence[tuple[str, str]]) -> Imports:
@@ -166,9 +166,9 @@ def _import(file: Path, kind: str) -> ModuleType:
     own = file.parent == SOURCES / kind
     stem = file.stem.replace(".", "_")
     name = f"{kind}.{file.stem}" if own else f"{kind}{_ELSEWHERE}{stem}"
-    known = sys.modules.get(name)
-    if known is not None and (own or known.__file__ == str(file)):
-        return known
+    loaded = sys.modules.get(name)
+    if loaded is not None and (own or loaded.__file__ == str(file)):
+        return loaded
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None

@@ -52,23 +52,23 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
         example = torch.zeros(1, *size[: entry.dim + 1])
         model = with_rectifiers(entry.make(**plain), example, {})
         if not any(foreign_modules(model)):
-            made: nn.Module = entry.make(**keywords)
-            return made
+            network: nn.Module = entry.make(**keywords)
+            return network
         if state is not None:
             load_plain(model, state, path)
         model = taking_vectors(model, example)
-        given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
-        return with_notes(import_network(model, example, name, given))
+        layer_keywords = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
+        return with_notes(import_network(model, example, name, layer_keywords))
 
     return replace(entry, make=make)
 
 
-def with_notes(found: Imported) -> nn.Module:
+def with_notes(result: Imported) -> nn.Module:
     """Return the network of an import, which remembers what `notes_of` tells."""
-    network: Any = found.network
-    network.meta[_NOTES] = found.notes
-    network.meta[_LEFT] = found.left
-    return found.network
+    network: Any = result.network
+    network.meta[_NOTES] = result.notes
+    network.meta[_LEFT] = result.left
+    return result.network
 
 
 def notes_of(network: nn.Module) -> list[str]:
@@ -80,13 +80,13 @@ def notes_of(network: nn.Module) -> list[str]:
 
 def _unwrapped(state: State, own: State) -> State:
     """Return tensors by the names that a network has, without what wrapped it in training."""
-    found = {name: tensor for name, tensor in state.items() if name not in _COUNTS or name in own}
-    while not found.keys() <= own.keys():
-        prefix = next((p for p in _WRAPPERS if all(name.startswith(p) for name in found)), None)
+    tensors = {name: tensor for name, tensor in state.items() if name not in _COUNTS or name in own}
+    while not tensors.keys() <= own.keys():
+        prefix = next((p for p in _WRAPPERS if all(name.startswith(p) for name in tensors)), None)
         if prefix is None:
             break
-        found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
-    return found
+        tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors
 
 
 def taking_vectors(model: nn.Module, example: Tensor) -> nn.Module:

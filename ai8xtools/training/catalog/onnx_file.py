@@ -36,7 +36,7 @@ def graph_model(path: str) -> ModelEntry:
         whole = shape if len(shape) > 1 else (*shape, 1, 1)  # as data sets give features
         operators, refusals = read_operators(graph, whole)
         refuse(refusals, path)
-        given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
-        return with_notes(import_operators(operators, path, given))
+        layer_keywords = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
+        return with_notes(import_operators(operators, path, layer_keywords))
 
     return ModelEntry(Path(path).stem.lower(), make, 1, 1 if len(shape) == 2 else 2)

@@ -57,13 +57,13 @@ def place_of(exc: BaseException) -> str | None:
     """Return FILE:LINE of the innermost call in a file of models or data sets, or in FILE:CLASS;
     None without."""
     searched = {folder for kind in KINDS for folder in folders(kind)}
-    found = None
+    place = None
     for frame, line in traceback.walk_tb(exc.__traceback__):
         file = frame.f_code.co_filename
         own = str(frame.f_globals.get("__name__", "")).startswith(OWN)
         if own or Path(file).parent in searched:
-            found = f"{file}:{line}"
-    return found
+            place = f"{file}:{line}"
+    return place
 
 
 def definition(function: Callable[..., Any]) -> str | None:

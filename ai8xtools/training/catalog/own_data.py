@@ -65,22 +65,22 @@ def dataset_named(
     `series` says that numbers [N, C, L] in arrays are series, since the network takes nothing else.
     Raises InputError for unknown names and what cannot be used.
     """
-    found = kind_and_path(name)
-    if found is None:
+    location = kind_and_path(name)
+    if location is None:
         return choose(find_datasets(), name, option)
     from datasets.own.sets import limited, load, open_data
 
     recorded = None if checkpoint is None else recorded_in(checkpoint)
     base = USUAL if recorded is None else recorded.settings.over(USUAL)
     chosen = (settings or DataSettings()).over(base)
-    known = None if recorded is None else recorded.preparation
-    data = open_data(*found, chosen, known, series=series)
+    preparation = None if recorded is None else recorded.preparation
+    data = open_data(*location, chosen, preparation, series=series)
     if recorded is not None:
         _compare(recorded, data.classes, data.preparation, name, str(checkpoint))
     used = chosen if training else limited(chosen)
 
-    def loader(given: tuple[str, Any], load_train: bool = True, load_test: bool = True) -> Any:
-        return load(data, used, given[1], (load_train, load_test))
+    def loader(arguments: tuple[str, Any], load_train: bool = True, load_test: bool = True) -> Any:
+        return load(data, used, arguments[1], (load_train, load_test))
 
     entry = _entry(name, data.classes, data.preparation, loader)
     return replace(entry, own=Source(name, chosen, data.preparation, data.notes, data.samples))

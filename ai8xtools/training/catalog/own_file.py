@@ -49,22 +49,22 @@ def own_model(name: str, dim: int) -> ModelEntry:
     module = _import(Path(file), name)
     make = getattr(module, called, None)
     if not callable(make):
-        found = [n for n, v in vars(module).items() if _is_network(v, module)]
-        known = f"Its networks: {', '.join(found)}." if found else "It defines no network."
-        raise InputError("E672", f"there is no class {called!r} in it", file, known)
+        networks = [n for n, v in vars(module).items() if _is_network(v, module)]
+        remedy = f"Its networks: {', '.join(networks)}." if networks else "It defines no network."
+        raise InputError("E672", f"there is no class {called!r} in it", file, remedy)
     signature = inspect.signature(make)
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     open_ended = inspect.Parameter.VAR_KEYWORD in kinds
 
     def filtered(**keywords: Any) -> Any:
-        given = {
+        arguments = {
             k: v
             for k, v in keywords.items()
             if k in signature.parameters or (open_ended and k in LAYER_KEYWORDS and v)
         }
-        _refuse_missing(make, signature, given, called)
+        _refuse_missing(make, signature, arguments, called)
         try:
-            return make(**given)
+            return make(**arguments)
         except Exception as exc:
             if complains_itself(exc) or isinstance(exc, AssertionError):
                 raise
@@ -154,7 +154,7 @@ def _is_network(value: Any, module: ModuleType) -> bool:
 
 
 def _refuse_missing(
-    make: Callable[..., Any], signature: inspect.Signature, given: dict[str, Any], called: str
+    make: Callable[..., Any], signature: inspect.Signature, arguments: dict[str, Any], called: str
 ) -> None:
     """Raise InputError E673 for parameters that nobody knows a value for."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -163,7 +163,7 @@ def _refuse_missing(
         for name, parameter in signature.parameters.items()
         if parameter.default is inspect.Parameter.empty
         and parameter.kind not in kinds
-        and name not in given
+        and name not in arguments
     ]
     if missing:
         raise InputError(

@@ -30,8 +30,8 @@ def records_of(module: ModuleType, kind: str) -> Iterator[dict[str, Any]]:
             _refuse(module, kind, f"`{kind}` holds {_shown(record)}; its entries are dictionaries")
         name = record.get("name")
         if not isinstance(name, str) or not name:
-            said = "has no 'name'" if name is None else f"has the name {_shown(name)}"
-            _refuse(module, kind, f"an entry of `{kind}` {said}; it must be a string")
+            fault = "has no 'name'" if name is None else f"has the name {_shown(name)}"
+            _refuse(module, kind, f"an entry of `{kind}` {fault}; it must be a string")
         yield record
 
 

@@ -38,10 +38,10 @@ def compute_device(options: TrainingOptions, share: Share) -> torch.device:
             "E659", "torchrun gives each process one device", "--gpus",
             "Leave the option out; CUDA_VISIBLE_DEVICES chooses devices.",
         )  # fmt: skip
-    wanted = (share.device,) if share.divided else _chosen(options) or (0,)
+    numbers = (share.device,) if share.divided else _chosen(options) or (0,)
     if options.cpu or (present == 0 and options.gpus in (None, (0,), "all")):
         return torch.device("cpu")
-    for number in wanted:
+    for number in numbers:
         if number >= present:
             raise InputError(
                 "E611",
@@ -49,7 +49,7 @@ def compute_device(options: TrainingOptions, share: Share) -> torch.device:
                 "torchrun" if share.divided else "--gpus",
                 "Choose another one, or use --cpu.",
             )
-    return torch.device(f"cuda:{wanted[0]}")
+    return torch.device(f"cuda:{numbers[0]}")
 
 
 def _chosen(options: TrainingOptions) -> tuple[int, ...]:

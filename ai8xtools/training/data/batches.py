@@ -212,8 +212,8 @@ class _Failure:
         """Return the failure an exception means; errors of data sets keep their message."""
         place = place_of(exc)
         if isinstance(exc, _MISTAKES) and not complains_itself(exc) and place is not None:
-            said = f"{what} cannot be made: {type(exc).__name__}: {first_line(exc)}"
-            return _Failure("E662", said, place, "Correct the file.")
+            message = f"{what} cannot be made: {type(exc).__name__}: {first_line(exc)}"
+            return _Failure("E662", message, place, "Correct the file.")
         remedy = "Repair or remove it in the folder of the data set (--data)."
         code = getattr(exc, "code", None)
         return _Failure(
@@ -325,8 +325,8 @@ def load_data(
             pairs=part == _TRAINING and options.mixup > 0,
             size=options.epoch_samples if part == _TRAINING else None,
         )  # fmt: skip
-        found = _batches(dataset, order, entry, options)
-        return MixedBatches(found, options.mixup, order.seed) if order.pairs else found
+        result = _batches(dataset, order, entry, options)
+        return MixedBatches(result, options.mixup, order.seed) if order.pairs else result
 
     test = batches(test_set, torch.arange(len(test_set)), _TEST)
     item = _first_item(test_set)
@@ -366,14 +366,14 @@ def _load(entry: DatasetEntry, options: TrainingOptions) -> tuple[Any, Any]:
         raise failure(exc, f"the loader of {entry.name}", entry.loader) from exc
     needed = 1 if options.evaluate else 0
     if not (isinstance(sets, tuple | list) and len(sets) == 2):
-        found = f"{len(sets)} values" if isinstance(sets, tuple | list) else type(sets).__name__
+        kinds = f"{len(sets)} values" if isinstance(sets, tuple | list) else type(sets).__name__
     elif any(not hasattr(part, "__len__") for part in sets[needed:]):
-        found = " and ".join(type(part).__name__ for part in sets)
+        kinds = " and ".join(type(part).__name__ for part in sets)
     else:
         return sets[0], sets[1]
     raise InputError(
         "E661",
-        f"the loader of {entry.name} returns {found}; it must return the training and the test set",
+        f"the loader of {entry.name} returns {kinds}; it must return the training and the test set",
         definition(entry.loader) or "--dataset",
         "Let it end with: return train, test",
     )

@@ -15,12 +15,12 @@ __all__ = ["MAKERS", "check", "reporters"]
 
 def _events_wanted(options: TrainingOptions) -> list[str]:
     """Return the options that show something in TensorBoard only."""
-    wanted = {
+    shown = {
         "--param-hist": options.param_hist,
         "--pr-curves": options.pr_curves,
         "--embedding": options.embedding,
     }
-    return [name for name, is_wanted in wanted.items() if is_wanted]
+    return [name for name, is_wanted in shown.items() if is_wanted]
 
 
 def show_graph(context: Context) -> None:

@@ -103,8 +103,8 @@ class Attributions(Observer):
         task = self._context.task
 
         def scores(batch: Tensor) -> Tensor:
-            found = class_scores(task, task.prepare(model(batch)))
-            return found.flatten(2).mean(2) if found.ndim > 2 else found
+            by_class = class_scores(task, task.prepare(model(batch)))
+            return by_class.flatten(2).mean(2) if by_class.ndim > 2 else by_class
 
         is_class = isinstance(task, Classification)
         shown = probabilities(task, task.prepare(model(image.unsqueeze(0))))

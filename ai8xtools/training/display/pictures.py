@@ -25,10 +25,10 @@ def visible(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -> Te
     Without a function of the data set, inputs of one or three channels are shown; others are None.
     """
     if entry.visualize is not None:
-        made = entry.visualize(inputs, options)
-        if made is None:
+        picture = entry.visualize(inputs, options)
+        if picture is None:
             return None
-        images = torch.as_tensor(made).float()
+        images = torch.as_tensor(picture).float()
     else:
         if inputs.ndim != 4 or inputs.shape[1] not in (1, 3):
             return None

@@ -66,10 +66,10 @@ def layer_damage(model: nn.Module, inputs: Tensor) -> list[tuple[str, ai8x.Damag
 
     `inputs` [N, ...] run through the network once; nothing of it is changed.
     """
-    found: list[tuple[str, ai8x.Damage, ai8x.Damage]] = []
+    damages: list[tuple[str, ai8x.Damage, ai8x.Damage]] = []
 
-    def compare(name: str, layer: Any, given: tuple[Tensor, ...], output: Tensor) -> None:
-        found.append((name, ai8x.weight_damage(layer), ai8x.output_damage(layer, given[0], output)))
+    def compare(name: str, layer: Any, xs: tuple[Tensor, ...], output: Tensor) -> None:
+        damages.append((name, ai8x.weight_damage(layer), ai8x.output_damage(layer, xs[0], output)))
 
     handles = [
         layer.register_forward_hook(functools.partial(compare, name))
@@ -83,4 +83,4 @@ def layer_damage(model: nn.Module, inputs: Tensor) -> list[tuple[str, ai8x.Damag
         model.train(training)
         for handle in handles:
             handle.remove()
-    return found
+    return damages

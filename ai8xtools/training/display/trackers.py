@@ -23,8 +23,8 @@ _LONGEST = 500
 
 def tracker_of(name: str, context: Context) -> Observer:
     """Return the observer for `mlflow` or `wandb`; InputError E624 where it is not installed."""
-    found = library(name, "records trainings", "--track")
-    return MlflowTracker(found, context) if name == "mlflow" else WandbTracker(found, context)
+    module = library(name, "records trainings", "--track")
+    return MlflowTracker(module, context) if name == "mlflow" else WandbTracker(module, context)
 
 
 def _settings(options: TrainingOptions) -> dict[str, Any]:
@@ -94,9 +94,9 @@ class WandbTracker(Observer):
 
 def _best(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of the test of the best epoch as `test_best/top1`."""
-    found = metrics.get("test_best", {})
+    scores = metrics.get("test_best", {})
     return {
         f"test_best/{name}": value
-        for name, value in found.items()
+        for name, value in scores.items()
         if isinstance(value, int | float)
     }

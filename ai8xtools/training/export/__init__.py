@@ -14,7 +14,7 @@ from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry
 from ai8xtools.training.options import TrainingOptions
 
 
-def wanted(options: TrainingOptions) -> bool:
+def is_requested(options: TrainingOptions) -> bool:
     """Return whether the options ask for an export instead of a run."""
     return options.summary is not None or options.yaml_template is not None
 

@@ -40,14 +40,14 @@ class Sparsity:
 class Effort:
     """The computation of a layer for one sample: shapes without the batch, multiplications.
 
-    `taken` is what the operator receives, after pooling.
+    `input_shape` is what the operator receives, after pooling.
     """
 
     name: str
     kind: str
     attributes: str
-    taken: torch.Size
-    given: torch.Size
+    input_shape: torch.Size
+    output_shape: torch.Size
     weights: int
     macs: int
 
@@ -68,7 +68,7 @@ def count_effort(model: nn.Module, example: Tensor) -> list[Effort]:
     A layer that is used twice counts twice. Raises InputError when the network cannot take the
     sample.
     """
-    found: list[Effort] = []
+    efforts: list[Effort] = []
     names = {module: name for name, module in model.named_modules()}
 
     def watch(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -77,7 +77,7 @@ def count_effort(model: nn.Module, example: Tensor) -> list[Effort]:
         x = inputs[0]
         if ours and layer.pool is not None:
             x = layer.pool(x)
-        found.append(_effort(names[layer], op, x.shape[1:], output.shape[1:]))
+        efforts.append(_effort(names[layer], op, x.shape[1:], output.shape[1:]))
 
     hooks = [
         module.register_forward_hook(watch)
@@ -90,7 +90,7 @@ def count_effort(model: nn.Module, example: Tensor) -> list[Effort]:
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return efforts
 
 
 def run(model: nn.Module, example: Tensor) -> Any:
@@ -106,23 +106,23 @@ def run(model: nn.Module, example: Tensor) -> Any:
         ) from exc  # fmt: skip
 
 
-def _effort(name: str, op: Any, taken: torch.Size, given: torch.Size) -> Effort:
+def _effort(name: str, op: Any, input_shape: torch.Size, output_shape: torch.Size) -> Effort:
     """Return the effort of an operator: each weight is used once per position."""
     by_position = math.prod(op.weight.shape[1:])
     kind = ai8x.kind_of(op)
     match kind:
         case OperatorKind.CONVTRANSPOSE2D:
-            positions = taken
+            positions = input_shape
         case OperatorKind.CONV1D | OperatorKind.CONV2D | OperatorKind.LINEAR:
-            positions = given
+            positions = output_shape
         case _:
             assert_never(kind)
     return Effort(
         name,
         type(op).__name__,
         _attributes(op),
-        taken,
-        given,
+        input_shape,
+        output_shape,
         op.weight.numel(),
         by_position * positions.numel(),
     )

@@ -43,24 +43,24 @@ def summarize(model: nn.Module, example: Tensor, options: TrainingOptions) -> st
     return str(model) if kind == "model" else _modules(model)
 
 
-def _sparsity(found: list[Sparsity]) -> str:
+def _sparsity(sparsities: list[Sparsity]) -> str:
     """Return the table of sparsities, and write it as weights_sparsity.csv."""
     head = ["parameter", "shape", "volume", "sparse volume", "sparsity level"]
     rows = [
         [one.name, dimensions(one.shape), one.volume, one.nonzero, f"{one.percent:.4f}"]
-        for one in found
+        for one in sparsities
     ]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([head, *rows])
     atomic.write_bytes(SPARSITY_FILE, text.getvalue().encode())
-    volume = sum(one.volume for one in found)
-    zeros = volume - sum(one.nonzero for one in found)
+    volume = sum(one.volume for one in sparsities)
+    zeros = volume - sum(one.nonzero for one in sparsities)
     table = tabulate(rows, head, "outline", floatfmt=".4f")
     total = f"Total sparsity: {100 * zeros / max(1, volume):.2f} %"
     return f"{table}\n{total}\nSaved the table as {SPARSITY_FILE}"
 
 
-def _compute(found: list[Effort]) -> str:
+def _compute(efforts: list[Effort]) -> str:
     """Return the table of efforts with its total."""
     head = [
         "Name", "Type", "Attrs", "IFM", "IFM volume", "OFM", "OFM volume", "Weights volume", "MACs",
@@ -68,12 +68,13 @@ def _compute(found: list[Effort]) -> str:
     rows = [
         [
             one.name, one.kind, one.attributes,
-            dimensions(one.taken), one.taken.numel(), dimensions(one.given), one.given.numel(),
+            dimensions(one.input_shape), one.input_shape.numel(),
+            dimensions(one.output_shape), one.output_shape.numel(),
             one.weights, one.macs,
         ]
-        for one in found
+        for one in efforts
     ]  # fmt: skip
-    total = sum(one.macs for one in found)
+    total = sum(one.macs for one in efforts)
     return f"{tabulate(rows, head, 'outline', intfmt=',')}\nTotal MACs: {total:,}"
 
 

@@ -54,11 +54,11 @@ class Average:
 
     def restore(self, model: nn.Module, loaded: checkpoints.Loaded) -> bool:
         """Continue with the checkpoint that `model` was loaded from; False if it has no average."""
-        found = loaded.extras.get(KEY)
-        if found is None or not _is_average(found, loaded.state):
+        average = loaded.extras.get(KEY)
+        if average is None or not _is_average(average, loaded.state):
             return False
-        self.restart(model, found["updates"])
-        checkpoints.load_into(model, replace(loaded, state=found["weights"]))
+        self.restart(model, average["updates"])
+        checkpoints.load_into(model, replace(loaded, state=average["weights"]))
         return True
 
     def _mean(self, average: Tensor, current: Tensor, updates: Tensor | int) -> Tensor:
@@ -70,11 +70,11 @@ class Average:
         return torch.lerp(average, current.to(average.dtype), 1 - share)
 
 
-def _is_average(found: Any, state: Mapping[str, Tensor]) -> bool:
+def _is_average(entry: Any, state: Mapping[str, Tensor]) -> bool:
     """Return whether an entry of `extras` holds weights of the network of `state`."""
-    if not isinstance(found, dict) or type(found.get("updates")) is not int:
+    if not isinstance(entry, dict) or type(entry.get("updates")) is not int:
         return False
-    weights = found.get("weights")
+    weights = entry.get("weights")
     return (
         isinstance(weights, dict)
         and weights.keys() == state.keys()

@@ -54,16 +54,16 @@ def judge(
 
     `build(as_integers)` returns the network without weights. What cannot be measured is told.
     """
-    log, found, doubt = passes.log, {}, None
+    log, accuracies, doubt = passes.log, {}, None
     log.say(f"Accuracy on {test.samples} test samples:")
     for name, accuracy in _measured(passes, test, best, build, integers):
         log.say(f"  {name:{len(_CHIP)}}  {accuracy}")
         if isinstance(accuracy, Accuracy):
-            found[name] = asdict(accuracy)
+            accuracies[name] = asdict(accuracy)
             doubt = accuracy.doubt
-    log.metrics["accuracy"] = found
+    log.metrics["accuracy"] = accuracies
     log.save_metrics()
-    checkpoints.note(best[max(best)], {ACCURACY: found.get(_CHIP)}, passes.options.safetensors)
+    checkpoints.note(best[max(best)], {ACCURACY: accuracies.get(_CHIP)}, passes.options.safetensors)
     if doubt is not None:
         log.say(doubt)
 
@@ -94,11 +94,11 @@ def _accuracy(
 
     def forward(x: Tensor) -> Tensor:
         inputs = x if scale == 1 else torch.round(x * scale).clamp(-scale, scale - 1)
-        found: Tensor = model(inputs)
-        return found
+        outputs: Tensor = model(inputs)
+        return outputs
 
     own = replace(passes, model=model, forward=forward, observers=(), average=None,
                   distillation=None)  # fmt: skip
-    found = accuracy_of(evaluate(own, test, None))
-    assert found is not None, "only what is counted class by class is judged"
-    return found
+    accuracy = accuracy_of(evaluate(own, test, None))
+    assert accuracy is not None, "only what is counted class by class is judged"
+    return accuracy

@@ -85,8 +85,8 @@ class Objects:
         most = max(1, *(len(labels) for _, labels in pairs))
         boxes = torch.zeros(len(pairs), most, 4)
         kinds = torch.zeros(len(pairs), most, dtype=torch.int64)
-        for i, (found, labels) in enumerate(pairs):
-            boxes[i, : len(labels)] = found.reshape(-1, 4)
+        for i, (coordinates, labels) in enumerate(pairs):
+            boxes[i, : len(labels)] = coordinates.reshape(-1, 4)
             kinds[i, : len(labels)] = labels
         return Objects(boxes, kinds)
 
@@ -123,11 +123,11 @@ class MultiBoxLoss(nn.Module):
     def forward(self, outputs: tuple[Tensor, Tensor], targets: Objects) -> Tensor:
         """Return the loss of locations [N, P, 4] and scores [N, P, classes]."""
         locations, scores = outputs
-        wanted, labels = self.match(targets)
+        offsets, labels = self.match(targets)
         present = labels > 0
         count = present.sum()
         least = count.clamp(min=1)
-        distances = functional.smooth_l1_loss(locations, wanted, reduction="none").sum(-1)
+        distances = functional.smooth_l1_loss(locations, offsets, reduction="none").sum(-1)
         located = torch.where(present, distances, 0).sum() / (4 * least)
         each = functional.cross_entropy(scores.transpose(1, 2), labels, reduction="none")
         background = torch.where(present, 0, each)
@@ -184,6 +184,6 @@ def _found(boxes: Tensor, shares: Tensor, parameters: Parameters) -> tuple[Tenso
     if not parts:
         nothing = torch.zeros(1, device=boxes.device)
         return boxes.new_tensor([[0.0, 0.0, 1.0, 1.0]]), nothing.long(), nothing
-    found, labels, scores = (torch.cat(part) for part in zip(*parts, strict=True))
+    detected, labels, scores = (torch.cat(part) for part in zip(*parts, strict=True))
     best = scores.argsort(descending=True, stable=True)[: parameters.top_k]
-    return found[best], labels[best], scores[best]
+    return detected[best], labels[best], scores[best]

@@ -54,20 +54,20 @@ class _Whole(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        found = values.clamp(min=0).floor_()
-        ctx.save_for_backward(found)
-        return found
+        floors = values.clamp(min=0).floor_()
+        ctx.save_for_backward(floors)
+        return floors
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (found,) = ctx.saved_tensors
-        return torch.ops.aten.threshold_backward(gradients[0], found, 0)
+        (floors,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradients[0], floors, 0)
 
 
 def whole(values: Tensor) -> Tensor:
     """Return values without their fraction, and 0 for those below 0, as the engine shifts sums."""
-    found: Tensor = _Whole.apply(values)
-    return found
+    result: Tensor = _Whole.apply(values)
+    return result
 
 
 def _of_group(greatest: Tensor, group: int) -> Tensor:

@@ -47,9 +47,9 @@ class Epochs:
         count = recipe.augmentation_pool if self._copies else 0
         self._pool = [self._deformed() for _ in range(max(count, 0))]
 
-    def _samples(self, found: Tensor) -> Samples:
-        logits = None if self._teacher is None else logits_of(self._teacher, found)
-        return Samples(found.to(torch.int8), logits)
+    def _samples(self, values: Tensor) -> Samples:
+        logits = None if self._teacher is None else logits_of(self._teacher, values)
+        return Samples(values.to(torch.int8), logits)
 
     def _deformed(self) -> Samples:
         return self._samples(augmented(self._training.images, self._how, self._generator))

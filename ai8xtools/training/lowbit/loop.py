@@ -102,23 +102,23 @@ def teach(
         samples, labels = epochs.samples(epoch)
         return samples.codes, labels
 
-    def told(epoch: int, loss: float) -> None:
+    def report(epoch: int, loss: float) -> None:
         teacher.eval()
         correct = evaluate(teacher, tested, test.labels)
         tell(EpochResult(epoch, loss, correct, len(tested), time.monotonic() - start))
 
-    train_teacher(teacher, recipe.teacher_epochs, data, generator, told)
+    train_teacher(teacher, recipe.teacher_epochs, data, generator, report)
     return teacher
 
 
 def evaluate(network: nn.Module, data: Tensor, labels: Tensor) -> int:
     """Return for how many codes [N, 256] the first greatest logit is that of the label."""
     with torch.no_grad():
-        found = [
+        matches = [
             network(part).argmax(1) == truth
             for part, truth in zip(data.split(_EVALUATED), labels.split(_EVALUATED), strict=True)
         ]
-    return int(sum(part.sum() for part in found))
+    return int(sum(part.sum() for part in matches))
 
 
 def _one_epoch(

@@ -51,13 +51,13 @@ def optimizers_of(
     """Return the optimizers of a network with their learning rates."""
     hidden = list(_hidden(network, recipe.muon_head)) if recipe.optimizer == "Muon" else []
     others = [p for p in network.parameters() if not any(p is q for q in hidden)]
-    found: list[tuple[torch.optim.Optimizer, float]] = [
+    optimizers: list[tuple[torch.optim.Optimizer, float]] = [
         (torch.optim.Adam(others, lr=recipe.lr, fused=True), recipe.lr)
     ]
     if hidden:
         muon = _StackMuon(hidden, recipe.muon_lr, recipe.muon_momentum)
-        found.append((muon, recipe.muon_lr))
-    return found
+        optimizers.append((muon, recipe.muon_lr))
+    return optimizers
 
 
 def _hidden(network: LowBitNetwork, head: bool) -> Iterator[nn.Parameter]:

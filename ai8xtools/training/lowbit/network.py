@@ -83,8 +83,8 @@ class LowBitWeights(nn.Module):
         """Choose the clip scalar for the present weights."""
         weights = self.weight.detach().numpy().astype(np.float32)
         if self.s.ndim:
-            found = clip_scalars(weights, self.encoding, algorithm, self.s.numpy(), scale)  # type: ignore[arg-type]
-            self.s.copy_(torch.from_numpy(found).clamp(min=1e-5))
+            scalars = clip_scalars(weights, self.encoding, algorithm, self.s.numpy(), scale)  # type: ignore[arg-type]
+            self.s.copy_(torch.from_numpy(scalars).clamp(min=1e-5))
         else:
             one = clip_scalar(weights, self.encoding, algorithm, float(self.s), scale)  # type: ignore[arg-type]
             self.s.fill_(max(one, 1e-5))

@@ -135,8 +135,8 @@ _ONLY: dict[str, Any] = {"first_layer_act_bits": 8}
 
 def passed_over(path: str) -> tuple[str, ...]:
     """Return the keys of a policy that change nothing here."""
-    found = read_section(Complaints(CODE, path))
-    return tuple(key for key in found if key in _IGNORED and key not in (*_ONLY, "WScale"))
+    section = read_section(Complaints(CODE, path))
+    return tuple(key for key in section if key in _IGNORED and key not in (*_ONLY, "WScale"))
 
 
 def read_recipe(path: str, model: str | None = None) -> Recipe:
@@ -155,30 +155,30 @@ def recipe_of(content: Mapping[str, Any], path: str) -> Recipe:
 
 def _recipe(content: Mapping[str, Any], complaints: Complaints, model: str | None) -> Recipe:
     names = tuple(field.name for field in fields(Recipe))
-    known = (*names, *_OTHER_NAMES, *_WIDTHS, *_IGNORED)
-    found = complaints.keys(content, known, "the policy", names)
+    allowed = (*names, *_OTHER_NAMES, *_WIDTHS, *_IGNORED)
+    entries = complaints.keys(content, allowed, "the policy", names)
     values: dict[str, Any] = {}
-    for key in (key for key in found if key in names or key in _OTHER_NAMES):
+    for key in (key for key in entries if key in names or key in _OTHER_NAMES):
         name = _OTHER_NAMES.get(key, key)
         kind = next(str(field.type) for field in fields(Recipe) if field.name == name)
         try:
-            values[name] = _READERS[kind](found[key])
+            values[name] = _READERS[kind](entries[key])
         except (TypeError, ValueError):
             complaints.wrong(content, key, _MEANT[kind])
-    if "WScale" in found:
-        values["per_output"] = found["WScale"] == "PerOutput"
-        if found["WScale"] not in ("PerTensor", "PerOutput"):
+    if "WScale" in entries:
+        values["per_output"] = entries["WScale"] == "PerOutput"
+        if entries["WScale"] not in ("PerTensor", "PerOutput"):
             complaints.wrong(content, "WScale", "PerTensor or PerOutput")
     for key, only in _ONLY.items():
-        if found.get(key, only) != only:
+        if entries.get(key, only) != only:
             complaints.wrong(content, key, str(only), remedy="Nothing else is trained here.")
-    widths = [found[key] for key in _WIDTHS if key in found]
-    for key in (key for key in _WIDTHS if key in found and not _is_width(found[key])):
+    widths = [entries[key] for key in _WIDTHS if key in entries]
+    for key in (key for key in _WIDTHS if key in entries and not _is_width(entries[key])):
         complaints.wrong(content, key, f"a number up to {_MOST_WIDTH}")
     if widths:
         values.setdefault("widths", tuple(width for width in widths if width))
     for other, own in _OTHER_NAMES.items():
-        if other in found and own in found:
+        if other in entries and own in entries:
             complaints.add(f"{other} and {own} say the same", content, other, "Leave one out.")
     named = values.get("model", MODELS[0])
     if named not in (*MODELS, *_MODELS):
@@ -262,24 +262,24 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
             complaints.add(f"encodings: {shown(name)} is not known", section, "encodings",
                            _one_of(name, names))  # fmt: skip
     if recipe.encodings and len(recipe.encodings) != len(recipe.widths) + 1:
-        found = f"encodings has {len(recipe.encodings)} names for {len(recipe.widths) + 1} layers"
-        complaints.add(found, section, "encodings", "Name one for each layer, or a single one.")
+        fault = f"encodings has {len(recipe.encodings)} names for {len(recipe.widths) + 1} layers"
+        complaints.add(fault, section, "encodings", "Name one for each layer, or a single one.")
     sizes = {
         "widths": recipe.widths, "window_widths": recipe.window_widths or (0,),
         "cnn_width": (recipe.cnn_width,), "batch_size": (recipe.batch_size,),
         "epochs": (recipe.epochs,),
     }  # fmt: skip
     if not (recipe.lr > 0 and recipe.muon_lr > 0 and recipe.quantscale > 0):
-        found = f"lr is {recipe.lr:g}, muon_lr {recipe.muon_lr:g}, quantscale {recipe.quantscale:g}"
-        complaints.add(f"{found}; all must be above 0", section, _written("lr", section),
+        fault = f"lr is {recipe.lr:g}, muon_lr {recipe.muon_lr:g}, quantscale {recipe.quantscale:g}"
+        complaints.add(f"{fault}; all must be above 0", section, _written("lr", section),
                        "A usual learning rate is lr: 0.002.")  # fmt: skip
     _check_ranges(recipe, section, complaints)
     _check_together(recipe, section, complaints)
     for key, numbers in sizes.items():
         if not all(1 <= number <= _MOST_WIDTH for number in numbers):
-            found = shown(numbers[0] if len(numbers) == 1 else [*numbers])
+            fault = shown(numbers[0] if len(numbers) == 1 else [*numbers])
             complaints.add(
-                f"{_written(key, section)} is not from 1 to {_MOST_WIDTH}, but {found}",
+                f"{_written(key, section)} is not from 1 to {_MOST_WIDTH}, but {fault}",
                 section,
                 _written(key, section),
                 "Every number must be in these limits.",
@@ -312,8 +312,8 @@ def _check_together(recipe: Recipe, section: Mapping[str, Any], complaints: Comp
     if recipe.prune_epoch < 0:
         return
     if recipe.prune_epoch >= recipe.epochs:
-        found = f"prune_epoch is {recipe.prune_epoch}, behind the last epoch"
-        complaints.add(found, section, "prune_epoch", f"It is below epochs, {recipe.epochs}.")
+        fault = f"prune_epoch is {recipe.prune_epoch}, behind the last epoch"
+        complaints.add(fault, section, "prune_epoch", f"It is below epochs, {recipe.epochs}.")
     total, pruned = recipe.prune_totalgroups, recipe.prune_groupstoprune
     if not recipe.widths or total < 1 or recipe.widths[0] % total or not 0 <= pruned < total:
         width = recipe.widths[0] if recipe.widths else 0

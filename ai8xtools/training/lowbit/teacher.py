@@ -83,6 +83,6 @@ def logits_of(teacher: Teacher, codes: Tensor) -> Tensor:
 
 def distilled(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
     """Return the divergence of a network's logits from those of its teacher, as a loss."""
-    wanted = (taught.float() / temperature).softmax(1)
-    found = (logits / temperature).log_softmax(1)
-    return functional.kl_div(found, wanted, reduction="batchmean") * temperature**2
+    targets = (taught.float() / temperature).softmax(1)
+    predictions = (logits / temperature).log_softmax(1)
+    return functional.kl_div(predictions, targets, reduction="batchmean") * temperature**2

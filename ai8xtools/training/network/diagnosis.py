@@ -41,10 +41,10 @@ def origin_of_not_finite(model: nn.Module, x: Tensor) -> str:
     for name, parameter in model.named_parameters():
         if not _finite(parameter):
             return f"values of the {_of_layer(name)} are not"
-    found: list[str] = []
+    names: list[str] = []
     handles = [
         layer.register_forward_hook(
-            lambda _layer, _x, y, name=name: None if _finite(y) else found.append(name)
+            lambda _layer, _x, y, name=name: None if _finite(y) else names.append(name)
         )
         for name, layer in _layers(model)
     ]
@@ -54,7 +54,7 @@ def origin_of_not_finite(model: nn.Module, x: Tensor) -> str:
     finally:
         for handle in handles:
             handle.remove()
-    return f"first those of layer {found[0]}" if found else "outputs are finite, the loss is not"
+    return f"first those of layer {names[0]}" if names else "outputs are finite, the loss is not"
 
 
 def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:

@@ -43,21 +43,21 @@ class Differences:
         return ", ".join(f"{len(names)} {what}" for names, what in parts if names)
 
 
-def differences(own: State, found: State) -> Differences:
+def differences(own: State, stored: State) -> Differences:
     """Compare the tensors of a network with those of a file."""
     return Differences(
-        [name for name in own if name not in found],
-        [name for name in found if name not in own],
-        [name for name in own if name in found and own[name].shape != found[name].shape],
+        [name for name in own if name not in stored],
+        [name for name in stored if name not in own],
+        [name for name in own if name in stored and own[name].shape != stored[name].shape],
     )
 
 
-def table(own: State, found: State, differing: Differences) -> str:
+def table(own: State, stored: State, differing: Differences) -> str:
     """Return a table of what differs: name, shape in the file, shape in the network."""
     from tabulate import tabulate  # here: it takes time to import
 
     names = [*differing.missing, *differing.reshaped, *differing.surplus]
-    rows = [(name, _shape(found.get(name)), _shape(own.get(name))) for name in names[:_ROWS]]
+    rows = [(name, _shape(stored.get(name)), _shape(own.get(name))) for name in names[:_ROWS]]
     if len(names) > _ROWS:
         rows.append((f"and {len(names) - _ROWS} more", "", ""))
     return tabulate(rows, ("tensor", "checkpoint", "network"), disable_numparse=True)
@@ -69,7 +69,7 @@ def _shape(tensor: Tensor | None) -> str:
 
 def refuse(
     own: State,
-    found: State,
+    stored: State,
     arch: str | None,
     path: str,
     options: TrainingOptions,
@@ -82,12 +82,12 @@ def refuse(
     Weights that are integers are refused as well, unless the run computes with integers. `option`
     is the one that names the network.
     """
-    differing = differences(own, found)
+    differing = differences(own, stored)
     if not differing.fatal:
-        if quantized(found) and not options.act_mode_8bit:
+        if quantized(stored) and not options.act_mode_8bit:
             _refuse_integers(path, options.evaluate and option == "--model")
         return
-    fitting = next(_fitting(found, arch, options, models, dataset), None)
+    fitting = next(_fitting(stored, arch, options, models, dataset), None)
     says = f"The file says it is of {arch!r}; compare" if arch else "Compare"
     advice = (
         f"Use {option} {fitting}." if fitting else f"{says} {option}, --dataset and --use-bias."
@@ -96,7 +96,7 @@ def refuse(
         "E676",
         f"the checkpoint does not belong to the network {options.arch} ({differing})",
         path,
-        f"{advice}\n\n{table(own, found, differing)}",
+        f"{advice}\n\n{table(own, stored, differing)}",
     )
 
 
@@ -127,7 +127,7 @@ def _refuse_integers(path: str, evaluated: bool) -> NoReturn:
 
 
 def _fitting(
-    found: State,
+    stored: State,
     arch: str | None,
     options: TrainingOptions,
     models: Mapping[str, ModelEntry],
@@ -141,7 +141,7 @@ def _fitting(
     )
     options = replace(options, backbone_checkpoint=None)
     for (entry, data), bias in itertools.product(cases, (options.use_bias, not options.use_bias)):
-        if _fits(found, entry, data, replace(options, use_bias=bias)):
+        if _fits(stored, entry, data, replace(options, use_bias=bias)):
             other = f" --dataset {data.name}" if data is not dataset else ""
             without = " without --use-bias" if options.use_bias and not bias else ""
             with_bias = " --use-bias" if bias and not options.use_bias else ""
@@ -153,29 +153,31 @@ def _others(dataset: DatasetEntry) -> Iterator[DatasetEntry]:
     yield from (entry for entry in find_datasets().values() if entry.name != dataset.name)
 
 
-def _fits(found: State, entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> bool:
+def _fits(
+    stored: State, entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions
+) -> bool:
     """Return whether the network has exactly the tensors of the file, apart from batch
     normalization."""
     try:
         model = build_model(entry, dataset, options)
     except Exception:  # any network, for data that it was not made for
         return False
-    return not differences(expected(model, found), found).fatal
+    return not differences(expected(model, stored), stored).fatal
 
 
-def expected(model: nn.Module, found: State) -> dict[str, Tensor]:
+def expected(model: nn.Module, stored: State) -> dict[str, Tensor]:
     """Return the tensors a file must hold to fill the model.
 
     Batch normalization may have been moved into the weights, files of 2020 know no quantile, and
     kernels that are exactly one need not be there.
     """
-    normalized = any(map(is_of_normalization, found))
+    normalized = any(map(is_of_normalization, stored))
     constant = constant_tensors(model)
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
         if (normalized or not is_of_normalization(name))
-        and (name in found or not (name.endswith("shift_quantile") or name in constant))
+        and (name in stored or not (name.endswith("shift_quantile") or name in constant))
     }
 
 

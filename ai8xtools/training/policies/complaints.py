@@ -35,9 +35,9 @@ class Section(dict[Any, Any]):
         self.written[name] = self.written.get(key, shown(self[name]))
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
+def closest(word: str, words: Iterable[str]) -> str | None:
     """Return the known word that resembles a word most, whatever its case; None: there is none."""
-    by_case = {name.lower(): name for name in known}
+    by_case = {name.lower(): name for name in words}
     near = get_close_matches(word.lower(), by_case, 1)
     return by_case[near[0]] if near else None
 
@@ -83,10 +83,10 @@ class Complaints:
     ) -> None:
         """Complain that a key, called `name`, is missing or has a value that is not `expected`."""
         value = section.get(key)
-        said = f"is {self.written(section, key)}" if key in section else "is missing"
+        fault = f"is {self.written(section, key)}" if key in section else "is missing"
         if remedy is None and isinstance(value, str) and _looks_like_number(value):
             remedy = _NOTATION
-        message = f"{shown(key)[1:-1] if name is None else name} {said}; it must be {expected}"
+        message = f"{shown(key)[1:-1] if name is None else name} {fault}; it must be {expected}"
         self.add(message, section, key, remedy)
 
     def written(self, section: Mapping[Any, Any], key: Any) -> str:
@@ -97,26 +97,26 @@ class Complaints:
     def keys(
         self,
         section: Mapping[Any, Any],
-        known: Iterable[str],
+        allowed: Iterable[str],
         what: str,
-        told: Iterable[str] | None = None,
+        listed: Iterable[str] | None = None,
     ) -> dict[Any, Any]:
-        """Return the values of the known keys of a section; complain about the others.
+        """Return the values of the `allowed` keys of a section; complain about the others.
 
-        A key with a slip counts as the one that was meant. The complaint lists the keys `told`.
+        A key with a slip counts as the one that was meant. The complaint names the keys `listed`.
         """
-        known = tuple(known)
-        for key in [key for key in section if key not in known]:
-            self.unknown(section, key, known if told is None else tuple(told), what)
-        return {key: value for key, value in section.items() if key in known}
+        allowed = tuple(allowed)
+        for key in [key for key in section if key not in allowed]:
+            self.unknown(section, key, allowed if listed is None else tuple(listed), what)
+        return {key: value for key, value in section.items() if key in allowed}
 
     def unknown(
-        self, section: Mapping[Any, Any], key: Any, known: tuple[str, ...], what: str
+        self, section: Mapping[Any, Any], key: Any, allowed: tuple[str, ...], what: str
     ) -> None:
-        """Complain about a key that is not known; with a slip it counts as the one meant."""
-        near = closest(str(key), known)
+        """Complain about a key that is not `allowed`; with a slip it counts as the one meant."""
+        near = closest(str(key), allowed)
         remedy = f"Did you mean '{near}'? " if near else ""
-        remedy += f"Allowed are {', '.join(known)}."
+        remedy += f"Allowed are {', '.join(allowed)}."
         self.add(f"unknown key {shown(key)} in {what}", section, key, remedy)
         if near and near not in section and isinstance(section, Section):
             section.move(key, near)

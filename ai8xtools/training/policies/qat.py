@@ -61,14 +61,14 @@ def version_of(policy: dict[str, Any] | None) -> int:
     return 2 if policy is not None and any(key in policy for key in _LATER_KEYS) else 1
 
 
-def fits_ranges(wanted: str | None, policy: dict[str, Any]) -> bool:
+def fits_ranges(choice: str | None, policy: dict[str, Any]) -> bool:
     """Return whether weights have ranges of their own, not those of the largest magnitudes.
 
-    `wanted` is the choice "fit" or "vendor"; without it a policy with quantiles is for the latter.
+    `choice` is "fit" or "vendor"; without it a policy with quantiles is for the latter.
     """
     entries = (policy, *policy.get("overrides", {}).values())
     quantiles = any(entry.get("shift_quantile", 1.0) != 1.0 for entry in entries)
-    return wanted == "fit" or (wanted is None and not quantiles)
+    return choice == "fit" or (choice is None and not quantiles)
 
 
 def begun(model: torch.nn.Module) -> bool:

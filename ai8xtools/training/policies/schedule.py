@@ -110,15 +110,15 @@ class ScheduleFile:
         """
         steered = {}
         for role, name in self.schedulers:
-            found = optimizer if role == MODEL else of_loss
-            if found is None:
+            target = optimizer if role == MODEL else of_loss
+            if target is None:
                 raise InputError(
                     CODE, f"{role}s: {name} has no effect: the loss has parameters only with --dr",
                     self.path, "Add --dr, or take the section out.",
                 )  # fmt: skip
-            steered[role, name] = found
+            steered[role, name] = target
             if done:
-                self._rewind(f"{role}s: {name}", found)
+                self._rewind(f"{role}s: {name}", target)
         started = {  # after all rates are rewound, which the first scheduler changes at once
             (role, name): self._started(f"{role}s: {name}", scheduler, steered[role, name])
             for (role, name), scheduler in self.schedulers.items()
@@ -198,7 +198,7 @@ def _schedule(content: dict[str, Any], complaints: Complaints) -> ScheduleFile:
     complaints.refuse()
     return ScheduleFile(
         complaints.path,
-        {key: found for key, found in schedulers.items() if found is not None},
+        {key: scheduler for key, scheduler in schedulers.items() if scheduler is not None},
         [policy for policy in policies if policy is not None],
     )
 
@@ -254,20 +254,20 @@ def _instance(
     A scheduler that a complaint was about is known by its name.
     """
     section, key = entry, role
-    known = [known for kind, known in schedulers if kind == role]
+    names = [name for kind, name in schedulers if kind == role]
     if isinstance(entry.get(role), dict):
         section, key = entry[role], "instance_name"
         complaints.keys(section, (key, "args"), f"policies: {role}")
         if section.get("args"):
             message = f"policies: {role} takes no args"
             complaints.add(message, section, "args", f"Arguments belong to {role}s.")
-    if key in section and section[key] in known:
+    if key in section and section[key] in names:
         return section[key]
-    defined = f"Defined are {', '.join(map(str, known)) or 'none'}."
+    defined = f"Defined are {', '.join(map(str, names)) or 'none'}."
     if key not in section:
         complaints.add(f"policies: {key} is missing", section, None, defined)
         return None
-    near = closest(str(section[key]), map(str, known))
+    near = closest(str(section[key]), map(str, names))
     message = f"policies: there is no {role} {shown(section[key])}"
     remedy = f"Did you mean {near}? {defined}" if near else defined
     complaints.add(message, section, key, remedy)

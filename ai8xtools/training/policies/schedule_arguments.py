@@ -123,17 +123,17 @@ _REFUSED_SECTIONS |= {name.removesuffix("s"): why for name, why in _REFUSED_SECT
 
 
 def without_old_sections(
-    found: Mapping[str, Any], known: Iterable[str], what: str, complaints: Complaints
+    content: Mapping[str, Any], allowed: Iterable[str], what: str, complaints: Complaints
 ) -> dict[str, Any]:
-    """Return the values of known keys; complain about the others.
+    """Return the values of the `allowed` keys; complain about the others.
 
-    What only the compression library of old schedules could do is told apart.
+    What only the compression library of old schedules could do is refused with its reason.
     """
     for name, reason in _REFUSED_SECTIONS.items():
-        if name in found:
+        if name in content:
             remedy = "Take this section out of the file."
-            complaints.add(f"{name} cannot be used: {reason}", found, name, remedy)
-    values = complaints.keys(found, (*known, *_REFUSED_SECTIONS), what, told=known)
+            complaints.add(f"{name} cannot be used: {reason}", content, name, remedy)
+    values = complaints.keys(content, (*allowed, *_REFUSED_SECTIONS), what, listed=allowed)
     return {key: value for key, value in values.items() if key not in _REFUSED_SECTIONS}
 
 

@@ -93,8 +93,8 @@ def read_section(complaints: Complaints) -> Section:
         # what a tag or its looks promise, and the text does not keep: `!!int ""`, 2024-13-45
         raise InputError(code, f"this is not valid YAML: {line(str(exc))}", path) from exc
     if not isinstance(content, Section):
-        said = "is empty" if content is None else f"holds {shown(content)}"
-        raise InputError(code, f"the file {said}; it must hold keys with values", path)
+        fault = "is empty" if content is None else f"holds {shown(content)}"
+        raise InputError(code, f"the file {fault}; it must hold keys with values", path)
     return content
 
 
@@ -140,21 +140,21 @@ def _refuse_size(text: str) -> None:
             raise _refused(f"it holds more than {MAX_EVENTS} keys and values", event)
 
 
-def _values(node: yaml.Node, known: dict[int, int]) -> int:
+def _values(node: yaml.Node, counts: dict[int, int]) -> int:
     """Return how many values a node stands for; a YAMLError for one that contains itself."""
     if isinstance(node, yaml.ScalarNode):
         if node.tag in _NUMBERS and len(node.value) > MAX_NUMBER:
             raise _refused(f"a number of {len(node.value)} characters", node)
         return 1
-    if known.get(id(node)) == 0:
+    if counts.get(id(node)) == 0:
         raise _refused("a list or mapping that contains itself", node)
-    if id(node) not in known:
-        known[id(node)] = 0
+    if id(node) not in counts:
+        counts[id(node)] = 0
         parts = node.value
         if isinstance(node, yaml.MappingNode):
             parts = [part for pair in node.value for part in pair]
-        known[id(node)] = 1 + sum(_values(part, known) for part in parts)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(_values(part, counts) for part in parts)
+    return counts[id(node)]
 
 
 def _refused(problem: str, at: yaml.Node | yaml.Event) -> yaml.YAMLError:

@@ -158,9 +158,9 @@ def _point(link: str, target: Path) -> str | None:
             path.unlink(missing_ok=True)  # Windows replaces no link to a folder
         prefix = atomic.temporary_prefix(link)
         with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as scratch:
-            made = Path(scratch, link)
-            made.symlink_to(target)
-            made.replace(path)
+            temporary = Path(scratch, link)
+            temporary.symlink_to(target)
+            temporary.replace(path)
         atomic.sync(path.parent)
     except OSError as exc:  # such as a file system without links
         return f"was not made ({exc.strerror}); this run is in {target}"

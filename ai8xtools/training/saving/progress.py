@@ -88,18 +88,18 @@ def progress_of(extras: Mapping[str, Any], done: int, new: Progress) -> Progress
 
     It is the `new` one, without epochs, for files of other tools and entries of another form.
     """
-    found = extras.get(KEY)
-    if not isinstance(found, dict) or not _natural(found.get("seed")):
+    stored = extras.get(KEY)
+    if not isinstance(stored, dict) or not _natural(stored.get("seed")):
         return new
-    entries, settings = found.get("epochs"), found.get("settings")
+    entries, settings = stored.get("epochs"), stored.get("settings")
     if not isinstance(entries, list) or len(entries) != done or not isinstance(settings, dict):
         return new
     epochs = [_epoch(number, entry) for number, entry in enumerate(entries)]
     complete = [epoch for epoch in epochs if epoch is not None]
     if len(complete) < done:
         return new
-    known = {n: settings[n] for n in (*SETTINGS, *REFINEMENTS) if n in settings}
-    return Progress(found["seed"], known, complete)
+    chosen = {n: settings[n] for n in (*SETTINGS, *REFINEMENTS) if n in settings}
+    return Progress(stored["seed"], chosen, complete)
 
 
 def _epoch(number: int, entry: Any) -> Epoch | None:

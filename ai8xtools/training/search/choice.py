@@ -61,12 +61,12 @@ class Search:
         if policy is None:
             log.say("The policy has no evolution_search: no network is looked for")
             return
-        found = allowed(space, policy)
-        log.say(f"--- architecture search: {len(found):,} networks")
+        subspace = allowed(space, policy)
+        log.say(f"--- architecture search: {len(subspace):,} networks")
         model: Any = passes.model
         kept = copy.deepcopy(model.state_dict())
         judges = Judges(self._cost(model, inputs[0][:1]), _rank(passes, data, policy, inputs))
-        evolution = Evolution(found, policy, judges, Random(derived(seed, 1 << 21)))
+        evolution = Evolution(subspace, policy, judges, Random(derived(seed, 1 << 21)))
         generations = []
         for number, generation in enumerate(evolution.run()):
             best = generation[0]
@@ -143,8 +143,8 @@ def allowed(space: SearchSpace, policy: EvolutionPolicy) -> SearchSpace:
     """Return the part of a space whose widths the policy allows."""
     if not policy.constraints.widths:
         return space
-    found = space.with_widths(policy.constraints.widths)
-    if found is None:
+    subspace = space.with_widths(policy.constraints.widths)
+    if subspace is None:
         widths = sorted({width for unit in space.units for width in unit.widths})
         raise InputError(
             "E692",
@@ -152,7 +152,7 @@ def allowed(space: SearchSpace, policy: EvolutionPolicy) -> SearchSpace:
             "--nas-policy",
             f"The layers of this network have widths {', '.join(map(str, widths))}.",
         )
-    return found
+    return subspace
 
 
 def _rank(
@@ -180,9 +180,9 @@ def _rank(
     return rank
 
 
-def _text(passes: Pass, found: Candidate) -> str:
-    score = f"{passes.task.title} {found.rank[0]:.3f}"
-    return f"{found.architecture}: {score}, {found.cost.cycles:,} cycles"
+def _text(passes: Pass, candidate: Candidate) -> str:
+    score = f"{passes.task.title} {candidate.rank[0]:.3f}"
+    return f"{candidate.architecture}: {score}, {candidate.cost.cycles:,} cycles"
 
 
 def _table(passes: Pass, best: list[Candidate]) -> list[str]:

@@ -114,58 +114,58 @@ class Evolution:
             return self._space.crossed(random.choice(kept), random.choice(kept), random)
 
         taken = set(kept)
-        found = self._fill(mutated, mutations, taken)
-        return kept + found + self._fill(crossed, room - mutations, taken)
+        mutants = self._fill(mutated, mutations, taken)
+        return kept + mutants + self._fill(crossed, room - mutations, taken)
 
     def _fill(
         self, draw: Callable[[], Architecture], count: int, taken: set[Architecture]
     ) -> list[Architecture]:
         """Return up to so many networks that meet the constraints and are not `taken`."""
-        found: list[Architecture] = []
+        architectures: list[Architecture] = []
         for _ in range(count):
             for _ in range(_TRIES):
                 drawn = draw()
                 if drawn in taken or self._cost(drawn).excess(self._policy.constraints):
                     continue
                 taken.add(drawn)
-                found.append(drawn)
+                architectures.append(drawn)
                 break
             else:
-                return found
-        return found
+                return architectures
+        return architectures
 
-    def _cost(self, found: Architecture) -> Cost:
-        if found not in self._costs:
-            self._costs[found] = self._judges.cost(found)
-        return self._costs[found]
+    def _cost(self, architecture: Architecture) -> Cost:
+        if architecture not in self._costs:
+            self._costs[architecture] = self._judges.cost(architecture)
+        return self._costs[architecture]
 
-    def _judge(self, found: list[Architecture], generation: int) -> list[Candidate]:
-        for one in found:
+    def _judge(self, architectures: list[Architecture], generation: int) -> list[Candidate]:
+        for one in architectures:
             if one not in self.judged:
                 rank = self._judges.rank(one)
                 self.judged[one] = Candidate(one, self._cost(one), rank, generation)
-        candidates = [self.judged[one] for one in found]
+        candidates = [self.judged[one] for one in architectures]
         return sorted(candidates, key=lambda c: (c.rank, -c.cost.cycles), reverse=True)
 
     def _nothing(self) -> InputError:
         limits = self._policy.constraints
         parts = {"smallest": self._space.smallest(), "largest": self._space.largest()}
-        said = [
+        reasons = [
             f"of the {name}, {one}: {self._cost(one).excess(limits) or 'all are met'}"
             for name, one in parts.items()
         ]
         return InputError(
             "E692",
-            f"no network meets the constraints; {'; '.join(said)}",
+            f"no network meets the constraints; {'; '.join(reasons)}",
             "--nas-policy",
             "Loosen evolution_search: constraints, or choose a larger or smaller elastic network.",
         )
 
 
-def frontier(found: list[Candidate]) -> list[Candidate]:
+def frontier(candidates: list[Candidate]) -> list[Candidate]:
     """Return those that no other beats in both rank and cycles, the cheapest first."""
     best: list[Candidate] = []
-    for one in sorted(found, key=lambda c: (c.cost.cycles, [-r for r in c.rank])):
+    for one in sorted(candidates, key=lambda c: (c.cost.cycles, [-r for r in c.rank])):
         if not best or one.rank > best[-1].rank:
             best.append(one)
     return best

@@ -94,19 +94,19 @@ class SearchPolicy:
 def read_search_policy(path: str) -> SearchPolicy:
     """Return the policy in a YAML file; InputError E604 with line, key, value, what is allowed."""
     complaints = Complaints(_CODE, path)
-    found = _Section(complaints, "", read_section(complaints), _TOP)
-    kernel, depth, width = (_stage(found, name) for name in _STAGES)
+    top = _Section(complaints, "", read_section(complaints), _TOP)
+    kernel, depth, width = (_stage(top, name) for name in _STAGES)
     policy = SearchPolicy(
-        found.whole("start_epoch", 0),
-        found.whole("validation_freq", 1, default=1),
+        top.whole("start_epoch", 0),
+        top.whole("validation_freq", 1, default=1),
         kernel,
         depth,
         width,
-        _teacher(found),
-        _evolution(found),
+        _teacher(top),
+        _evolution(top),
     )
-    if not any(name in found.values for name in _STAGES):
-        found.refuse(f"it holds none of {', '.join(_STAGES)}; the network would not be elastic")
+    if not any(name in top.values for name in _STAGES):
+        top.refuse(f"it holds none of {', '.join(_STAGES)}; the network would not be elastic")
     complaints.refuse()
     return policy
 
@@ -115,13 +115,13 @@ class _Section:
     """The keys of one level of the file. What is wrong is noted; a default takes its place."""
 
     def __init__(
-        self, complaints: Complaints, name: str, values: dict[str, Any], known: tuple[str, ...]
+        self, complaints: Complaints, name: str, values: dict[str, Any], allowed: tuple[str, ...]
     ) -> None:
         self.complaints, self._name, self.values = complaints, name, values
-        for key in [key for key in values if key not in known]:
-            self._refuse_unknown(key, known)
+        for key in [key for key in values if key not in allowed]:
+            self._refuse_unknown(key, allowed)
 
-    def _refuse_unknown(self, key: Any, known: tuple[str, ...]) -> None:
+    def _refuse_unknown(self, key: Any, allowed: tuple[str, ...]) -> None:
         homes = [name for name, keys in _SECTIONS.items() if key in keys]
         homes += ["evolution_search: constraints"] if key in _CONSTRAINTS else []
         homes += ["the top level"] if key in _TOP else []
@@ -130,22 +130,22 @@ class _Section:
             what = f"unknown key {shown(key)} {where}"
             self.refuse(what, key, f"It belongs to {', '.join(homes)}.")
         else:
-            self.complaints.unknown(self.values, key, known, self._name or "the policy")
+            self.complaints.unknown(self.values, key, allowed, self._name or "the policy")
 
     def refuse(self, message: str, key: str | None = None, remedy: str | None = None) -> None:
         """Complain about a key, or about the section."""
         self.complaints.add(message, self.values, key, remedy)
 
-    def section(self, name: str, known: tuple[str, ...]) -> _Section | None:
+    def section(self, name: str, allowed: tuple[str, ...]) -> _Section | None:
         """Return the section of a key; None without it, or where something else stands."""
         if name not in self.values:
             return None
         full, values = f"{self._name}: {name}" if self._name else name, self.values[name]
         if not isinstance(values, dict):
             written = self.complaints.written(self.values, name)
-            self.refuse(f"{full} must hold {', '.join(known)}, not {written}", name)
+            self.refuse(f"{full} must hold {', '.join(allowed)}, not {written}", name)
             return None
-        return _Section(self.complaints, full, values, known)
+        return _Section(self.complaints, full, values, allowed)
 
     def whole(self, key: str, least: int, default: int | None = None) -> int:
         """Return a whole number; without a default the key is needed."""
@@ -174,8 +174,8 @@ class _Section:
         self.complaints.wrong(self.values, key, expected, name=name)
 
 
-def _stage(found: _Section, name: str) -> StagePolicy | None:
-    section = found.section(name, _SECTIONS[name])
+def _stage(parent: _Section, name: str) -> StagePolicy | None:
+    section = parent.section(name, _SECTIONS[name])
     if section is None:
         return None
     leveling = section.values.get("leveling", False)
@@ -184,13 +184,13 @@ def _stage(found: _Section, name: str) -> StagePolicy | None:
     return StagePolicy(bool(leveling), section.whole("num_epochs", 1))
 
 
-def _teacher(found: _Section) -> TeacherPolicy | None:
-    section = found.section("kd_params", _SECTIONS["kd_params"])
+def _teacher(parent: _Section) -> TeacherPolicy | None:
+    section = parent.section("kd_params", _SECTIONS["kd_params"])
     if section is None:
         return None
     names: tuple[Teacher, ...] = get_args(Teacher)
-    found_name = section.values.get("teacher_model")
-    teacher = next((name for name in names if name == found_name), None)
+    teacher_model = section.values.get("teacher_model")
+    teacher = next((name for name in names if name == teacher_model), None)
     if teacher is None:
         section.wrong("teacher_model", " or ".join(names))
         teacher = names[0]
@@ -204,8 +204,8 @@ def _teacher(found: _Section) -> TeacherPolicy | None:
     return TeacherPolicy(teacher, distill, student, temperature)
 
 
-def _evolution(found: _Section) -> EvolutionPolicy | None:
-    section = found.section("evolution_search", _SECTIONS["evolution_search"])
+def _evolution(parent: _Section) -> EvolutionPolicy | None:
+    section = parent.section("evolution_search", _SECTIONS["evolution_search"])
     if section is None:
         return None
     parents = section.number("ratio_parent", 0, 1, 0.25)
@@ -223,8 +223,8 @@ def _evolution(found: _Section) -> EvolutionPolicy | None:
     )
 
 
-def _constraints(found: _Section) -> Constraints:
-    section = found.section("constraints", _CONSTRAINTS)
+def _constraints(parent: _Section) -> Constraints:
+    section = parent.section("constraints", _CONSTRAINTS)
     if section is None:
         return Constraints()
     widths = section.values.get("width_options") or []

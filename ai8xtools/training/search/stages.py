@@ -60,32 +60,32 @@ class StagePlan:
 
     def before(self, transition: Transition, whole_stages: bool) -> Transition:
         """Return the last level of the stage before; with `whole_stages` False of the first one."""
-        known = [t for t in self.transitions if t.stage < transition.stage]
-        return known[-1] if whole_stages else FIRST
+        earlier = [t for t in self.transitions if t.stage < transition.stage]
+        return earlier[-1] if whole_stages else FIRST
 
 
 def plan_of(policy: SearchPolicy, space: SearchSpace) -> StagePlan:
     """Return the stages that a policy asks for; those without choices in this network are left
     out."""
-    found, epoch = [FIRST], policy.start_epoch
-    for stage, wanted in (
+    transitions, epoch = [FIRST], policy.start_epoch
+    for stage, stage_policy in (
         (Stage.KERNEL, policy.kernel), (Stage.DEPTH, policy.depth), (Stage.WIDTH, policy.width)
     ):  # fmt: skip
         most = space.levels(stage)
-        if wanted is None or not most:
+        if stage_policy is None or not most:
             continue
-        for level in range(1, most + 1) if wanted.leveling else [most]:
-            found.append(Transition(epoch, stage, level))
-            epoch += wanted.epochs
-    return StagePlan(_from_0(found), epoch)
+        for level in range(1, most + 1) if stage_policy.leveling else [most]:
+            transitions.append(Transition(epoch, stage, level))
+            epoch += stage_policy.epochs
+    return StagePlan(_from_0(transitions), epoch)
 
 
 def plan_of_text(text: str, space: SearchSpace, policy: SearchPolicy) -> StagePlan:
     """Return the stages that a list of (epoch, stage, level) names; InputError E604."""
     try:
         values = ast.literal_eval(text)
-        found = [_transition(value, space) for value in values]
-        if not found:
+        transitions = [_transition(value, space) for value in values]
+        if not transitions:
             raise ValueError("empty")
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as exc:
         why = str(exc) if isinstance(exc, _WrongError) else f"{text!r} is not such a list"
@@ -94,15 +94,16 @@ def plan_of_text(text: str, space: SearchSpace, policy: SearchPolicy) -> StagePl
             'Write (first epoch, stage, level) of each: "[(10, 1, 1), (12, 2, 1), (14, 3, 1)]"; '
             "stage 1 is kernel, 2 depth, 3 width.",
         ) from exc  # fmt: skip
-    for one, two in itertools.pairwise(found):
+    for one, two in itertools.pairwise(transitions):
         if two.epoch <= one.epoch or (two.stage, two.level) <= (one.stage, one.level):
             raise InputError(
                 "E604", f"{tuple(two.as_list())} does not come after {tuple(one.as_list())}",
                 OPTION, "Epochs rise from entry to entry, and so do stages with their levels.",
             )  # fmt: skip
-    last = found[-1]
-    wanted = (None, policy.kernel, policy.depth, policy.width)[last.stage]
-    return StagePlan(_from_0([FIRST, *found]), last.epoch + (wanted.epochs if wanted else 1))
+    last = transitions[-1]
+    stage_policy = (None, policy.kernel, policy.depth, policy.width)[last.stage]
+    epochs = stage_policy.epochs if stage_policy else 1
+    return StagePlan(_from_0([FIRST, *transitions]), last.epoch + epochs)
 
 
 class _WrongError(ValueError):
@@ -121,10 +122,10 @@ def _transition(value: Any, space: SearchSpace) -> Transition:
     return Transition(epoch, Stage(stage), level)
 
 
-def _from_0(found: list[Transition]) -> tuple[Transition, ...]:
+def _from_0(transitions: list[Transition]) -> tuple[Transition, ...]:
     """Return the transitions without what would end before it began."""
     return tuple(
         one
-        for one, two in zip(found, [*found[1:], None], strict=True)
+        for one, two in zip(transitions, [*transitions[1:], None], strict=True)
         if two is None or two.epoch > one.epoch
     )

@@ -135,16 +135,16 @@ class SearchTrainer(Trainer):
 
     def _check_plan(self, extras: Mapping[str, Any], done: int, source: str) -> None:
         """Raise InputError if the checkpoint was trained by other stages than are planned."""
-        found = extras.get(KEY)
-        if not isinstance(found, dict) or not isinstance(found.get("transitions"), list):
+        stored = extras.get(KEY)
+        if not isinstance(stored, dict) or not isinstance(stored.get("transitions"), list):
             if not self.plan.at(done).stage.elastic:
                 return
-            found = {"transitions": None}
+            stored = {"transitions": None}
         planned = [t.as_list() for t in self.plan.transitions if t.epoch <= done]
-        if found["transitions"] != planned:
+        if stored["transitions"] != planned:
             raise InputError(
                 "E693",
-                f"the checkpoint was trained by the stages {found['transitions']} (first epoch, "
+                f"the checkpoint was trained by the stages {stored['transitions']} (first epoch, "
                 f"stage, level), the run asks for {planned} until its epoch {done}",
                 source,
                 "Give the --nas-policy and --nas-stage-transition-list of that run, or start a new "
@@ -200,18 +200,18 @@ class SearchTrainer(Trainer):
             return Scores({OVERALL: trained.loss}, {}), None
         validation = self.data.validation
         assert validation is not None
-        found: dict[Architecture, Scores] = {}
+        results: dict[Architecture, Scores] = {}
         for architecture in self._validated(epoch):
             self.log.say(f"--- validate (epoch={epoch}) {architecture}")
             self.model.choose(architecture)
             self._calibrate(self.model)
-            found[architecture] = evaluate(self.passes, validation, epoch)
-            report(self.passes, found[architecture])
-        scores = _mean(list(found.values()))
+            results[architecture] = evaluate(self.passes, validation, epoch)
+            report(self.passes, results[architecture])
+        scores = _mean(list(results.values()))
         self.log.scalars("Performance/Validation", {"Loss": scores.loss, **scores.values}, epoch)
-        self.log.say(f"--- mean of {len(found)} networks")
+        self.log.say(f"--- mean of {len(results)} networks")
         report(self.passes, scores)
-        each = [{**one.as_dict(), **result.as_dict()} for one, result in found.items()]
+        each = [{**one.as_dict(), **result.as_dict()} for one, result in results.items()]
         return scores, {**scores.as_dict(), "networks": each}
 
     def _validated(self, epoch: int) -> list[Architecture]:
@@ -263,10 +263,10 @@ class SearchTrainer(Trainer):
             super()._refuse_no_epochs(done)
 
 
-def _mean(found: list[Scores]) -> Scores:
+def _mean(scores: list[Scores]) -> Scores:
     """Return the means of losses and values."""
 
     def of(results: list[Mapping[str, float]]) -> dict[str, float]:
         return {name: sum(r[name] for r in results) / len(results) for name in results[0]}
 
-    return Scores(of([s.losses for s in found]), of([s.values for s in found]))
+    return Scores(of([s.losses for s in scores]), of([s.values for s in scores]))

@@ -123,12 +123,12 @@ class DetectionMeter:
             return
         if self._precision is None:
             self._precision = _precision()
-        found = [
+        predictions = [
             {"boxes": b[k > 0].cpu(), "labels": k[k > 0].cpu(), "scores": s[k > 0].cpu()}
             for b, k, s in detect(outputs, self._priors, self._parameters)
         ]
         actual = [{"boxes": boxes.cpu(), "labels": labels.cpu()} for boxes, labels in targets]
-        self._precision.update(found, actual)
+        self._precision.update(predictions, actual)
 
     def merge(self, other: Self) -> None:
         """Training is not evaluated: there is nothing to add."""
@@ -148,8 +148,8 @@ class DetectionMeter:
             result["classes"].reshape(-1).tolist(), result["map_per_class"].reshape(-1).tolist(),
             strict=True,
         )  # fmt: skip
-        known = {label: value for label, value in pairs if value >= 0}
-        return {"mAP": {name: known.get(i) for i, name in enumerate(self._labels, 1)}}
+        precisions = {label: value for label, value in pairs if value >= 0}
+        return {"mAP": {name: precisions.get(i) for i, name in enumerate(self._labels, 1)}}
 
     def confusion(self) -> Tensor | None:
         """Return nothing."""
@@ -160,6 +160,6 @@ def _precision() -> Any:
     """Return torchmetrics' measure, which is imported only for detection."""
     torchvision()  # torchmetrics imports it, which may need some preparation
     for name in ("pycocotools", "torchmetrics.detection"):
-        found = library(name, "measures the precision of detectors", "--obj-detection",
+        module = library(name, "measures the precision of detectors", "--obj-detection",
                         "torchmetrics pycocotools")  # fmt: skip
-    return found.MeanAveragePrecision(iou_thresholds=[0.5], class_metrics=True)
+    return module.MeanAveragePrecision(iou_thresholds=[0.5], class_metrics=True)
