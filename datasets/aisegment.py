@@ -91,7 +91,7 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
     clips = folder / "clip_img"
     if not clips.is_dir():
         raise DatasetError("E620", "the folder is missing", str(clips), _LAYOUT)
-    found = []
+    pairs = []
     for picture in in_order(clips.glob("*/clip_*/*.jpg")):
         if picture.name.startswith("."):
             continue  # left behind by archives of macOS
@@ -100,10 +100,10 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
         matte = matting / f"{picture.stem}.png"
         if not matte.is_file():
             raise DatasetError("E620", "the matte of a picture is missing", str(matte), _LAYOUT)
-        found.append((picture, matte))
-    if not found:
+        pairs.append((picture, matte))
+    if not pairs:
         raise DatasetError("E620", "the folder has no pictures", str(clips), _LAYOUT)
-    return found
+    return pairs
 
 
 def _tests(picture: Path) -> bool:

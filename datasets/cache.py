@@ -66,8 +66,8 @@ def load(path: Path, kinds: Sequence[Kind], source: str, aligned: int) -> tuple[
     except CheckpointError as exc:
         message = f"the prepared data is damaged: {exc.message}"
         raise DatasetError("E613", message, str(path), remedy) from exc
-    found = [(t.dtype, tuple(t.shape[1:])) for t in content]
-    if found != list(kinds) or len({len(t) for t in content[:aligned]}) != 1:
+    actual = [(t.dtype, tuple(t.shape[1:])) for t in content]
+    if actual != list(kinds) or len({len(t) for t in content[:aligned]}) != 1:
         raise DatasetError(
             "E613", "the prepared data has tensors of other types or shapes", str(path), remedy
         )

@@ -123,9 +123,9 @@ def _pictures(folder: Path, part: str) -> Tensor:
     path = folder / "processed" / f"{part}.pt"
     kinds = ((torch.uint8, (4, _HEIGHT, _WIDTH)), (torch.uint8, ()))
     if path.is_file():
-        found, old_digest = cache.load(path, kinds, "the pictures", aligned=1)
+        pictures, old_digest = cache.load(path, kinds, "the pictures", aligned=1)
         if torch.equal(old_digest, digest):
-            return found
+            return pictures
     with cache.bytes_on_disk(path.parent, (len(files), 4, _HEIGHT, _WIDTH)) as data:
         with progress(f"Preparing CamVid ({part}), once", len(files)) as advance:
             for row, image, label in zip(data, files, labels, strict=True):
@@ -156,7 +156,7 @@ def _read_colours(path: Path) -> dict[int, int]:
         raise DatasetError("E620", "the table of the colours is missing", str(path), _LAYOUT)
     try:
         file = io.StringIO(read_text(path, MAX_TABLE_BYTES, "utf-8-sig"), newline="")
-        found = {
+        names = {
             int(row["r"]) << 16 | int(row["g"]) << 8 | int(row["b"]): row["name"].strip()
             for row in csv.DictReader(file, skipinitialspace=True)
         }
@@ -164,12 +164,12 @@ def _read_colours(path: Path) -> dict[int, int]:
         raise DatasetError(
             "E613", f"it is no table of name, r, g, b ({exc!r})", str(path), _LAYOUT
         ) from exc
-    absent = set(CLASSES) - set(found.values()) - {_NONE}
+    absent = set(CLASSES) - set(names.values()) - {_NONE}
     if absent:
         raise DatasetError(
             "E625", f"it has no colour for {', '.join(sorted(absent))}", str(path), _LAYOUT
         )
-    return {colour: CLASSES.index(name) for colour, name in found.items() if name in CLASSES}
+    return {colour: CLASSES.index(name) for colour, name in names.items() if name in CLASSES}
 
 
 def _read_classes(path: Path, colours: dict[int, int]) -> npt.NDArray[np.uint8]:
@@ -180,15 +180,15 @@ def _read_classes(path: Path, colours: dict[int, int]) -> npt.NDArray[np.uint8]:
     values, places = np.unique(pixels @ [65536, 256, 1], return_inverse=True)
     none = CLASSES.index(_NONE)
     classes = np.array([colours.get(int(v), none) for v in values], np.uint8)
-    found = classes[places].reshape(_HEIGHT, _WIDTH)
-    if np.mean(found == none) > 0.5:
+    class_map = classes[places].reshape(_HEIGHT, _WIDTH)
+    if np.mean(class_map == none) > 0.5:
         raise DatasetError(
             "E625",
             "most of its colours are not in class_dict.csv",
             str(path),
             "Compare it with the table, or take the picture out of the folder.",
         )
-    return found
+    return class_map
 
 
 def camvid_get_datasets(

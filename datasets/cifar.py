@@ -115,12 +115,14 @@ def _content(value: Any, labels: str) -> tuple[np.ndarray[Any, Any], np.ndarray[
     """Return images and labels of a batch; nothing in it is of a known type yet."""
     if not isinstance(value, dict):
         raise TypeError("no dictionary")
-    images, found = value["data"], value[labels]
+    images, targets = value["data"], value[labels]
     if not isinstance(images, _Array):
         raise TypeError("no array of images")
-    if not isinstance(found, list) or not all(type(n) is int and abs(n) < 1 << 31 for n in found):
+    if not isinstance(targets, list) or not all(
+        type(n) is int and abs(n) < 1 << 31 for n in targets
+    ):
         raise ValueError("labels are whole numbers")
-    return images.values().reshape(-1, *_SIZE), np.array(found, dtype=np.int64)
+    return images.values().reshape(-1, *_SIZE), np.array(targets, dtype=np.int64)
 
 
 def read_batch(path: Path, labels: str, classes: int) -> tuple[Tensor, Tensor]:

@@ -28,15 +28,15 @@ def class_folders(folder: Path, classes: int, layout: str) -> list[Sample]:
     """
     if not folder.is_dir():
         raise DatasetError("E620", "the folder is missing", str(folder), layout)
-    found = in_order(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    if len(found) != classes:
+    folders = in_order(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    if len(folders) != classes:
         raise DatasetError(
             "E625",
-            f"it has {len(found)} folders; it must have {classes}, one for each class",
+            f"it has {len(folders)} folders; it must have {classes}, one for each class",
             str(folder),
             layout,
         )
-    return [(path, i) for i, part in enumerate(found) for path in image_files(part, layout)]
+    return [(path, i) for i, part in enumerate(folders) for path in image_files(part, layout)]
 
 
 def centre_cut(path: Path, size: int, shorter: int) -> Tensor:

@@ -118,11 +118,11 @@ def _unreachable(source: Download, path: Path, why: str) -> DatasetError:
     )
 
 
-def _compare(found: str, source: Download, path: Path) -> None:
-    if found != source.digest:
+def _compare(digest: str, source: Download, path: Path) -> None:
+    if digest != source.digest:
         raise DatasetError(
             "E622",
-            f"{source.url} holds something else today: digest {found}, expected {source.digest}",
+            f"{source.url} holds something else today: digest {digest}, expected {source.digest}",
             str(path),
             "Nothing was kept. Try again later, or put the right file there yourself.",
         )
@@ -155,10 +155,10 @@ def unpack(archive: Path, target: Path, inner: str = "") -> None:
             if exc.errno is not None:
                 raise
             raise _damaged(archive, exc) from exc
-        found = Path(scratch) / inner
-        if not found.is_dir():
+        folder = Path(scratch) / inner
+        if not folder.is_dir():
             raise DatasetError("E613", f"it has no folder {inner}", str(archive), ANEW)
-        _rename(found, target)
+        _rename(folder, target)
 
 
 class _Bounded:
@@ -196,11 +196,11 @@ def _read_to_the_end(stream: gzip.GzipFile) -> None:
             raise ValueError("a header is damaged")
 
 
-def _rename(found: Path, target: Path) -> None:
+def _rename(folder: Path, target: Path) -> None:
     """Give the unpacked folder its name, unless another process was quicker."""
-    found.chmod(0o755)  # temporary folders are closed to others
+    folder.chmod(0o755)  # temporary folders are closed to others
     try:
-        found.rename(target)
+        folder.rename(target)
     except OSError:
         if not (target.is_dir() and any(target.iterdir())):
             raise

@@ -124,15 +124,15 @@ def fold_batch(images: Tensor, ratio: int) -> Tensor:
 def train_and_test(
     read: Callable[[bool], tuple[Tensor, Tensor]],
     args: Any,
-    wanted: tuple[bool, bool],
+    parts: tuple[bool, bool],
     augment: RandomAffine | None = None,
     crop: RandomCrop | None = None,
 ) -> tuple[ImageDataset | None, ImageDataset | None]:
-    """Return training and test set, each None unless `wanted`.
+    """Return training and test set, each None unless it is one of the `parts`.
 
     `read` returns the images and targets of the training (True) or test (False) part; only the
     former is augmented.
     """
-    train = ImageDataset(*read(True), args, augment=augment, crop=crop) if wanted[0] else None
-    test = ImageDataset(*read(False), args).as_test_set(args) if wanted[1] else None
+    train = ImageDataset(*read(True), args, augment=augment, crop=crop) if parts[0] else None
+    test = ImageDataset(*read(False), args).as_test_set(args) if parts[1] else None
     return train, test

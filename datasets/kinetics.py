@@ -127,11 +127,11 @@ def _frames(clip: Path) -> Tensor:
     if clip.is_dir():
         files = image_files(clip, _LAYOUT)
         chosen = [files[i] for i in _spread(len(files), clip)]
-        found = []
+        frames = []
         for file in chosen:
             with opened(file) as image:
-                found.append(_square(image))
-        return torch.stack(found)
+                frames.append(_square(image))
+        return torch.stack(frames)
     images = list(_decoded(clip))
     return torch.stack([_square(images[i]) for i in _spread(len(images), clip)])
 

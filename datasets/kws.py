@@ -120,11 +120,11 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
         return items[0], targets[0]
 
 
-def _add_noise(sound: Tensor, wanted: Tensor) -> None:
-    """Add white noise to the recordings [B, 16384] that are `wanted` [B], in place."""
+def _add_noise(sound: Tensor, noisy: Tensor) -> None:
+    """Add white noise to the recordings [B, 16384] that are `noisy` [B], in place."""
     ratio = torch.randint(NOISE_DB[0], NOISE_DB[1] + 1, (len(sound), 1))
     level = sound.square().mean(1, keepdim=True).div_(10 ** (ratio / 10)).sqrt_()
-    sound.addcmul_(torch.randn_like(sound), level * wanted[:, None])
+    sound.addcmul_(torch.randn_like(sound), level * noisy[:, None])
 
 
 def _choose(
@@ -140,10 +140,10 @@ def _choose(
     for target, word in enumerate(selection.words):
         classes[CLASSES.index(word)] = target
     labels = source.labels[:, 0]
-    wanted = torch.isin(source.parts[:, 0], torch.tensor(parts, dtype=torch.uint8))
+    chosen = torch.isin(source.parts[:, 0], torch.tensor(parts, dtype=torch.uint8))
     if not selection.librispeech:
-        wanted &= labels != CLASSES.index("librispeech")
-    rows = wanted.nonzero()[:, 0]
+        chosen &= labels != CLASSES.index("librispeech")
+    rows = chosen.nonzero()[:, 0]
     if args.truncate_testset and not augment:
         rows = rows[:1]
     return KeywordDataset(source, rows, classes[labels[rows].long()], args, augment, mixer)

@@ -70,16 +70,16 @@ def speeds(copies: int) -> list[float]:
     return [1 + 0.2 * (i % 2 - 0.5) / (1 + i // 2) for i in range(copies)]
 
 
-def _prepare(found: list[Recording], path: Path, exact: bool) -> None:
+def _prepare(items: list[Recording], path: Path, exact: bool) -> None:
     """Write the file at once, from a temporary one that keeps the bytes out of memory."""
-    copies = [_COPIES + 1 if r.part in (TRAIN, VALIDATION) else 1 for r in found]
+    copies = [_COPIES + 1 if r.part in (TRAIN, VALIDATION) else 1 for r in items]
     count = sum(copies)
     with cache.bytes_on_disk(path.parent, (count, LENGTH * (1 + exact))) as scratch:
         data: npt.NDArray[Any] = scratch.view(np.int16) if exact else scratch
-        _fill(data, found, to_words if exact else to_bytes)
+        _fill(data, items, to_words if exact else to_bytes)
         columns = (
             torch.tensor(np.repeat([values], copies, axis=1).T.astype(np.uint8))
-            for values in ([r.label for r in found], [r.part for r in found])
+            for values in ([r.label for r in items], [r.part for r in items])
         )
         limits = torch.tensor([[-SHIFT, SHIFT]], dtype=torch.int16).repeat(count, 1)
         cache.store(path, (torch.from_numpy(data), *columns, limits))
@@ -87,17 +87,17 @@ def _prepare(found: list[Recording], path: Path, exact: bool) -> None:
 
 def _fill(
     data: npt.NDArray[Any],
-    found: list[Recording],
+    items: list[Recording],
     stored: Callable[[Samples], npt.NDArray[Any]],
 ) -> None:
-    with progress("Preparing the recordings, once", len(found)) as advance:
-        for row, samples in enumerate(_items(found, advance)):
+    with progress("Preparing the recordings, once", len(items)) as advance:
+        for row, samples in enumerate(_items(items, advance)):
             data[row] = stored(samples)
 
 
-def _items(found: Iterable[Recording], advance: Callable[[int], None]) -> Iterator[Samples]:
+def _items(items: Iterable[Recording], advance: Callable[[int], None]) -> Iterator[Samples]:
     """Yield what each recording becomes: itself and, unless it serves a test, its copies."""
-    for number, recording in enumerate(found):
+    for number, recording in enumerate(items):
         rng = np.random.default_rng(number)
         samples = read_recording(recording.path)
         variants = [fit(samples)]

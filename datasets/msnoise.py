@@ -74,18 +74,18 @@ def msnoise_get_datasets(
     """Return training and test set."""
     raw, args = Path(data[0]) / "MSnoise" / "raw", data[1]
     parts = {part: _read(raw / f"noise_{part}") for part in ("train", "test")}
-    known = sorted({name for names, _ in parts.values() for name in names})
-    if len(known) > noises.classes:
+    classes = sorted({name for names, _ in parts.values() for name in names})
+    if len(classes) > noises.classes:
         raise DatasetError(
             "E625",
-            f"the files are of {len(known)} classes ({', '.join(known)}); {noises.name} has "
+            f"the files are of {len(classes)} classes ({', '.join(classes)}); {noises.name} has "
             f"{noises.classes}",
             str(raw),
             f"Take those of some classes out of both folders. {LAYOUT}",
         )
     sets = {}
     for part, (names, recordings) in parts.items():
-        numbers = [known.index(name) for name in names]
+        numbers = [classes.index(name) for name in names]
         sets[part] = NoiseDataset(recordings, numbers, noises.exact, args, part == "test")
     return sets["train"] if load_train else None, sets["test"] if load_test else None
 

@@ -86,22 +86,22 @@ def read_objects(path: Path, width: int, height: int) -> Objects:
         if b"<!" in content:  # neither entities nor comments
             raise ValueError("it declares entities")
         root = ElementTree.fromstring(content)
-        found = [
+        objects = [
             (str(item.findtext("name")), [_pixel(item, key) for key in _KEYS])
             for item in root.iter("object")
             if item.findtext("difficult", "0").strip() != "1"
         ]
     except (ElementTree.ParseError, ValueError) as exc:
         raise DatasetError("E613", f"it is no annotation ({exc})", str(path), _LAYOUT) from exc
-    for name, (left, top, right, bottom) in found:
+    for name, (left, top, right, bottom) in objects:
         if name not in CLASSES or left >= right or top >= bottom:
             box = (left, top, right, bottom)
             raise DatasetError(
                 "E625", f"the object {name!r} with the box {box} cannot be", str(path), REPLACE
             )
     scale = torch.tensor([width, height, width, height])
-    boxes = torch.tensor([box for _, box in found]).view(-1, 4) / scale
-    return boxes.clamp_(0, 1), torch.tensor([CLASSES.index(name) + 1 for name, _ in found],
+    boxes = torch.tensor([box for _, box in objects]).view(-1, 4) / scale
+    return boxes.clamp_(0, 1), torch.tensor([CLASSES.index(name) + 1 for name, _ in objects],
                                             dtype=torch.int64)  # fmt: skip
 
 

@@ -79,10 +79,10 @@ class CodeDataset(Dataset[tuple[Tensor, Target]]):
         points = np.stack(corners) / [WIDTH, HEIGHT]
         boxes = np.concatenate([points.min(1), points.max(1)], 1).clip(0, 1)
         labels = torch.ones(len(points), dtype=torch.int64)
-        found = torch.from_numpy(boxes).to(torch.float32)
+        box_tensor = torch.from_numpy(boxes).to(torch.float32)
         if not self.scenes.points:
-            return item, (found, labels)
-        return item, (found, torch.from_numpy(points.reshape(-1, 8)).to(torch.float32), labels)
+            return item, (box_tensor, labels)
+        return item, (box_tensor, torch.from_numpy(points.reshape(-1, 8)).to(torch.float32), labels)
 
 
 def _ground(files: Sequence[Path], rng: np.random.Generator) -> Image:

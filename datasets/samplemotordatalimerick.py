@@ -138,13 +138,13 @@ def _read(folder: Path) -> tuple[Recordings, Recordings]:
     train, test, states = [], [], []
     with progress("Reading the recordings of the motor", len(files)) as advance:
         for path in files:
-            found = spectra(read_acceleration(path))
+            rows = spectra(read_acceleration(path))
             first = 0
             if path in healthy:
-                end = max(1, int(len(found) * _TRAIN_SHARE))
-                train.append(found[:end])
+                end = max(1, int(len(rows) * _TRAIN_SHARE))
+                train.append(rows[:end])
                 first = end + _WINDOW // _STEP - 1
-            test.append(found[first:])
+            test.append(rows[first:])
             states += [_NORMAL if path in healthy else _ANOMALY] * len(test[-1])
             advance(1)
     training, testing = (torch.from_numpy(np.concatenate(parts)) for parts in (train, test))

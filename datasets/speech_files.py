@@ -75,17 +75,17 @@ def recordings(folder: Path) -> list[Recording]:
         TEST: _listed(raw, "testing_list.txt"),
         VALIDATION: _listed(raw, "validation_list.txt"),
     }
-    found = []
+    items = []
     for label, name in enumerate(CLASSES):
         for path in _files(raw / name):
-            found.append(Recording(path, label, _part(path, lists)))
+            items.append(Recording(path, label, _part(path, lists)))
     for name in ("_silence_", "_unknown_", *CLASSES[1:]):
         if (folder / "raw_test" / name).is_dir():
             label = CLASSES.index(name) if name in CLASSES else UNKNOWN
-            found += [
+            items += [
                 Recording(p, label, OFFICIAL_TEST) for p in _files(folder / "raw_test" / name)
             ]
-    return found
+    return items
 
 
 def _provide(target: Path, source: Download, inner: str) -> None:

@@ -106,9 +106,9 @@ def _prepared(folder: Path, part: str) -> tuple[Tensor, ...]:
     path = folder / "processed" / f"{part}.pt"
     source = "the pictures and their annotations"
     if path.is_file():
-        found = cache.load(path, _KINDS, source, aligned=3)
-        if torch.equal(found[-1], digest):
-            return found
+        tensors = cache.load(path, _KINDS, source, aligned=3)
+        if torch.equal(tensors[-1], digest):
+            return tensors
     houses = list(read_annotations(annotations))
     if not houses:
         raise DatasetError("E620", "they name no pictures", str(annotations), _LAYOUT)

@@ -85,7 +85,7 @@ def _table(path: Path, columns: int) -> dict[str, tuple[float, ...]]:
     """Return the numbers of each face by its name, identity/picture."""
     if not path.is_file():
         raise DatasetError("E620", "the table of the faces is missing", str(path), _LAYOUT)
-    found = {}
+    faces = {}
     try:
         text = read_text(path, _MOST_BYTES, encoding="utf-8-sig")
         with io.StringIO(text) as file:
@@ -99,10 +99,10 @@ def _table(path: Path, columns: int) -> dict[str, tuple[float, ...]]:
                     raise ValueError(f"line {rows.line_num} has no {columns} numbers")
                 if ".." in row[0] or row[0].startswith(("/", "\\")):
                     raise ValueError(f"line {rows.line_num}: {row[0]!r} is no name of a picture")
-                found[row[0]] = numbers
+                faces[row[0]] = numbers
     except (ValueError, csv.Error) as exc:  # UnicodeDecodeError, too
         raise DatasetError("E613", f"it is no table of faces ({exc})", str(path), _LAYOUT) from exc
-    return found
+    return faces
 
 
 def cut_out(image: Image, face: Face, height: int, width: int) -> Tensor:

@@ -42,10 +42,10 @@ def read_archive(path: Path, *, groups: bool = False) -> tuple[dict[str, Array],
     others: list[str] = []
 
     def is_wanted(name: str) -> bool:
-        known = name.removesuffix(".npy") in names
-        if not known:
+        is_known = name.removesuffix(".npy") in names
+        if not is_known:
             others.append(name)
-        return known
+        return is_known
 
     try:
         if path.is_dir():
@@ -57,31 +57,31 @@ def read_archive(path: Path, *, groups: bool = False) -> tuple[dict[str, Array],
         raise DatasetError("E620", "the file is missing", str(path), where_else(path)) from exc
     except ArchiveError as exc:
         raise _refused(path, str(exc)) from exc
-    found = {name.removesuffix(".npy"): _array(path, name, data) for name, data in members.items()}
-    return _pairs(path, found), others
+    arrays = {name.removesuffix(".npy"): _array(path, name, data) for name, data in members.items()}
+    return _pairs(path, arrays), others
 
 
-def _pairs(path: Path, found: dict[str, Array]) -> dict[str, Array]:
+def _pairs(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:
     """Return the arrays of which none is missing; DatasetError for others."""
-    pairs = [pair for pair in (("x", "y"), *_PAIRS) if any(name in found for name in pair)]
+    pairs = [pair for pair in (("x", "y"), *_PAIRS) if any(name in arrays for name in pair)]
     if ("x", "y") in pairs and len(pairs) > 1:
-        raise _refused(path, f"it holds {', '.join(found)}, of which a part would not be read")
-    wanted = list(_PAIRS) if pairs and pairs[0] != ("x", "y") else [("x", "y")]
-    for x, y in wanted:
-        missing = [name for name in (x, y) if name not in found]
+        raise _refused(path, f"it holds {', '.join(arrays)}, of which a part would not be read")
+    expected = list(_PAIRS) if pairs and pairs[0] != ("x", "y") else [("x", "y")]
+    for x, y in expected:
+        missing = [name for name in (x, y) if name not in arrays]
         if missing:
             raise _refused(path, f"there is no array {missing[0]}")
-        if found[y].ndim != 1 or len(found[x]) != len(found[y]) or not len(found[y]):
-            shapes = f"{x} is {_times(found[x])}, {y} is {_times(found[y])}"
+        if arrays[y].ndim != 1 or len(arrays[x]) != len(arrays[y]) or not len(arrays[y]):
+            shapes = f"{x} is {_times(arrays[x])}, {y} is {_times(arrays[y])}"
             raise _refused(path, f"{shapes}; there must be one label for each sample")
-    groups = {f"groups{x[1:]}": x for x, _ in wanted if f"groups{x[1:]}" in found}
+    groups = {f"groups{x[1:]}": x for x, _ in expected if f"groups{x[1:]}" in arrays}
     for name, x in groups.items():
-        if found[name].ndim != 1 or len(found[name]) != len(found[x]):
+        if arrays[name].ndim != 1 or len(arrays[name]) != len(arrays[x]):
             raise _refused(
-                path, f"{x} is {_times(found[x])}, {name} is {_times(found[name])}",
+                path, f"{x} is {_times(arrays[x])}, {name} is {_times(arrays[name])}",
                 "There must be one group for each sample.",
             )  # fmt: skip
-    return {name: found[name] for name in (*(n for pair in wanted for n in pair), *groups)}
+    return {name: arrays[name] for name in (*(n for pair in expected for n in pair), *groups)}
 
 
 def _array(path: Path, name: str, data: bytes) -> Array:

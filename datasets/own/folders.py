@@ -97,23 +97,23 @@ def _classes(folder: Path) -> tuple[str, ...]:
                 str(folder), "Rename the folder; class names are shown by the firmware.",
             )  # fmt: skip
     if len(names) < 2:
-        found = f"it has only the class folder {names[0]}" if names else "it has no class folders"
-        raise DatasetError("E683", f"{found}; there must be two", str(folder), _LAYOUT)
+        fault = f"it has only the class folder {names[0]}" if names else "it has no class folders"
+        raise DatasetError("E683", f"{fault}; there must be two", str(folder), _LAYOUT)
     return names
 
 
 def _files(folder: Path, endings: Collection[str]) -> list[Path]:
     """Return the files of a class by name."""
-    found = in_order(
+    files = in_order(
         p for p in folder.rglob("*")
         if p.suffix.lower() in endings and p.is_file() and not p.name.startswith(".")
     )  # fmt: skip
-    if not found:
+    if not files:
         raise DatasetError(
             "E620", "the class folder has none of the files that are looked for", str(folder),
             f"Their names end in {', '.join(sorted(endings))}. Add some, or remove the folder.",
         )  # fmt: skip
-    return found
+    return files
 
 
 def endings_of_others(folder: Path, endings: Collection[str]) -> str:

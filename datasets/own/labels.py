@@ -87,14 +87,14 @@ def numbered(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:
         raise DatasetError(
             "E685", f"labels are {y[0].dtype}", str(path), "Labels are whole numbers."
         )
-    known = sorted(set(y[0].tolist()))
-    strange = sorted(set(y[1].tolist()) - set(known), key=str)
-    if len(known) < 2 or strange:
-        said = (
+    classes = sorted(set(y[0].tolist()))
+    strange = sorted(set(y[1].tolist()) - set(classes), key=str)
+    if len(classes) < 2 or strange:
+        fault = (
             f"the class {strange[0]!r} of a test sample does not occur in training" if strange
-            else f"there is only the class {known[0]!r}; there must be two"
+            else f"there is only the class {classes[0]!r}; there must be two"
         )  # fmt: skip
-        raise DatasetError("E683", said, str(path), "Compare the labels.")
-    number = {label: n for n, label in enumerate(known)}
+        raise DatasetError("E683", fault, str(path), "Compare the labels.")
+    number = {label: n for n, label in enumerate(classes)}
     labels = [torch.tensor([number[label] for label in part.tolist()]) for part in y]
-    return tuple(map(str, known)), labels
+    return tuple(map(str, classes)), labels

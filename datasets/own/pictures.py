@@ -57,16 +57,16 @@ def opened(path: Path) -> Iterator[Image]:
         try:
             with Image.open(stream, formats=_FORMATS) as image:
                 if image.width * image.height > MAX_PIXELS:
-                    said = f"the picture has {image.width}x{image.height} pixels"
-                    raise _refused(path, f"{said}, the limit is {MAX_PIXELS:,} in all")
+                    fault = f"the picture has {image.width}x{image.height} pixels"
+                    raise _refused(path, f"{fault}, the limit is {MAX_PIXELS:,} in all")
                 yield image
         except DatasetError:
             raise
         except UnidentifiedImageError as exc:  # its text names the stream, not the file
             stream.seek(0)
             head = stream.read(_HEAD)
-            said = "the file is no picture of a known kind" if head else "the file is empty"
-            raise _refused(path, *(accident(head) or (said, REPLACE))) from exc
+            fault = "the file is no picture of a known kind" if head else "the file is empty"
+            raise _refused(path, *(accident(head) or (fault, REPLACE))) from exc
         except (*_DAMAGED, Image.DecompressionBombError) as exc:
             raise _refused(path, f"the picture cannot be read ({exc})") from exc
 
@@ -133,8 +133,8 @@ def _raw_mode(image: Image) -> str:
     """Return how samples stand in a file, in the language of Pillow."""
     tile = getattr(image, "tile", ())
     arguments = tile[0][3] if tile else ""
-    found = arguments[0] if isinstance(arguments, tuple) and arguments else arguments
-    return found if isinstance(found, str) else ""
+    mode = arguments[0] if isinstance(arguments, tuple) and arguments else arguments
+    return mode if isinstance(mode, str) else ""
 
 
 def _tag(image: Image, number: int) -> Any:

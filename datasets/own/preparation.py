@@ -62,13 +62,13 @@ class Preparation:
         }
 
     @staticmethod
-    def of(found: Mapping[str, Any]) -> Preparation:
+    def of(values: Mapping[str, Any]) -> Preparation:
         """Return the preparation of plain values; LookupError, TypeError or ValueError."""
-        channels, rows, columns = (int(size) for size in found["shape"])
+        channels, rows, columns = (int(size) for size in values["shape"])
         return Preparation(
-            str(found["kind"]), (channels, rows, columns), bool(found.get("stretch")),
-            int(found.get("rate", 16000)), tuple(map(float, found.get("low", ()))),
-            tuple(map(float, found.get("high", ()))), int(found.get("fold", 1)),
+            str(values["kind"]), (channels, rows, columns), bool(values.get("stretch")),
+            int(values.get("rate", 16000)), tuple(map(float, values.get("low", ()))),
+            tuple(map(float, values.get("high", ()))), int(values.get("fold", 1)),
         )  # fmt: skip
 
     def of_numbers(self, values: NDArray[Any]) -> Integers:
@@ -86,10 +86,10 @@ class Preparation:
         missing = steps - values.shape[-1]
         if values.shape[1:-1] != (channels,) or not 0 <= missing < self.fold:
             raise ValueError(f"{channels} channels of {steps} steps")
-        found = levels(values, offset[:, None], factor[:, None])
-        found = np.pad(found, ((0, 0), (0, 0), (0, missing)), mode="edge")
-        folded = found.reshape(len(found), channels, self.shape[1], self.fold)
-        return folded.transpose(0, 1, 3, 2).reshape(len(found), *self.shape)
+        numbers = levels(values, offset[:, None], factor[:, None])
+        numbers = np.pad(numbers, ((0, 0), (0, 0), (0, missing)), mode="edge")
+        folded = numbers.reshape(len(numbers), channels, self.shape[1], self.fold)
+        return folded.transpose(0, 1, 3, 2).reshape(len(numbers), *self.shape)
 
     def inputs_of(self, path: Path, tell: Tell = ignore) -> list[Integers]:
         """Return the inputs in a picture or a sound, int8 of `shape`; DatasetError for others."""
@@ -98,11 +98,11 @@ class Preparation:
             return [integers(read_picture(path, self, tell))]
         if self.kind == "sound" and ending in SOUNDS:
             return [integers(part) for part in read_sound(path, self, tell)]
-        wanted = ", ".join(sorted(PICTURES if self.kind == "picture" else SOUNDS))
+        endings = ", ".join(sorted(PICTURES if self.kind == "picture" else SOUNDS))
         raise DatasetError(
             "E630", f"the network was trained on {self.kind.removesuffix('s')}s", str(path),
             "Name a NumPy file (.npy) of integers, "
-            + ("or of measurements as fractions." if self.low else f"or one of {wanted}."),
+            + ("or of measurements as fractions." if self.low else f"or one of {endings}."),
         )  # fmt: skip
 
 
@@ -158,13 +158,13 @@ def read_sound(path: Path, preparation: Preparation, tell: Tell = ignore) -> lis
 
 
 def _resampled(
-    samples: NDArray[np.float32], rate: int, wanted: int, path: Path
+    samples: NDArray[np.float32], rate: int, target_rate: int, path: Path
 ) -> NDArray[np.float32]:
     """Return samples of another rate."""
     if not _LEAST_RATE <= rate <= _MOST_RATE:
         raise DatasetError("E613", f"its rate is {rate} Hz", str(path), REPLACE)
     resample: Any = library("scipy.signal", f"resamples sounds of {rate} Hz", str(path))
-    ratio = Fraction(wanted, rate).limit_denominator(1000)
+    ratio = Fraction(target_rate, rate).limit_denominator(1000)
     result: NDArray[np.float32] = resample.resample_poly(
         samples, ratio.numerator, ratio.denominator
     ).astype(np.float32)

@@ -45,19 +45,19 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
 
     Raises InputError E506 for an entry of another form.
     """
-    found = extras.get(KEY)
-    if found is None:
+    record = extras.get(KEY)
+    if record is None:
         return None
     try:
-        sample = np.asarray(found["sample"])
+        sample = np.asarray(record["sample"])
         recorded = Recorded(
-            str(found["source"]), tuple(map(str, found["classes"])),
-            DataSettings.of(found["settings"]), Preparation.of(found["preparation"]),
-            sample.astype(np.int8), int(found["sample_class"]),
+            str(record["source"]), tuple(map(str, record["classes"])),
+            DataSettings.of(record["settings"]), Preparation.of(record["preparation"]),
+            sample.astype(np.int8), int(record["sample_class"]),
             accuracy_of(extras.get(ACCURACY)),
         )  # fmt: skip
         shape = recorded.preparation.shape
-        fits = found["version"] == VERSION and sample.shape in (shape, shape[:2])
+        fits = record["version"] == VERSION and sample.shape in (shape, shape[:2])
         fits = fits and 0 <= recorded.sample_class < len(recorded.classes)
     except (LookupError, TypeError, ValueError):
         fits = False
@@ -69,8 +69,8 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
     return recorded
 
 
-def accuracy_of(found: Mapping[str, Any] | None) -> tuple[int, int, float] | None:
+def accuracy_of(entry: Mapping[str, Any] | None) -> tuple[int, int, float] | None:
     """Return the numbers of an accuracy; LookupError, TypeError or ValueError for other entries."""
-    if found is None:
+    if entry is None:
         return None
-    return int(found["right"]), int(found["count"]), float(found["chance"])
+    return int(entry["right"]), int(entry["count"]), float(entry["chance"])

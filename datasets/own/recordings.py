@@ -62,10 +62,10 @@ class _Reader:
             raise _refused(folder, "the class is the name of the folder", "Leave out --label.")
         classes, train, test = listed(folder, ENDINGS)
         parts = [train] if test is None else [train, test]
-        found = []
+        recordings = []
         for number, part in enumerate(parts):
             place = folder / (TRAIN, "test")[number] if test is not None else folder
-            found.append([
+            recordings.append([
                 self._named(recording, path.relative_to(place / label))
                 for label, files in zip(classes, part, strict=True)
                 for path in files
@@ -73,11 +73,11 @@ class _Reader:
             ])  # fmt: skip
         others = endings_of_others(folder, ENDINGS)
         self.notes += [f"{folder}: files that are not read: {others}"] if others else []
-        return found
+        return recordings
 
-    def table(self, path: Path, known: Collection[str] = ()) -> list[Recording]:
+    def table(self, path: Path, classes: Collection[str] = ()) -> list[Recording]:
         """Return the recordings of a file with a column of classes, each without a change of it."""
-        lines = labelled_lines(path, self._settings.label, known, checked=not known)
+        lines = labelled_lines(path, self._settings.label, classes, checked=not classes)
         return list(self._recordings(path, lines, None))
 
     def _recordings(self, path: Path, lines: Lines, label: str | None) -> Iterator[Recording]:
@@ -120,24 +120,24 @@ class _Reader:
         if recording.group is not None or word == NO_GROUP:
             return recording
         words = "|".join(map(re.escape, _PEOPLE if word is None else (word.lower(),)))
-        found = re.search(
+        match = re.search(
             rf"(?:^|[^a-z])({words})[ _-]?([a-z]*\d+|[a-z])(?![a-z0-9])",
             path.with_suffix("").as_posix().lower(),
         )
-        if found is None and word is not None:
+        if match is None and word is not None:
             raise _refused(
                 recording.name, f"neither a column nor the name tells --group {word}",
                 f"Name files like {word}7-1.csv, or leave out the option.",
             )  # fmt: skip
-        return replace(recording, group=None if found is None else f"{found[1]} {found[2]}")
+        return replace(recording, group=None if match is None else f"{match[1]} {match[2]}")
 
     def _column(self, path: Path, lines: Lines, name: str) -> int:
         if lines.titles.count(name) == 1:
             return lines.titles.index(name)
         if name.isdecimal() and name.isascii() and int(name) < len(lines.names):
             return int(name)
-        known = ", ".join(lines.names[:10])
-        raise _refused(path, f"--group: no single column is {name!r}", f"Its columns: {known}.")
+        columns = ", ".join(lines.names[:10])
+        raise _refused(path, f"--group: no single column is {name!r}", f"Its columns: {columns}.")
 
     def _compare(self, path: Path, titles: tuple[str, ...], count: int) -> None:
         """Raise DatasetError for a file whose channels are not those of the first one."""
@@ -155,7 +155,7 @@ class _Reader:
 
 
 def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, list[str]]:
-    """Return series float32 [N, C, L] and classes [N] of training and test, and what is to be told.
+    """Return series float32 [N, C, L] and classes [N] of training and test, and notes on them.
 
     Raises DatasetError for what cannot be used.
     """
@@ -164,29 +164,29 @@ def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, lis
         parts = [reader.table(path)]
     elif (path / "train.csv").exists():
         parts = [reader.table(path / "train.csv")]
-        known = {recording.label for recording in parts[0]}
-        parts.append(reader.table(path / "test.csv", known))
+        classes = {recording.label for recording in parts[0]}
+        parts.append(reader.table(path / "test.csv", classes))
     else:
         parts = reader.folder(path)
-    told = reader.notes
-    parts = [_long_enough(part, settings, path, told) for part in parts]
+    notes = reader.notes
+    parts = [_long_enough(part, settings, path, notes) for part in parts]
     if len(parts) == 1:
-        parts = _divided(parts[0], settings, path, told)
+        parts = _divided(parts[0], settings, path, notes)
     lengths = [len(one.values) for part in parts for one in part]
     window = settings.window or max(lengths)
     x, y = [], []
     for part in parts:
-        found = [windows_of(one.values, window, settings.hop or window) for one in part]
-        x.append(np.concatenate(found))
-        y.append(np.array([one.label for one, windows in zip(part, found, strict=True)
+        pieces = [windows_of(one.values, window, settings.hop or window) for one in part]
+        x.append(np.concatenate(pieces))
+        y.append(np.array([one.label for one, windows in zip(part, pieces, strict=True)
                            for _ in windows]))  # fmt: skip
     form = f"{len(lengths)} recordings of {min(lengths)} to {max(lengths)} steps"
     if settings.window is not None:
         form += f" in windows of {window} steps, one every {settings.hop or window}"
     if completed := sum(length < window for length in lengths):
         form += f"; {completed} are shorter than {window} steps: their last step is repeated"
-    told.append(f"{path}: {form}")
-    return (x[0], x[1]), (y[0], y[1]), told
+    notes.append(f"{path}: {form}")
+    return (x[0], x[1]), (y[0], y[1]), notes
 
 
 def windows_of(values: NDArray[np.float64], window: int, hop: int) -> NDArray[np.float32]:
@@ -200,12 +200,12 @@ def windows_of(values: NDArray[np.float64], window: int, hop: int) -> NDArray[np
     if starts[-1] + window < steps and steps - rest >= LEAST_PART * window:
         starts.append(rest)
     places = np.array(starts)[:, None] + np.arange(window)
-    found = values[np.minimum(places, steps - 1)].astype(np.float32)
-    return found.transpose(0, 2, 1)
+    windows = values[np.minimum(places, steps - 1)].astype(np.float32)
+    return windows.transpose(0, 2, 1)
 
 
 def _long_enough(
-    recordings: Sequence[Recording], settings: DataSettings, path: Path, told: list[str]
+    recordings: Sequence[Recording], settings: DataSettings, path: Path, notes: list[str]
 ) -> list[Recording]:
     """Return the recordings that fill half a window, or half of the longest one.
 
@@ -233,7 +233,7 @@ def _long_enough(
             f"steps; the longest one has {most} without a change of class or person",
             "Choose a smaller --window.",
         )  # fmt: skip
-    told.append(
+    notes.append(
         f"{path}: {len(recordings) - len(kept)} of {len(recordings)} recordings fill less than "
         f"half a window and are left out ({short.name} has {len(short.values)} steps)"
     )
@@ -241,46 +241,46 @@ def _long_enough(
 
 
 def _divided(
-    recordings: list[Recording], settings: DataSettings, path: Path, told: list[str]
+    recordings: list[Recording], settings: DataSettings, path: Path, notes: list[str]
 ) -> list[list[Recording]]:
     """Return recordings for training and for tests: of other people, if it is known whose they are,
     else a share of those of each class."""
-    found = [recording.group for recording in recordings]
-    known = [group for group in found if group is not None]
-    if len(known) == len(found) and len({*known}) < len(known):
+    groups = [recording.group for recording in recordings]
+    known_groups = [group for group in groups if group is not None]
+    if len(known_groups) == len(groups) and len({*known_groups}) < len(known_groups):
         labels = np.array([recording.label for recording in recordings])
-        chosen = test_samples(labels, settings, path, np.array(known))
-        tests = sorted({group for group, test in zip(known, chosen, strict=True) if test})
-        told.append(
+        chosen = test_samples(labels, settings, path, np.array(known_groups))
+        tests = sorted({group for group, test in zip(known_groups, chosen, strict=True) if test})
+        notes.append(
             f"{path}: tests are the recordings of {_listed(tests)}, of whom training has none"
         )
     else:
-        if 0 < len(known) < len(found):
+        if 0 < len(known_groups) < len(groups):
             name = next(recording.name for recording in recordings if recording.group is None)
-            told.append(f"{path}: {len(known)} of {len(found)} recordings tell whose they are, "
-                        f"{name} does not: tests may be of people in training")  # fmt: skip
-        recordings, later = _with_pairs(recordings, settings, path, told)
+            notes.append(f"{path}: {len(known_groups)} of {len(groups)} recordings tell whose they "
+                         f"are, {name} does not: tests may be of people in training")  # fmt: skip
+        recordings, later = _with_pairs(recordings, settings, path, notes)
         labels = np.array([recording.label for recording in recordings])
         chosen = test_samples(labels, settings, path)
         for number in later:
             chosen[number - 1 : number + 1] = False, True
-        told.append(f"{path}: tests are of other recordings than training, some of each class")
+        notes.append(f"{path}: tests are of other recordings than training, some of each class")
     pairs = [*zip(recordings, chosen.tolist(), strict=True)]
-    return [[one for one, test in pairs if test == wanted] for wanted in (False, True)]
+    return [[one for one, test in pairs if test == is_test] for is_test in (False, True)]
 
 
 def _with_pairs(
-    recordings: Sequence[Recording], settings: DataSettings, path: Path, told: list[str]
+    recordings: Sequence[Recording], settings: DataSettings, path: Path, notes: list[str]
 ) -> tuple[list[Recording], list[int]]:
     """Return recordings with two of each class, the only one of a class cut in two, and the numbers
     of its later part."""
     assert settings.test_share is not None
     counts = Counter(recording.label for recording in recordings)
-    found: list[Recording] = []
+    result: list[Recording] = []
     later = []
     for recording in recordings:
         if counts[recording.label] > 1:
-            found.append(recording)
+            result.append(recording)
             continue
         steps = len(recording.values)
         at = round(steps * (1 - settings.test_share))
@@ -290,11 +290,11 @@ def _with_pairs(
                 "to train and to test with", recording.name,
                 "Add others, or divide it into smaller windows with --window N.",
             )  # fmt: skip
-        found += [replace(recording, values=part) for part in np.split(recording.values, [at])]
-        later.append(len(found) - 1)
-        told.append(f"{path}: the only recording of the class {recording.label} is cut in two "
-                    f"after {at} of {steps} steps; the rest is for tests")  # fmt: skip
-    return found, later
+        result += [replace(recording, values=part) for part in np.split(recording.values, [at])]
+        later.append(len(result) - 1)
+        notes.append(f"{path}: the only recording of the class {recording.label} is cut in two "
+                     f"after {at} of {steps} steps; the rest is for tests")  # fmt: skip
+    return result, later
 
 
 def _listed(names: Sequence[str]) -> str:

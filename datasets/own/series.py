@@ -50,21 +50,21 @@ def read_series(path: Path, settings: DataSettings) -> Series:
         if path.stem not in ("x", "x_train"):
             raise _refused(path, "the file has no labels", "Call it x.npy, with y.npy beside it.")
         path = path.parent
-    found, others = read_archive(path, groups=True)
-    told = [f"{path}: not read: {', '.join(others[:5])}"] if others else []
-    names = ("x", "x") if "x" in found else ("x_train", "x_test")
-    filled = {name: _filled(path, name, found[name], told) for name in dict.fromkeys(names)}
-    if "x" in found:
-        groups = found.get("groups")
-        x, y = split(filled["x"], found["y"], settings, path, groups)
+    arrays, others = read_archive(path, groups=True)
+    notes = [f"{path}: not read: {', '.join(others[:5])}"] if others else []
+    names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
+    filled = {name: _filled(path, name, arrays[name], notes) for name in dict.fromkeys(names)}
+    if "x" in arrays:
+        groups = arrays.get("groups")
+        x, y = split(filled["x"], arrays["y"], settings, path, groups)
         if groups is not None:
-            told.append(f"{path}: test samples are of other groups than those of training")
+            notes.append(f"{path}: test samples are of other groups than those of training")
     else:
         x = filled["x_train"], filled["x_test"]
-        y = found["y_train"], found["y_test"]
-        both = [found.get(f"groups_{part}") for part in ("train", "test")]
+        y = arrays["y_train"], arrays["y_test"]
+        both = [arrays.get(f"groups_{part}") for part in ("train", "test")]
         if both[0] is not None and both[1] is not None and np.isin(both[1], both[0]).any():
-            told.append(f"{path}: groups_train and groups_test have groups in common")
+            notes.append(f"{path}: groups_train and groups_test have groups in common")
     if not len(x[0]) or not len(x[1]):
         raise _refused(
             path, f"{len(x[0])} samples for training, {len(x[1])} for tests",
@@ -74,7 +74,7 @@ def read_series(path: Path, settings: DataSettings) -> Series:
         raise _refused(
             path, f"x_test has {_size(x[1])}, x_train {_size(x[0])}", "Give both the same size."
         )
-    return Series(x, y, told)
+    return Series(x, y, notes)
 
 
 def holds_arrays(path: Path) -> bool:
@@ -108,7 +108,7 @@ def preparation_of(path: Path, x: NDArray[Any]) -> Preparation:
                        fold=fold)  # fmt: skip
 
 
-def _filled(path: Path, name: str, x: NDArray[Any], told: list[str]) -> NDArray[np.float32]:
+def _filled(path: Path, name: str, x: NDArray[Any], notes: list[str]) -> NDArray[np.float32]:
     """Return series [N, C, L], or [N, L] of one channel, as float32 [N, C, L].
 
     Where only `nan` follows in all channels, a series is over: its last step is repeated.
@@ -126,7 +126,7 @@ def _filled(path: Path, name: str, x: NDArray[Any], told: list[str]) -> NDArray[
         if short < x.shape[2]:
             number = int(count.argmin())
             _check_lengths(path, f"{name}[{number}]", short, int(count.max()))
-            told.append(
+            notes.append(
                 f"{path}: {name}: {int((count < count.max()).sum())} of {len(x)} series are "
                 f"shorter than {count.max()} steps (the shortest has {short}): their last step is "
                 "repeated"

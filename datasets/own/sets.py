@@ -60,29 +60,30 @@ def open_data(
     kind: str,
     path: str,
     settings: DataSettings,
-    known: Preparation | None = None,
+    recorded: Preparation | None = None,
     *,
     series: bool = False,
 ) -> OwnData:
     """Return the data of KIND:PATH; `settings` makes the choices of `USUAL`.
 
-    It is prepared as `known`, like the data that a network was trained on, unless its inputs have
-    another shape. `series` says that numbers [N, C, L] in arrays are series. Raises DatasetError
-    for what cannot be used.
+    It is prepared as `recorded`, like the data that a network was trained on, unless its inputs
+    have another shape. `series` says that numbers [N, C, L] in arrays are series. Raises
+    DatasetError for what cannot be used.
     """
     place = Path(path).expanduser()
     if not path:
         raise DatasetError("E620", "it names no file or folder", f"{kind}:", "Name it.")
     if kind == "npz":
-        return _arrays(place, settings, known, series or (known and known.kind) == "series")
+        series = series or (recorded and recorded.kind) == "series"
+        return _arrays(place, settings, recorded, series)
     opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "series": _series}[kind]
-    return opened(place, settings, known)
+    return opened(place, settings, recorded)
 
 
-def _agreed(found: Preparation, known: Preparation | None) -> Preparation:
-    """Return what is known if it fits."""
-    same = known is not None and (known.kind, known.shape) == (found.kind, found.shape)
-    return known if known is not None and same else found
+def _agreed(own: Preparation, recorded: Preparation | None) -> Preparation:
+    """Return what is recorded if it fits."""
+    same = recorded is not None and (recorded.kind, recorded.shape) == (own.kind, own.shape)
+    return recorded if recorded is not None and same else own
 
 
 class _Notes:
@@ -101,14 +102,14 @@ class _Notes:
         return "".join(f"; {part}" for part in parts)
 
 
-def _pictures(folder: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
+def _pictures(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     assert settings.test_share is not None and settings.split_seed is not None
     files = class_files(folder, PICTURES, settings.test_share, settings.split_seed)
     with opened(files.train[0][0]) as first:
         size = settings.resize or size_of(first)
     channels = 1 if settings.grayscale else 3
-    how = _agreed(Preparation("picture", (channels, *size), bool(settings.stretch)), known)
-    told = _others(folder, PICTURES)
+    how = _agreed(Preparation("picture", (channels, *size), bool(settings.stretch)), recorded)
+    lines = _others(folder, PICTURES)
 
     def read(training: bool) -> tuple[Any, Tensor, Sequence[str]]:
         samples, notes = files.train if training else files.test, _Notes()
@@ -118,12 +119,12 @@ def _pictures(folder: Path, settings: DataSettings, known: Preparation | None) -
                           notes if large else ignore)  # fmt: skip
         labels = torch.tensor([label for _, label in samples])
         lazy = LazyPictures(tuple(path for path, _ in samples), how)
-        found = lazy if large else lazy.of(range(len(samples)), notes)
+        inputs = lazy if large else lazy.of(range(len(samples)), notes)
         kind = f"{len(samples)} pictures, {_text(files.classes)}, {'x'.join(map(str, how.shape))}"
-        told.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
-        return found, labels, [str(path) for path, _ in samples]
+        lines.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
+        return inputs, labels, [str(path) for path, _ in samples]
 
-    return OwnData(files.classes, how, read, told)
+    return OwnData(files.classes, how, read, lines)
 
 
 def _look_through(
@@ -134,10 +135,10 @@ def _look_through(
         with opened(path) as image:
             for note in notes_of(image, path):
                 tell(note, path)
-            found = size_of(image) if size else None
-        if size and found and found != size:
+            actual = size_of(image) if size else None
+        if size and actual and actual != size:
             raise DatasetError(
-                "E625", f"the picture has {found[1]}x{found[0]} pixels, but {first} has "
+                "E625", f"the picture has {actual[1]}x{actual[0]} pixels, but {first} has "
                 f"{size[1]}x{size[0]}", str(path), "Add --resize 64x64 (or another size).",
             )  # fmt: skip
 
@@ -148,14 +149,14 @@ def _others(folder: Path, endings: Collection[str]) -> list[str]:
     return [f"{folder}: files that are not read: {others}"] if others else []
 
 
-def _sounds(folder: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
+def _sounds(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     assert settings.test_share is not None and settings.split_seed is not None
     assert settings.sample_rate is not None
     window = settings.window or SOUND_WINDOW
     files = class_files(folder, SOUNDS, settings.test_share, settings.split_seed)
     shape = FRAME, window // FRAME, 1
-    how = _agreed(Preparation("sound", shape, rate=settings.sample_rate), known)
-    told = _others(folder, SOUNDS)
+    how = _agreed(Preparation("sound", shape, rate=settings.sample_rate), recorded)
+    lines = _others(folder, SOUNDS)
 
     def read(training: bool) -> tuple[Any, Tensor, Sequence[str]]:
         samples, notes = files.train if training else files.test, _Notes()
@@ -167,10 +168,10 @@ def _sounds(folder: Path, settings: DataSettings, known: Preparation | None) -> 
             names += [str(path)] * len(parts)
         kind = f"{len(samples)} sounds, {_text(files.classes)}"
         form = f"{len(windows)} windows of {window} samples at {how.rate} Hz"
-        told.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
+        lines.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
         return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels), names
 
-    return OwnData(files.classes, how, read, told)
+    return OwnData(files.classes, how, read, lines)
 
 
 def _text(classes: Sequence[str]) -> str:
@@ -178,7 +179,7 @@ def _text(classes: Sequence[str]) -> str:
     return f"{len(classes)} classes ({shown})"
 
 
-def _table(path: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
+def _table(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     if path.is_dir():
         train = read_table(path / "train.csv", settings.label)
         test = read_table(path / "test.csv", settings.label, train)
@@ -193,25 +194,27 @@ def _table(path: Path, settings: DataSettings, known: Preparation | None) -> Own
         train = read_table(path, settings.label)
         x, y = split(train.features, np.array(train.labels), settings, path)
         form = train.form
-    return _of_features(x, y, path, form, known)
+    return _of_features(x, y, path, form, recorded)
 
 
-def _arrays(path: Path, settings: DataSettings, known: Preparation | None, series: bool) -> OwnData:
-    found, others = read_archive(path)
+def _arrays(
+    path: Path, settings: DataSettings, recorded: Preparation | None, series: bool
+) -> OwnData:
+    arrays, others = read_archive(path)
     left = f"; not read: {', '.join(others[:5])}" if others else ""
     for name in ("resize", "grayscale", "stretch"):
         if getattr(settings, name):
             raise DatasetError(
                 "E685", "arrays are used as they are", f"--{name}", "Leave out the option."
             )
-    first = found.get("x", found.get("x_train"))
+    first = arrays.get("x", arrays.get("x_train"))
     if series and first is not None and first.ndim == 3 and first.dtype != np.uint8:
-        return _series(path, settings, known)
-    if "x" in found:
-        x, y = split(found["x"], found["y"], settings, path)
+        return _series(path, settings, recorded)
+    if "x" in arrays:
+        x, y = split(arrays["x"], arrays["y"], settings, path)
     else:
-        x = found["x_train"], found["x_test"]
-        y = found["y_train"], found["y_test"]
+        x = arrays["x_train"], arrays["x_test"]
+        y = arrays["y_train"], arrays["y_test"]
     if not len(x[0]) or not len(x[1]):
         raise DatasetError(
             "E685", f"{len(x[0])} samples for training, {len(x[1])} for tests", str(path),
@@ -224,16 +227,16 @@ def _arrays(path: Path, settings: DataSettings, known: Preparation | None, serie
         )  # fmt: skip
     pictures = [as_bytes(path, part) for part in x]
     if pictures[0] is None or pictures[1] is None:
-        names = ("x", "x") if "x" in found else ("x_train", "x_test")
+        names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
         rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
-        return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}", known)
+        return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}", recorded)
     classes, numbers = numbered(y, path)
-    how = _agreed(Preparation("picture", _shape(pictures[0].shape[1:])), known)
+    how = _agreed(Preparation("picture", _shape(pictures[0].shape[1:])), recorded)
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
-    told = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, {_text(classes)}, "
-            f"{'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
+    lines = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, "
+             f"{_text(classes)}, {'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
     return OwnData(
-        classes, how, lambda training: (tensors[not training], numbers[not training], ()), told
+        classes, how, lambda training: (tensors[not training], numbers[not training], ()), lines
     )
 
 
@@ -241,7 +244,7 @@ def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
     return size[0], size[1], size[2]
 
 
-def _of_features(x: Pair, y: Pair, path: Path, form: str, known: Preparation | None) -> OwnData:
+def _of_features(x: Pair, y: Pair, path: Path, form: str, recorded: Preparation | None) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
         raise DatasetError("E620", "no class has two samples, one to test with", str(path),
@@ -253,36 +256,36 @@ def _of_features(x: Pair, y: Pair, path: Path, form: str, known: Preparation | N
         )  # fmt: skip
     classes, numbers = numbered(y, path)
     low, high = x[0].min(0), x[0].max(0)
-    found = Preparation(
+    own = Preparation(
         "features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()), high=tuple(high.tolist())
     )
-    how = _agreed(found, known)
+    how = _agreed(own, recorded)
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in x]
-    told = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
-            f"{x[0].shape[1]} features; {form}"]  # fmt: skip
+    lines = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
+             f"{x[0].shape[1]} features; {form}"]  # fmt: skip
     return OwnData(
-        classes, how, lambda training: (levels[not training], numbers[not training], ()), told
+        classes, how, lambda training: (levels[not training], numbers[not training], ()), lines
     )
 
 
-def _series(path: Path, settings: DataSettings, known: Preparation | None) -> OwnData:
-    found = read_series(path, settings)
-    classes, numbers = numbered(found.y, path)
-    count, channels, steps = found.x[0].shape
-    series = [*found.x]
-    if known is not None and known.kind == "series":
-        missing = max(0, known.shape[1] * known.fold - steps)
+def _series(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
+    data = read_series(path, settings)
+    classes, numbers = numbered(data.y, path)
+    count, channels, steps = data.x[0].shape
+    series = [*data.x]
+    if recorded is not None and recorded.kind == "series":
+        missing = max(0, recorded.shape[1] * recorded.fold - steps)
         series = [np.pad(part, ((0, 0), (0, 0), (0, missing)), mode="edge") for part in series]
-    how = _agreed(preparation_of(path, series[0]), known)
+    how = _agreed(preparation_of(path, series[0]), recorded)
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in series]
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
-    told = [f"{path}: {count} and {len(found.x[1])} series to train and to test, {_text(classes)}, "
-            f"{channels} channels of {steps} steps{fold}", *found.notes]  # fmt: skip
+    lines = [f"{path}: {count} and {len(data.x[1])} series to train and to test, {_text(classes)}, "
+             f"{channels} channels of {steps} steps{fold}", *data.notes]  # fmt: skip
     return OwnData(
         classes,
         how,
         lambda training: (levels[not training], numbers[not training], ()),
-        told,
+        lines,
         count,
     )
 
@@ -319,12 +322,12 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
         return len(self.labels)
 
     def _inputs(self, indices: Tensor) -> Tensor:
-        found = self.samples[indices]
-        if found.dtype == torch.int8:
+        samples = self.samples[indices]
+        if samples.dtype == torch.int8:
             if self.augment is not None:
-                return self.augment(found.to(torch.float32).div_(128))
-            return found.to(torch.float32).div_(self.divisor)
-        values = found.to(torch.float32).div_(255)
+                return self.augment(samples.to(torch.float32).div_(128))
+            return samples.to(torch.float32).div_(self.divisor)
+        values = samples.to(torch.float32).div_(255)
         if self.augment is not None:
             values = self.augment(values)
         return self.normalize(values)
@@ -342,23 +345,23 @@ class OwnSetInMemory(OwnSet):
 
 
 def load(
-    data: OwnData, settings: DataSettings, args: Any, wanted: tuple[bool, bool]
+    data: OwnData, settings: DataSettings, args: Any, parts: tuple[bool, bool]
 ) -> tuple[OwnSet | None, OwnSet | None]:
-    """Return training and test set, each None unless `wanted`."""
+    """Return training and test set, each None unless it is one of the `parts`."""
     augment = None
     if settings.augment:
         augment = Augmentation(settings.augment, data.preparation.kind, data.preparation.fold)
-    found: list[OwnSet | None] = []
-    for training, is_wanted in zip((True, False), wanted, strict=True):
+    sets: list[OwnSet | None] = []
+    for training, is_wanted in zip((True, False), parts, strict=True):
         if not is_wanted:
-            found.append(None)
+            sets.append(None)
             continue
         samples, labels, _ = data.read(training)
         kind = OwnSet if isinstance(samples, LazyPictures) else OwnSetInMemory
         if not training and args.truncate_testset:
             samples, labels = samples[torch.arange(1)], labels[:1]
-        found.append(kind(samples, labels, args, augment if training else None))
-    return found[0], found[1]
+        sets.append(kind(samples, labels, args, augment if training else None))
+    return sets[0], sets[1]
 
 
 def limited(settings: DataSettings) -> DataSettings:

@@ -38,18 +38,18 @@ class DataSettings:
 
     def over(self, recorded: DataSettings) -> DataSettings:
         """Return these settings; what they leave open is as `recorded`."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(recorded, **{name: v for name, v in given.items() if v is not None})
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(recorded, **{name: v for name, v in own.items() if v is not None})
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for a checkpoint."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @staticmethod
-    def of(found: Mapping[str, Any]) -> DataSettings:
+    def of(content: Mapping[str, Any]) -> DataSettings:
         """Return the settings of a checkpoint; TypeError or ValueError for other values."""
-        known = {f.name for f in fields(DataSettings)}
-        values = {name: value for name, value in found.items() if name in known}
+        names = {f.name for f in fields(DataSettings)}
+        values = {name: value for name, value in content.items() if name in names}
         for name in ("resize", "augment"):
             if values.get(name) is not None:
                 values[name] = tuple(values[name])
@@ -72,9 +72,9 @@ def kind_and_path(name: str) -> tuple[str, str] | None:
 
 def plain_name(name: str) -> str:
     """Return what files and networks call a data set: of KIND:PATH the last part of the path."""
-    found = kind_and_path(name)
-    if found is None:
+    location = kind_and_path(name)
+    if location is None:
         return name
-    last = found[1].replace("\\", "/").rstrip("/").rpartition("/")[2].partition(".")[0]
+    last = location[1].replace("\\", "/").rstrip("/").rpartition("/")[2].partition(".")[0]
     kept = "".join(c if c.isascii() and c.isalnum() else "_" for c in last)
-    return kept.strip("_") or found[0]
+    return kept.strip("_") or location[0]

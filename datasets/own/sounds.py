@@ -56,8 +56,8 @@ def read(path: Path, tell: Tell = ignore) -> Sound:
     if data.startswith(b"fLaC"):
         return _flac(path, data)
     if not data.startswith(b"RIFF") or data[8:12] not in (b"WAVE", b""):
-        said, remedy = accident(data) or ("it is no WAV file of samples, and no FLAC", _CONVERT)
-        raise _refused(path, said, remedy)
+        fault, remedy = accident(data) or ("it is no WAV file of samples, and no FLAC", _CONVERT)
+        raise _refused(path, fault, remedy)
     return _wave(path, data, tell)
 
 
@@ -80,13 +80,13 @@ def _wave(path: Path, data: bytes, tell: Tell) -> Sound:
         raise _refused(path, f"its samples are encoded ({code})", _CONVERT)
     width, rest = divmod(block, tracks) if tracks else (0, 1)
     if rest or (tag, width) not in _FORMS or not 8 * (width - 1) < bits <= 8 * width:
-        said = f"{tracks} tracks of {bits} bits in {block} bytes"
-        raise _refused(path, f"its header contradicts itself, or is unknown: {said}", _CONVERT)
+        fault = f"{tracks} tracks of {bits} bits in {block} bytes"
+        raise _refused(path, f"its header contradicts itself, or is unknown: {fault}", _CONVERT)
     size, begin = int.from_bytes(data[place + 4 : place + 8], "little"), place + 8
-    found = len(data) - begin
-    if found < size or size % block or len(data) < begin:
-        said = f"its header says {size} bytes of samples, {max(0, found)} are there"
-        raise _refused(path, f"{said}, a sample has {block}: it is cut, or was never finished")
+    available = len(data) - begin
+    if available < size or size % block or len(data) < begin:
+        fault = f"its header says {size} bytes of samples, {max(0, available)} are there"
+        raise _refused(path, f"{fault}, a sample has {block}: it is cut, or was never finished")
     _check_length(path, size // width)
     if _is_more(data[begin + size + size % 2 :]):
         tell("bytes behind its samples, of which its header does not tell", path)

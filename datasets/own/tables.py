@@ -85,8 +85,8 @@ def read_table(path: Path, label: str | None, training: Table | None = None) -> 
     of tests has the columns of that of `training`. Raises DatasetError E684 naming line and column
     of what is missing or no number.
     """
-    known = frozenset(training.labels) if training else frozenset()
-    lines = labelled_lines(path, label, known, checked=training is None)
+    classes = frozenset(training.labels) if training else frozenset()
+    lines = labelled_lines(path, label, classes, checked=training is None)
     titles = lines.titles
     if training and titles and training.titles and titles != training.titles:
         raise _refused(
@@ -122,9 +122,9 @@ def _row_names(lines: Lines) -> Iterator[int]:
 
 
 def labelled_lines(
-    path: Path, label: str | None, known: Collection[str] = (), *, checked: bool = True
+    path: Path, label: str | None, classes: Collection[str] = (), *, checked: bool = True
 ) -> Lines:
-    """Return the lines of a CSV file with a class in each; `known` are classes of other files.
+    """Return the lines of a CSV file with a class in each; `classes` are those of other files.
 
     Where no `label` is named, the last column is `checked` to have classes. Raises DatasetError
     E684.
@@ -135,7 +135,7 @@ def labelled_lines(
     first = rows[0][1]
     place = _label_column(first, label, path)
     named = label is not None and not _is_index(label, len(first))
-    titled = _has_titles(path, rows, place, known, named=named)
+    titled = _has_titles(path, rows, place, classes, named=named)
     if label in first and (first[place] != label if titled else named):
         raise DatasetError(
             "E684", f"{label!r} may be a column of {path}, or a value in it", "--label",
@@ -200,7 +200,7 @@ def _separator(path: Path, text: str, least: int = 2) -> str:
     lines = [line for line in islice(io.StringIO(text), _LOOKED_AT) if line.strip()]
     if not lines:
         raise _refused(path, None, "the file is empty")
-    best, found = (0.0, 0), ""
+    best, chosen = (0.0, 0), ""
     for separator in _SEPARATORS:
         try:
             rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
@@ -211,16 +211,16 @@ def _separator(path: Path, text: str, least: int = 2) -> str:
         score = numbers / len(cells), sum(len(row) == len(rows[0]) for row in rows)
         if least == 1 and 2 * score[1] <= len(rows):
             continue  # it is in a title
-        if len(rows[0]) > 1 and (not found or score > best):
-            best, found = score, separator
-    if not found and least == 1:
+        if len(rows[0]) > 1 and (not chosen or score > best):
+            best, chosen = score, separator
+    if not chosen and least == 1:
         return ","
-    if not found:
+    if not chosen:
         raise _refused(
             path, 1, "there is one column, but features and a class are needed",
             "Separate columns by commas, semicolons or tabs.",
         )  # fmt: skip
-    return found
+    return chosen
 
 
 def _rows(path: Path, text: str, separator: str) -> list[Row]:
@@ -249,9 +249,9 @@ def _label_column(first: Sequence[str], label: str | None, path: Path) -> int:
     if _is_index(label, len(first)):
         return int(label)
     if first.count(label) != 1:
-        known = f"Its columns: 0 to {len(first) - 1}, or by the names in its first line."
-        found = f"{first.count(label) or 'no'} columns {label!r}"
-        raise DatasetError("E684", f"{path} has {found}", "--label", known)
+        remedy = f"Its columns: 0 to {len(first) - 1}, or by the names in its first line."
+        fault = f"{first.count(label) or 'no'} columns {label!r}"
+        raise DatasetError("E684", f"{path} has {fault}", "--label", remedy)
     return first.index(label)
 
 
@@ -260,7 +260,7 @@ def _is_index(label: str, width: int) -> bool:
 
 
 def _has_titles(
-    path: Path, rows: Sequence[Row], place: int, known: Collection[str], *, named: bool
+    path: Path, rows: Sequence[Row], place: int, others: Collection[str], *, named: bool
 ) -> bool:
     """Return whether the first line names the columns; `named` is the class's by --label.
 
@@ -270,7 +270,7 @@ def _has_titles(
     first, name = rows[0][1], rows[0][1][place]
     cells = [cell for number, cell in enumerate(first) if number != place]
     words = [cell for cell in cells if _is_word(cell)]
-    classes = {row[place] for _, row in rows[1:]} | set(known)
+    classes = {row[place] for _, row in rows[1:]} | set(others)
     if name in classes:
         return len(words) == len(cells) > 1
     if named or (words and all(cell in words or not cell for cell in cells)):
@@ -324,8 +324,8 @@ def numbers_of(
     """Return the columns that are not `apart`, float64 [rows, columns], and whether they have
     decimal commas. Raises DatasetError E684 with line and column of what is no number."""
     comma = _decimal_commas(path, lines.rows, lines.names, apart, lines.separator)
-    found = [_features(path, *row, lines.names, apart, comma) for row in lines.rows]
-    return np.array(found, np.float64), comma
+    values = [_features(path, *row, lines.names, apart, comma) for row in lines.rows]
+    return np.array(values, np.float64), comma
 
 
 def _decimal_commas(
@@ -340,8 +340,8 @@ def _decimal_commas(
         for column, cell in enumerate(row)
         if column not in apart and _NUMBER.fullmatch(cell)
     ]
-    comma = next((found for found in cells if "," in found[2]), None)
-    points = next((found for found in cells if "." in found[2]), None)
+    comma = next((entry for entry in cells if "," in entry[2]), None)
+    points = next((entry for entry in cells if "." in entry[2]), None)
     if comma and points:
         raise _refused(
             path, comma[0], f"the cell of column {names[comma[1]]} is {comma[2]}, but in line "

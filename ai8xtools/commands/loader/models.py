@@ -72,7 +72,7 @@ def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) 
     model = _fitting(imported(entry, source.model, None, None), dataset, None, chip, None)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     description = describe(model, example, chip, name=source.model, arch=entry.name,
-                     dataset=_name_of_data(source, entry), frames=source.frames)  # fmt: skip
+                           dataset=_name_of_data(source, entry), frames=source.frames)  # fmt: skip
     return description, stand_in(model, {})
 
 

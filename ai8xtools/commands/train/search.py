@@ -37,7 +37,7 @@ class ChipDeployment:
         weights = sum(layer.op.weight.numel() for layer in layers)
         try:
             description = describe(network, example, self._chip, name="network", arch="network",
-                             dataset="none")  # fmt: skip
+                                   dataset="none")  # fmt: skip
             source, resolving = of_model(description, stand_in(network, {}))
         except ToolError as exc:
             return Cost(weights, refusal=exc.message)

@@ -148,7 +148,7 @@ class Imports:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[tuple[str, str]]]]:
         modules = [(name, str(module.__file__)) for name, module in sys.modules.items()
-                 if _ELSEWHERE in name]  # fmt: skip
+                   if _ELSEWHERE in name]  # fmt: skip
         return _import_all, ([(file, name.partition(_ELSEWHERE)[0]) for name, file in modules],)
 
 

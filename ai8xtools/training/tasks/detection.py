@@ -161,5 +161,5 @@ def _precision() -> Any:
     torchvision()  # torchmetrics imports it, which may need some preparation
     for name in ("pycocotools", "torchmetrics.detection"):
         module = library(name, "measures the precision of detectors", "--obj-detection",
-                        "torchmetrics pycocotools")  # fmt: skip
+                         "torchmetrics pycocotools")  # fmt: skip
     return module.MeanAveragePrecision(iou_thresholds=[0.5], class_metrics=True)
