@@ -727,3 +727,27 @@ def test_streams_are_found_where_the_loader_has_nothing_against_them() -> None:
         assert (attempt.found is None) == wrong
         outcomes[wrong] += 1
     assert outcomes[0] > 15
+
+
+def test_rings_are_those_that_the_loader_makes_of_the_places() -> None:
+    plain = chain_of([4, 8, 8, 4], [False, False, True])
+    layers = tuple(
+        replace(
+            x, kernel=(3, 3), pad=(1, 1),
+            weights=np.ones((x.out_channels, x.in_channels, 3, 3), np.int8),
+        )
+        for x in plain.layers
+    )  # fmt: skip
+    network = replace(plain, layers=layers)
+    first = []
+    for chip, planar in product((MAX78000, MAX78002), (False, True)):
+        choice = Choice(planar, InputPort.FIFO, 2)
+        assert obstacle(network, chip, choice) is None
+        rings = rings_of(network, chip, choice, StreamOptions())
+        problem = problem_of(network, open_layout(network), chip, choice, rings)
+        found, _ = search(problem, 20)
+        layout = layout_of(problem, found, open_layout(network))
+        placement, _ = place_what_fits(network, layout, chip, PlaceOptions())
+        assert rings == placement.rings and [*rings] == [0, 1]
+        first.append(rings[0])
+    assert first[0] != first[1] and first[2] != first[3]
