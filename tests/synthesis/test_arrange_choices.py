@@ -242,6 +242,15 @@ def test_what_only_passes_on_can_be_done_by_kernels() -> None:
             assert _passes_on(state, network.layers[1]) == (wanted and place == LayerLayout())
 
 
+def test_what_leaves_gaps_for_a_sum_is_copied_for_others_only_where_they_cannot_skip() -> None:
+    for chip, channels in product((MAX78000, MAX78002), (8, 64, 72)):
+        plain = network_of([8, channels, channels, channels], [False, False, True])
+        network = with_layers(plain, _1={"sources": (0,)}, _2={**SUMS, "sources": (0, 1)})
+        changed, _, notices = with_copies(network, layout_with(network), chip)
+        skipped = chip is MAX78002 and channels <= 64
+        assert len(notices) == len(changed.layers) - 3 == (not skipped)
+
+
 def stuck_problem(network: Network, chip: Chip = MAX78000) -> Problem | None:
     """Return the arrangement problem of a network; None if ties contradict each other."""
     whole, open_, _ = with_copies(network, layout_with(network), chip)

@@ -25,6 +25,7 @@ from ai8xtools.synthesis.arrange.search import (
     _first_tries,
     _improve,
     _moved,
+    _pack,
     _spread,
     repaired,
     search,
@@ -534,6 +535,26 @@ def test_other_packings_follow_where_there_are_some() -> None:
         packer = packer_of(rectangles(sizes), Random(1))
         assert packer is not None
         assert len({packed.starts for packed in packer.packings(2000)}) >= 2
+
+
+def test_the_best_order_of_cells_of_all_packings_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = rectangles(((2, 3, 0), (2, 3, 1), (4, 1, 2)))
+    begin = decode(problem, next(_first_tries(problem)))
+    for seed in range(5):
+        costs: list[int] = []
+        random, packer = Random(seed), packer_of(problem, Random(1))
+        assert packer is not None
+
+        def costly(
+            _: Problem, tried: Try, costs: list[int] = costs, random: Random = random
+        ) -> Decoded:
+            costs.append(random.randint(10, 99))
+            return replace(begin, cost=costs[-1], tried=tried)
+
+        monkeypatch.setattr(searching, "decode", costly)
+        best, count = _pack(problem, packer, replace(begin, cost=100), 7, 120, Random(1))
+        assert (best.cost, count) == (min(costs), 7 + len(costs))
+        assert len(costs) > 100
 
 
 def test_further_packings_follow_a_found_one_without_a_new_beginning() -> None:

@@ -298,3 +298,21 @@ def test_operands_of_other_channels_are_refused_where_weights_are_for_the_first(
     assert made.layers[-1].in_channels == counts[0]
     found = {x.code for x in check(made.network, made.layout, made.chip)}
     assert "E361" in found
+
+
+def test_bypassed_points_have_nine_ones_beside_streams_in_the_first_nine_layers(
+    tmp_path: Path,
+) -> None:
+    """Line buffers work on rows of 3x3 kernels: such a layer sees, and pads, one pixel more."""
+    for number, (index, stream, size) in enumerate(product((8, 9), (0, 1, 2), ("1x1", "3x3"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        layers: list[dict[str, Any]] = [{**CONV, "kernel_size": "1x1", "pad": 0}] * 10
+        layers[index] = {**layers[index], "kernel_size": size, "pad": 0, "bypass": True}
+        layers[index - stream] = {**layers[index - stream], "streaming": True}
+        kernels = [weights(3, 3, 1, 1, seed=i) for i in range(9)]
+        network, _ = build(folder, describe(*layers), sample(3, 4, 4), kernels)
+        found = network.layer(index)
+        nine = stream < 2 and size == "1x1" and index == 8
+        assert found.pad == ((1, 1) if nine else (0, 0))
+        assert found.kernel == ((3, 3) if nine or size == "3x3" else (1, 1))
