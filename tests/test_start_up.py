@@ -32,8 +32,7 @@ def processor_seconds(command: list[str], variables: dict[str, str]) -> float:
 
 def ratios(folder: Path) -> Iterator[float]:
     """Yield the ratio of the least times so far, after each round of one run of each kind."""
-    variables = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-    variables["PYTHONDONTWRITEBYTECODE"] = ""
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     for name in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
         variables.pop(name, None)  # as a user's
     numpy = [sys.executable, "-c", "import numpy"]
@@ -47,7 +46,7 @@ def ratios(folder: Path) -> Iterator[float]:
     for number in range(MOST + 1):
         again = processor_seconds(numpy, variables)
         run = processor_seconds([*loader, "--test-dir", str(folder / str(number))], variables)
-        if number:  # the first ones compile the modules
+        if number:  # the first ones may compile modules
             imports, runs = min(imports, again), min(runs, run)
             yield runs / imports
 
