@@ -18,7 +18,7 @@ from ai8xtools.synthesis.options import EncodeOptions, StreamOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from ai8xtools.synthesis.place.biases import _BiasMemory
-from ai8xtools.synthesis.place.data import input_words, output_words
+from ai8xtools.synthesis.place.data import _free_offset, input_words, output_words
 from ai8xtools.synthesis.place.inplace import distance
 from ai8xtools.synthesis.place.outputs import delivered_scale, delivery_of, pieces_of, pixel_step
 from ai8xtools.synthesis.place.streams import place_streams
@@ -148,6 +148,22 @@ def test_the_scale_of_a_delivery_is_that_of_all_who_write_there(
     both = Delivery(own.processors, 4, (1, 2), own.offset if last_covers else 0x1FFC, 8, 0)
     both = both if last_covers else replace(own, offset=0x1008, dim=(32, 32))
     assert delivered_scale(both, network) == scale
+
+
+def test_the_lowest_free_offset_has_room_for_the_whole_output(tmp_path: Path) -> None:
+    layer = {**CONV, "processors": 7, "out_offset": 0x1C, "output_processors": 0x3F0}
+    network, _ = build(tmp_path, describe(layer), sample(3, 3, 3), [weights(6, 3, 3, 3)])
+    (one,) = network.layers
+    random, full = Random(1), 0
+    for _ in range(60):
+        live = np.full((16, 60), -2, np.int16)
+        for _ in range(random.choice((0, 2, 4, 6))):
+            live[random.randrange(4), random.randrange(60)] = random.choice((-1, 0, 3))
+        held = (live[1:3] != -2).any(axis=0)  # instances of processors 4 to 9
+        free = [4 * word for word in range(60 - 9 + 1) if not held[word : word + 9].any()]
+        assert _free_offset(live, one) == (free[0] if free else None)
+        full += free[:1] != [0]
+    assert full > 10
 
 
 # biases

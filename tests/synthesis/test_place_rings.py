@@ -126,6 +126,11 @@ def crowded(rng: Random, network: MappedNetwork) -> MappedNetwork:
         )
         for index, layout in network.layout.layers.items()
     }
+    if rng.random() < 0.2:  # outputs that end where a part of the memory ends
+        part = chip.instance_bytes // 5
+        for layer in network.layers:
+            end = part - output_bytes(layer) * layer.out_passes
+            layouts[layer.index] = replace(layouts[layer.index], out_offset=max(40, end))
     return map_network(network.network, replace(network.layout, layers=layouts), chip)
 
 

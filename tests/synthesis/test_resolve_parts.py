@@ -17,6 +17,7 @@ from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, parse, read
 from ai8xtools.synthesis.resolve import resolve
 from ai8xtools.synthesis.resolve.integers import fit, limits, scaled_bias, truncated
+from ai8xtools.synthesis.resolve.layout import _deliveries
 from ai8xtools.synthesis.resolve.numpy_tensors import tensors_from_numpy
 from ai8xtools.synthesis.resolve.sample import (
     other_than_of_data_set,
@@ -316,3 +317,13 @@ def test_bypassed_points_have_nine_ones_beside_streams_in_the_first_nine_layers(
         nine = stream < 2 and size == "1x1" and index == 8
         assert found.pad == ((1, 1) if nine else (0, 0))
         assert found.kernel == ((3, 3) if nine or size == "3x3" else (1, 1))
+
+
+def test_what_is_unloaded_needs_a_place_and_has_bytes_without_gaps_unless_stated() -> None:
+    given: dict[str, Any] = {"processors": 7, "offset": 64, "width": 32, "write_gap": 2}
+    for kept in product((False, True), repeat=4):
+        keys = {k: v for (k, v), keep in zip(given.items(), kept, strict=True) if keep}
+        whole = described(CONV, unload=[{"channels": 3, "dim": [4, 4], **keys}])
+        found = [(x.processors, x.offset, x.width, x.write_gap) for x in _deliveries(whole)]
+        placed = "processors" in keys and "offset" in keys
+        assert found == [(7, 64, keys.get("width", 8), keys.get("write_gap", 0))] * placed
