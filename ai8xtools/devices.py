@@ -16,11 +16,11 @@ def device(text: str) -> int:
     Raises argparse.ArgumentTypeError for anything else.
     """
     short = text.lower().removeprefix("max").removeprefix("ai")
-    known = known_limits()
-    for chip in known:
+    chips = known_limits()
+    for chip in chips:
         if short in (str(chip.number), chip.name.removeprefix("MAX")):
             return chip.number
-    names = ", ".join(chip.name for chip in known)
+    names = ", ".join(chip.name for chip in chips)
     raise argparse.ArgumentTypeError(f"{text!r} is not a device; known are {names}")
 
 

@@ -131,13 +131,13 @@ def row(name: str, bits: int, subject: Subject, options: QuantizationOptions) ->
     for key in state:
         if key.endswith(".weight_bits"):  # files say 8 whatever was asked for
             state[key] = state[key] * 0 + bits
-    found = answers(subject.network(state, simulate=True), subject.images * 128)
-    wanted = subject.answers
-    power = (found * found).sum()
-    suited = found * ((found * wanted).sum() / power if power else 0.0)
-    snr = 10 * torch.log10((wanted**2).sum() / ((suited - wanted) ** 2).sum())
-    same = found.argmax(1) == wanted.argmax(1)
-    right = found.argmax(1) == subject.labels
+    results = answers(subject.network(state, simulate=True), subject.images * 128)
+    expected = subject.answers
+    power = (results * results).sum()
+    suited = results * ((results * expected).sum() / power if power else 0.0)
+    snr = 10 * torch.log10((expected**2).sum() / ((suited - expected) ** 2).sum())
+    same = results.argmax(1) == expected.argmax(1)
+    right = results.argmax(1) == subject.labels
     return [bits, name, *(f"{100 * share.float().mean():.2f}" for share in (right, same)),
             f"{snr:.1f}"]  # fmt: skip
 

@@ -112,8 +112,8 @@ def main() -> int:
                 count, code, right = _cells(network, core, library)
                 cells += [count if right else f"{count} WRONG RESULT", code]
                 good &= right
-            told = published.get(core, "-")
-            print(f"| {name} | {core} | {' | '.join(cells)} | {told} |", flush=True)
+            figure = published.get(core, "-")
+            print(f"| {name} | {core} | {' | '.join(cells)} | {figure} |", flush=True)
     print("Instructions of an inference, and of each product; code: bytes of functions")
     return int(not good)
 

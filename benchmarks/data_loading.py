@@ -138,12 +138,12 @@ def main() -> None:
     }
     variants["KWS_20: ours"] = run_through(keywords(args.images // 4, args.batch_size))
     variants["training step of ai85net5, 1x28x28"] = training(args.batch_size, 2)
-    found = rates(variants, args.rounds)
-    step = found["training step of ai85net5, 1x28x28"]
+    measured = rates(variants, args.rounds)
+    step = measured["training step of ai85net5, 1x28x28"]
     print(f"batch {args.batch_size}, one thread, torch {torch.__version__}")
     print(f"{'':40}{'images/s':>10}{'share of a step':>18}{'x torchvision':>15}")
-    for name, rate in found.items():
-        theirs = found.get(f"{name.split(':')[0]}: torchvision")
+    for name, rate in measured.items():
+        theirs = measured.get(f"{name.split(':')[0]}: torchvision")
         ratio = f"{rate / theirs:15.1f}" if theirs else ""
         print(f"{name:40}{rate:10.0f}{step / rate:18.1%}{ratio}")
 

@@ -45,12 +45,12 @@ WIDTH = 512  # of the matrices that are multiplied
 
 def seconds(work: Callable[[], object], rounds: int) -> float:
     """Return the median processor time of some work, that of its children included."""
-    found = []
+    times = []
     for _ in range(rounds):
         start = processor_seconds()
         work()
-        found.append(processor_seconds() - start)
-    return statistics.median(found)
+        times.append(processor_seconds() - start)
+    return statistics.median(times)
 
 
 def processor_seconds() -> float:
@@ -105,8 +105,8 @@ def firmware(rounds: int) -> list[list[object]]:
             ("from reset to PASS, compiled", lambda: Board(image).run()),
             ("emulate.py, all of it", lambda: started(ROOT / "emulate.py", project)),
         ]
-        found = [(name, seconds(work, rounds)) for name, work in (*rows, *many_inputs(project))]
-        return [[name, used, used / found[0][1]] for name, used in found]
+        times = [(name, seconds(work, rounds)) for name, work in (*rows, *many_inputs(project))]
+        return [[name, used, used / times[0][1]] for name, used in times]
 
 
 def many_inputs(project: Path) -> list[tuple[str, Callable[[], object]]]:

@@ -44,7 +44,7 @@ class Cost:
 
 def measure(command: Sequence[str], folder: Path, rounds: int) -> Cost:
     """Run a command several times in a folder; a failure ends the benchmark."""
-    found = []
+    runs = []
     for _ in range(rounds):
         start = time.perf_counter()
         process = subprocess.Popen(
@@ -54,8 +54,8 @@ def measure(command: Sequence[str], folder: Path, rounds: int) -> Cost:
         if status:
             sys.exit(f"error: {' '.join(command)} failed; run it in {folder}")
         wall = time.perf_counter() - start
-        found.append((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
-    return Cost(*(statistics.median(column) for column in zip(*found, strict=True)))
+        runs.append((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
+    return Cost(*(statistics.median(column) for column in zip(*runs, strict=True)))
 
 
 def bundled(rounds: int) -> list[list[object]]:
@@ -141,21 +141,22 @@ def accepted(folder: Path) -> list[str]:
     )
 
 
-def family_row(name: str, found: Sequence[Comparison]) -> list[object]:
+def family_row(name: str, comparisons: Sequence[Comparison]) -> list[object]:
     """Return the columns of FAMILY_HEADERS."""
-    seconds = [c.cost.cpu_seconds for c in found]
-    ratios = [c.time_ratio for c in found]
+    seconds = [c.cost.cpu_seconds for c in comparisons]
+    ratios = [c.time_ratio for c in comparisons]
     return [
-        name, len(found), statistics.median(seconds), max(seconds), statistics.median(ratios),
-        max(ratios), max(c.cost.peak_mb for c in found), max(c.memory_ratio for c in found),
+        name, len(comparisons), statistics.median(seconds), max(seconds), statistics.median(ratios),
+        max(ratios), max(c.cost.peak_mb for c in comparisons),
+        max(c.memory_ratio for c in comparisons),
     ]  # fmt: skip
 
 
-def print_families(found: Sequence[Comparison]) -> None:
+def print_families(comparisons: Sequence[Comparison]) -> None:
     """Print a row for each family and one for all, and the cases at the ends."""
-    families = sorted({c.family for c in found})
-    rows = [family_row(f, [c for c in found if c.family == f]) for f in families]
-    rows.append(family_row("all", found))
+    families = sorted({c.family for c in comparisons})
+    rows = [family_row(f, [c for c in comparisons if c.family == f]) for f in families]
+    rows.append(family_row("all", comparisons))
     formats = ("", "d", ".2f", ".2f", ".2f", ".2f", ".0f", ".2f")
     print(tabulate(rows, FAMILY_HEADERS, floatfmt=formats))
     for title, key in (
@@ -164,13 +165,13 @@ def print_families(found: Sequence[Comparison]) -> None:
         ("longest for the reference tool", lambda c: -c.reference_cpu_seconds),
     ):
         print(f"\n{title}:")
-        print_cases(sorted(found, key=key)[:_SHOWN])
+        print_cases(sorted(comparisons, key=key)[:_SHOWN])
 
 
-def print_cases(found: Sequence[Comparison]) -> None:
+def print_cases(comparisons: Sequence[Comparison]) -> None:
     """Print a row for each case."""
     formats = ("", ".2f", ".2f", ".2f", ".0f", ".0f", ".2f")
-    print(tabulate([c.row() for c in found], CASE_HEADERS, floatfmt=formats))
+    print(tabulate([c.row() for c in comparisons], CASE_HEADERS, floatfmt=formats))
 
 
 def main() -> None:
@@ -191,12 +192,12 @@ def main() -> None:
             "max78002-cifar-100-effnet2",
         ]
         names = accepted(args.cases) if args.all else names
-        found = [compare(args.cases, name, args.rounds) for name in names]
+        comparisons = [compare(args.cases, name, args.rounds) for name in names]
         print()
         if args.all:
-            print_families(found)
+            print_families(comparisons)
         else:
-            print_cases(found)
+            print_cases(comparisons)
 
 
 if __name__ == "__main__":

@@ -128,53 +128,53 @@ class Network:
 
 def resnet() -> Network:
     """Image classification: ResNet-8 on 32x32."""
-    made = Network("resnet8", (3, 32, 32))
-    before = made.conv(16)
+    network = Network("resnet8", (3, 32, 32))
+    before = network.conv(16)
     for filters, stride in ((16, 1), (32, 2), (64, 2)):
-        start = made.shape
-        made.conv(filters, stride=stride, in_sequences=[before])
-        after = made.conv(filters, relu=False)
+        start = network.shape
+        network.conv(filters, stride=stride, in_sequences=[before])
+        after = network.conv(filters, relu=False)
         if stride > 1:
-            shape, made.shape = made.shape, start
-            before = made.conv(
+            shape, network.shape = network.shape, start
+            before = network.conv(
                 filters, (1, 1), stride=stride, pad=(0, 0), relu=False, in_sequences=[before]
             )
-            assert made.shape == shape
-        before = made.add(before, after)
-    made.linear(10, **made.pooled())
-    return made
+            assert network.shape == shape
+        before = network.add(before, after)
+    network.linear(10, **network.pooled())
+    return network
 
 
 def ds_cnn() -> Network:
     """Keyword spotting: DS-CNN on 49x10."""
-    made = Network("dscnn", (1, 49, 10))
-    made.conv(64, (10, 4), stride=2, pad=(5, 1))
+    network = Network("dscnn", (1, 49, 10))
+    network.conv(64, (10, 4), stride=2, pad=(5, 1))
     for _ in range(4):
-        made.conv(64, depthwise=True)
-        made.conv(64, (1, 1), pad=(0, 0))
-    made.linear(12, **made.pooled())
-    return made
+        network.conv(64, depthwise=True)
+        network.conv(64, (1, 1), pad=(0, 0))
+    network.linear(12, **network.pooled())
+    return network
 
 
 def mobilenet() -> Network:
     """Visual wake words: MobileNet v1 of a quarter of the width on 96x96."""
-    made = Network("mobilenet", (3, 96, 96))
-    made.conv(8, stride=2)
+    network = Network("mobilenet", (3, 96, 96))
+    network.conv(8, stride=2)
     strides = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5, (256, 2))
     for filters, stride in (*strides, (256, 1)):
-        made.conv(made.shape[0], stride=stride, depthwise=True)
-        made.conv(filters, (1, 1), pad=(0, 0))
-    made.linear(2, **made.pooled())
-    return made
+        network.conv(network.shape[0], stride=stride, depthwise=True)
+        network.conv(filters, (1, 1), pad=(0, 0))
+    network.linear(2, **network.pooled())
+    return network
 
 
 def autoencoder() -> Network:
     """Anomaly detection: fully connected layers."""
-    made = Network("autoencoder", (640, 1, 1))
+    network = Network("autoencoder", (640, 1, 1))
     for outputs in (*[128] * 4, 8, *[128] * 4):
-        made.linear(outputs, relu=True)
-    made.linear(640)
-    return made
+        network.linear(outputs, relu=True)
+    network.linear(640)
+    return network
 
 
 _NETWORKS = ((resnet, 2.1), (ds_cnn, 3.3), (mobilenet, 3.5), (autoencoder, 3.4))
@@ -216,9 +216,9 @@ def main() -> int:
     )
     print(f"|{'---|' * 10}")
     good = True
-    for made, published in _NETWORKS:
+    for network, published in _NETWORKS:
         for scheme in ("resident", "rows"):
-            line, fine = _measured(made(), published, scheme)
+            line, fine = _measured(network(), published, scheme)
             good &= fine
             print(line, flush=True)
     return 0 if good else 1

@@ -70,9 +70,9 @@ def main() -> int:
         samples = _RNG.normal(size=(1, *graph.shapes[0]))
         ranges = measure(graph, [samples]).largest
         network = quantize_network(graph, ranges, ranges, bits, Guard.WORST)
-        given = quantize_input(network, samples)
-        made = execute(network, given)[graph.output]
-        files = emit(network, Sample(given[0], made[0]), "layer", "a benchmark", core)
+        inputs = quantize_input(network, samples)
+        outputs = execute(network, inputs)[graph.output]
+        files = emit(network, Sample(inputs[0], outputs[0]), "layer", "a benchmark", core)
         with tempfile.TemporaryDirectory() as folder:
             for path, text in files.items():
                 (Path(folder) / path).write_text(text, encoding="utf-8")

@@ -88,8 +88,8 @@ def _kernels() -> bool:
     )
     print("|---|---|---|---|---|---|---|")
     good = True
-    for name, conv, core, wanted, yardstick, bound in _CASES:
-        kernel = wanted or choose(conv, CORES[core])
+    for name, conv, core, preferred, yardstick, bound in _CASES:
+        kernel = preferred or choose(conv, CORES[core])
         low = int(conv.input.low.min())
         data = _RNG.integers(low, 128, (*conv.in_size, conv.channels)).astype(np.int8)
         run = _measure(program([Trial(conv, kernel, data)]), core)

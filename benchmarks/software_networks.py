@@ -68,50 +68,50 @@ def known_networks(folder: Path) -> bool:
     """Print the table; tell whether all results are right and within their bounds."""
     print(f"\n{_HEAD}\n" + "|---" * 12 + "|")
     good = True
-    for known in NETWORKS:
-        file = folder / f"{known.file}.json"
+    for case in NETWORKS:
+        file = folder / f"{case.file}.json"
         if not file.is_file():
-            print(f"| {known.name} | left out: {file} is not there |")
+            print(f"| {case.name} | left out: {file} is not there |")
             continue
         network, _ = read_network(file)
-        for line, right in _lines(known, network):
+        for line, right in _lines(case, network):
             good &= right
             print(line + ("" if right else " EXCEEDED OR WRONG"), flush=True)
     return good
 
 
-def _lines(known: Known, network: Network) -> Iterator[tuple[str, bool]]:
+def _lines(case: Known, network: Network) -> Iterator[tuple[str, bool]]:
     """Yield a line of the table for each plan and core, and whether it is as wanted."""
     graph = fuse(lower(network))
     for scheme in Scheme:
-        for core in known.millions or ("cortex-m4",):
-            made = plan(graph, CORES[core], scheme)
+        for core in case.millions or ("cortex-m4",):
+            chosen = plan(graph, CORES[core], scheme)
             in_rows = scheme is Scheme.ROWS
-            fits = not in_rows or made.data_bytes <= known.ring_bytes
-            head = f"| {known.name} | {scheme} | {core} | "
-            rings = f"{made.data_bytes:,} | {known.ring_bytes:,}" if in_rows else "- | -"
-            rings += f" | {made.arena_bytes:,} | "
-            if not known.millions:
+            fits = not in_rows or chosen.data_bytes <= case.ring_bytes
+            head = f"| {case.name} | {scheme} | {core} | "
+            rings = f"{chosen.data_bytes:,} | {case.ring_bytes:,}" if in_rows else "- | -"
+            rings += f" | {chosen.arena_bytes:,} | "
+            if not case.millions:
                 yield f"{head}- | - | {rings}- | - | - | - |", fits
                 continue
-            cells, right = _counted(known, network, made)
+            cells, right = _counted(case, network, chosen)
             yield f"{head}{cells[0]} | {rings}{cells[1]} |", right and fits
 
 
-def _counted(known: Known, network: Network, made: Plan) -> tuple[tuple[str, str], bool]:
+def _counted(case: Known, network: Network, chosen: Plan) -> tuple[tuple[str, str], bool]:
     """Return the cells of what a project takes when it runs, and whether it is as wanted."""
-    core = made.core.name
+    core = chosen.core.name
     outputs = simulate(network, average_rounding=False).outputs
     sample = Sample(network.sample, tuple(outputs[one.index] for one in network.outputs()))
     with tempfile.TemporaryDirectory() as folder:
-        for path, text in emit(made, sample, known.file, "").items():
+        for path, text in emit(chosen, sample, case.file, "").items():
             (Path(folder) / path).write_text(text, encoding="utf-8")
         fast = compile_plain(Path(folder), ARCHITECTURES[core])
         run = run_plain(fast, count=True, time_limit=_SECONDS)
         small = run_plain(compile_plain(Path(folder), ARCHITECTURES[core], "-Os"),
                           time_limit=_SECONDS)  # fmt: skip
     millions = sum((run.functions or {}).values(), NOTHING).instructions / 1e6
-    bound, code = known.millions[core], (known.small or {}).get(core)
+    bound, code = case.millions[core], (case.small or {}).get(core)
     right = bool(run.passed and small.passed)
     right &= (bound is None or millions <= bound) and (code is None or small.code_bytes <= code)
     cells = (

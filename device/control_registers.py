@@ -154,7 +154,7 @@ def control_registers(
             _TRANSPOSER,
         ),
     )
-    found = {r.name: r for r in registers}
+    by_name = {r.name: r for r in registers}
     if snoop_number is not None:
-        found |= snoop_registers(snoop_number)
-    return found
+        by_name |= snoop_registers(snoop_number)
+    return by_name

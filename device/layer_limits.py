@@ -102,8 +102,8 @@ def limits_of(chip: Chip) -> LayerLimits:
 
 def known_limits() -> tuple[LayerLimits, ...]:
     """Return the limits of all chips that networks can be trained for, by ascending number."""
-    found = (AI84, *map(limits_of, known_chips()))
-    return tuple(sorted(found, key=lambda limits: limits.number))
+    limits = (AI84, *map(limits_of, known_chips()))
+    return tuple(sorted(limits, key=lambda one: one.number))
 
 
 def trainable_names(fact: Callable[[LayerLimits], bool]) -> tuple[str, ...]:

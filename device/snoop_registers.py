@@ -67,9 +67,9 @@ SNOOP_LOOP_X1, SNOOP_LOOP_X1_WITHOUT_PIPELINE = 0x84D0, 0x2134
 
 def snoop_registers(first: int) -> dict[str, Register]:
     """Return the registers by name; `first` is the number of the first one."""
-    found = {}
+    registers = {}
     for i, name in enumerate(SNOOP_REGISTERS):
         own = name.partition("_")[2]
         fields = (_RAW, *_FIELDS.get(own, ()))
-        found[name] = Register(name, first + i, f"Snoop {name}", fields, SNOOP_ABOUT[own])
-    return found
+        registers[name] = Register(name, first + i, f"Snoop {name}", fields, SNOOP_ABOUT[own])
+    return registers

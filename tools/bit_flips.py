@@ -147,14 +147,14 @@ class Network:
 
     def decoded(self) -> list[LayerConfig]:
         """Return the layers that take part, in order."""
-        found: list[LayerConfig] = []
+        configs: list[LayerConfig] = []
         number: int | None = self.memory.control_register("LCNT_MAX")["first"]
-        while number is not None and number not in {config.layer for config in found}:
+        while number is not None and number not in {config.layer for config in configs}:
             if number >= self.memory.chip.max_layers:
                 break
-            found.append(decode_layer(self.memory, number))
-            number = found[-1].next_layer
-        return [config for config in found if any(config.enabled)]
+            configs.append(decode_layer(self.memory, number))
+            number = configs[-1].next_layer
+        return [config for config in configs if any(config.enabled)]
 
     def run(self) -> tuple[list[LayerFinding], bool]:
         """Run the network; return the findings, and whether the result is as without flips."""
@@ -186,8 +186,8 @@ def judge(network: Network, flip: Flip) -> Verdict:
     findings: list[LayerFinding] = []
     rises = network.flip(flip)
     try:
-        known = layer_facts(network.memory, network.decoded())
-        changed = (facts for facts in known if facts.config.layer == flip.layer)
+        layers = layer_facts(network.memory, network.decoded())
+        changed = (facts for facts in layers if facts.config.layer == flip.layer)
         findings = [finding for facts in changed for finding in check_layer(facts)]
         failed = any(finding.is_error for finding in findings)
         if not (failed and any(_names(finding, flip) for finding in findings)):
@@ -260,8 +260,8 @@ def streaming_words(chip: Chip) -> Writes:
     sample = random.integers(-128, 128, example.sample.shape)
     weights = [random.integers(-24, 25, kernels.shape) for kernels in example.weights]
     rows = []
-    made = replace(example, sample=sample, weights=weights).run()
-    for words in phase_words(made.program).values():
+    result = replace(example, sample=sample, weights=weights).run()
+    for words in phase_words(result.program).values():
         rows += [(WORD_BYTES, address, value) for address, value in words.words.items()]
         rows += [(WORD_BYTES, to, value) for to, values in words.pushes.items() for value in values]
         rows += [(WORD_BYTES, address, value) for address, value in words.control]

@@ -165,13 +165,13 @@ def fingerprint(root: Path, command: Sequence[str]) -> str:
 
 def only_match(folder: Path, pattern: str, besides: Set[Path] = frozenset()) -> Path:
     """Return the one new path in `folder` that matches; raises DiagnosticError otherwise."""
-    found = sorted(set(folder.glob(pattern)) - besides)
-    if len(found) != 1:
+    matches = sorted(set(folder.glob(pattern)) - besides)
+    if len(matches) != 1:
         raise failure(
-            f"{folder} holds {len(found)} new results {pattern}, expected one",
+            f"{folder} holds {len(matches)} new results {pattern}, expected one",
             "Remove the folder and run the demo again.",
         )
-    return found[0]
+    return matches[0]
 
 
 def train(run_stage: Runner, retrain: bool) -> Path:

@@ -166,12 +166,12 @@ def expected(conv: Convolution, data: NDArray[np.int8]) -> Integers:
     inputs, outputs = conv.channels // conv.groups, conv.filters // conv.groups
     sums = np.broadcast_to(conv.start, (rows, columns, conv.filters)).astype(np.int64)
     for group in range(conv.groups):
-        made = slice(group * outputs, (group + 1) * outputs)
+        filters = slice(group * outputs, (group + 1) * outputs)
         read = slice(group * inputs, (group + 1) * inputs)
         for i, j in np.ndindex(*conv.kernel):
             window = padded[i * step :: conv.stride[0], j * step :: conv.stride[1], read]
             window = window[:rows, :columns]
-            sums[:, :, made] += window @ conv.weights[made, :, i, j].T.astype(np.int64)
+            sums[:, :, filters] += window @ conv.weights[filters, :, i, j].T.astype(np.int64)
     if conv.wide:
         return sums
     if conv.right >= 0:

@@ -77,38 +77,38 @@ class Explanation:
 @cache
 def explanations(root: Path) -> dict[str, Explanation]:
     """Return every code of the source with its messages and reasons."""
-    found: defaultdict[str, Explanation] = defaultdict(Explanation)
+    entries: defaultdict[str, Explanation] = defaultdict(Explanation)
     for pattern in SOURCES:
         for path in sorted(root.glob(pattern)):
             if path != Path(__file__).resolve():
-                _scan(ast.parse(path.read_bytes()), path.name in _REASONED, found, root)
+                _scan(ast.parse(path.read_bytes()), path.name in _REASONED, entries, root)
     for constraint in CONSTRAINTS:
-        found[constraint.code].reasons.append(constraint.reason)
-        found[constraint.code].kinds.append(constraint.kind)
-    return dict(found)
+        entries[constraint.code].reasons.append(constraint.reason)
+        entries[constraint.code].kinds.append(constraint.kind)
+    return dict(entries)
 
 
-def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation], root: Path) -> None:
+def _scan(tree: ast.Module, rules: bool, entries: Mapping[str, Explanation], root: Path) -> None:
     """Collect the codes of a module; `rules` says that docstrings of functions are reasons."""
     constants = _imported_constants(tree, root) | _constants(tree)
     collecting = _collected(tree, constants)
     if collecting:
         for message in _complaints(tree):
-            found[collecting].add(message)
+            entries[collecting].add(message)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             code = _constraint_code(node)
             if code:
                 for message in _findings(node, tree):
-                    found[code].add(message)
+                    entries[code].add(message)
             for code, expression in _calls(node, constants):
-                found[code]  # also a code whose message is not in the source has a row
+                entries[code]  # also a code whose message is not in the source has a row
                 for message in _named_texts(expression, node, tree):
-                    found[code].add(message)
+                    entries[code].add(message)
                 reason = " ".join((ast.get_docstring(node) or "").split())
                 reasoned = rules or node.name.startswith(_COMPLAINING)
-                if reasoned and reason and reason not in found[code].reasons:
-                    found[code].reasons.append(reason)
+                if reasoned and reason and reason not in entries[code].reasons:
+                    entries[code].reasons.append(reason)
 
 
 def _constants(tree: ast.Module) -> dict[str, str | None]:
@@ -122,14 +122,14 @@ def _constants(tree: ast.Module) -> dict[str, str | None]:
 
 def _imported_constants(tree: ast.Module, root: Path) -> dict[str, str | None]:
     """Return the texts that a module takes from others of the project."""
-    found: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and any(x.name.isupper() for x in node.names):
             path = root / f"{(node.module or '').replace('.', '/')}.py"
             if path.is_file():
                 named = _constants(ast.parse(path.read_bytes()))
-                found |= {x.name: named[x.name] for x in node.names if x.name in named}
-    return found
+                texts |= {x.name: named[x.name] for x in node.names if x.name in named}
+    return texts
 
 
 def _collected(tree: ast.Module, constants: Mapping[str, str | None]) -> str | None:
@@ -235,7 +235,7 @@ def _texts(node: ast.expr) -> Iterator[str]:
 # Pages
 
 
-def errors_page(found: Mapping[str, Explanation]) -> str:
+def errors_page(entries: Mapping[str, Explanation]) -> str:
     """Return the text of docs/errors.md."""
     lines = [
         "# Messages and their codes",
@@ -259,10 +259,10 @@ def errors_page(found: Mapping[str, Explanation]) -> str:
     ]
     for title, meanings in catalogue().items():
         columns = ["Code", "Meaning", "Messages"]
-        columns += ["Holds for"] if any(found[code].kinds for code in meanings) else []
+        columns += ["Holds for"] if any(entries[code].kinds for code in meanings) else []
         lines += ["", f"## {title}", "", _row(columns), _row(["---"] * len(columns))]
         for code, meaning in meanings.items():
-            lines.append(_row(_error_cells(code, meaning, found[code])[: len(columns)]))
+            lines.append(_row(_error_cells(code, meaning, entries[code])[: len(columns)]))
     return "\n".join(lines) + "\n"
 
 

@@ -113,13 +113,14 @@ def fixed_programs(case: Case, folder: Path) -> Iterator[Program]:
         file.write_bytes(pack(FixedLowering(network).container()))
         used = "+".join(str(layer.bits) for layer in network.layers.values())
         command = (str(folder / "reader"), str(file))
-        told = f"--bits {bits or 'auto'} --div {division}: {used}"
-        yield Program("FIXED", told, command, network.fractions[0], network.data_bits)
+        rule = f"--bits {bits or 'auto'} --div {division}: {used}"
+        yield Program("FIXED", rule, command, network.fractions[0], network.data_bits)
 
 
 def _compile(sources: Sequence[Path], include: Path, program: Path | None = None) -> None:
-    made = program or include / "main"
-    subprocess.run(["cc", "-O3", "-march=native", f"-I{include}", *sources, "-o", made], check=True)
+    target = program or include / "main"
+    compiler = ["cc", "-O3", "-march=native", f"-I{include}"]
+    subprocess.run([*compiler, *sources, "-o", target], check=True)
 
 
 def main() -> int:
@@ -140,9 +141,9 @@ def main() -> int:
         total = 0
         for inputs, targets in test_batches(args.data_set, args.data, args.images):
             results = compute(case.graph, as_maps(inputs))[case.graph.output]
-            found = [results.reshape(len(inputs), -1).argmax(1)]
-            found += [program.classes(inputs) for program in programs]
-            right += np.array([(one == targets).sum() for one in found])
+            classes = [results.reshape(len(inputs), -1).argmax(1)]
+            classes += [program.classes(inputs) for program in programs]
+            right += np.array([(one == targets).sum() for one in classes])
             total += len(targets)
     print(f"| numbers | rule | right of {total} | difference to floating point in points |")
     print("|---|---|---|---|")

@@ -284,25 +284,25 @@ def measure(run: Run, data: Data, options: Any) -> dict[str, Any]:
     ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
     model = floating(experiment, run.experiment, run, data, options)
     started = time.process_time()
-    found = {**asdict(run), "float": accuracy(model, data)}
+    result = {**asdict(run), "float": accuracy(model, data)}
     begin(model, data, run)
-    found["before"] = accuracy(model, data)
+    result["before"] = accuracy(model, data)
     train(model, data, run.recipe, 100 + run.seed)
-    found["after"] = accuracy(model, data)
-    found["seconds"] = round(time.process_time() - started, 1)
-    return found
+    result["after"] = accuracy(model, data)
+    result["seconds"] = round(time.process_time() - started, 1)
+    return result
 
 
 def _placed(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last)
 
 
-def table(found: list[dict[str, Any]]) -> str:
+def table(results: list[dict[str, Any]]) -> str:
     """Return the means of the seeds as a table."""
     from tabulate import tabulate
 
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for one in found:
+    for one in results:
         key = tuple(one[name] for name in ("bits", "first", "generation", "rule"))
         groups.setdefault(key, []).append(one)
     rows = [
@@ -331,8 +331,8 @@ def main() -> None:
     Path(options.cache).mkdir(parents=True, exist_ok=True)
     log = Path(options.cache) / f"{options.experiment}.jsonl"
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-    found = [json.loads(line) for line in lines]
-    done = [{k: v for k, v in one.items() if k in Run.__dataclass_fields__} for one in found]
+    results = [json.loads(line) for line in lines]
+    done = [{k: v for k, v in one.items() if k in Run.__dataclass_fields__} for one in results]
     missing = [
         run
         for run in EXPERIMENTS[options.experiment].runs
@@ -340,11 +340,11 @@ def main() -> None:
     ]
     data = EXPERIMENTS[options.experiment].data(options.data)
     for missed in missing[: options.runs]:
-        found.append(measure(missed, data, options))
-        print(json.dumps(found[-1]), flush=True)
+        results.append(measure(missed, data, options))
+        print(json.dumps(results[-1]), flush=True)
         with log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(found[-1]) + "\n")
-    print(table(found))
+            file.write(json.dumps(results[-1]) + "\n")
+    print(table(results))
 
 
 if __name__ == "__main__":

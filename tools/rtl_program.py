@@ -131,13 +131,13 @@ class TestProgram:
         """Call the functions of the test one after the other; return what each writes."""
         core = self._reset()
         self.bus.executes = False
-        found = {}
+        writes = {}
         for phase in PHASES:
             begin = len(self.bus.log)
             if core.call(phase) != OK:
                 raise EmulatorError("E823", f"{phase}() does not return {OK} (CNN_OK)")
-            found[phase] = self.bus.writes(begin)
-        return found
+            writes[phase] = self.bus.writes(begin)
+        return writes
 
     def _reset(self) -> Core:
         self.bus = TestBus(self._chip, self._apb_base, self._camera)
@@ -202,9 +202,9 @@ def read_kernel_images(folder: Path, chip: Chip, apb_base: int) -> dict[int, str
 def _entries(folder: Path, kind: str) -> Iterable[tuple[int, int, int, int, str]]:
     """Yield group, processor, part, place and digits of each line of the images in a folder."""
     for file in sorted(folder.glob(f"{kind}_*")):
-        found = _IMAGE.fullmatch(file.name)
-        assert found, file
-        group, processor, part = (int(text) for text in found.groups())
+        match = _IMAGE.fullmatch(file.name)
+        assert match, file
+        group, processor, part = (int(text) for text in match.groups())
         for line in file.read_text(encoding="utf-8").splitlines():
             place, digits = line.removeprefix("@").split(" ")
             yield group, processor, part, int(place, 16), digits

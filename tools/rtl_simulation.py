@@ -141,7 +141,7 @@ def _elaborate(work: Path, macros: dict[str, str], bench: str) -> str:
         check=True,
     )
     defined = [f'-D{name}="{text}"' for name, text in macros.items()]
-    found = subprocess.run(
+    compiled = subprocess.run(
         ["iverilog", "-g2012", "-Wall", "-L", str(work), "-m", "system", "-I", str(work), "-I",
          str(BENCH), *defined, "-s", "tb", "-o", str(work / "tb.vvp"),
          *(str(BENCH / name) for name in (bench, *SOURCES))],
@@ -149,6 +149,6 @@ def _elaborate(work: Path, macros: dict[str, str], bench: str) -> str:
         text=True,
         check=False,
     )  # fmt: skip
-    if found.returncode:
-        raise RuntimeError(f"Icarus Verilog refuses the test bench:\n{found.stderr}")
-    return found.stderr
+    if compiled.returncode:
+        raise RuntimeError(f"Icarus Verilog refuses the test bench:\n{compiled.stderr}")
+    return compiled.stderr

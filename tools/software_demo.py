@@ -62,7 +62,7 @@ def command(words: Sequence[str]) -> str:
     return done.stdout
 
 
-def found(pattern: str, text: str) -> str:
+def captured(pattern: str, text: str) -> str:
     """Return what the group of a pattern matches."""
     match = re.search(pattern, text)
     if match is None:
@@ -75,7 +75,7 @@ def on_core(output: Path, mcu: str, core: str, sizes: Sequence[str], scheme: str
     name = f"digits-{core}-{scheme}"
     place = ("--prefix", name, "--test-dir", str(output), "--overwrite")
     words = ("--device", "MCU", "--mcu", mcu, *sizes, *DIGITS, "--scheme", scheme, *place)
-    told = command(["ai8xize.py", *words])
+    log = command(["ai8xize.py", *words])
     project = output / name
     command(["make", "-s", "-C", str(project)])
     if "*** PASS ***" not in command([str(project / "main")]):
@@ -86,11 +86,11 @@ def on_core(output: Path, mcu: str, core: str, sizes: Sequence[str], scheme: str
         mcu,
         core,
         scheme,
-        found(r"\(([\d,]+) of data", told),
-        found(r"code of the network (\d+)", ran),
-        found(r"Stack: (\d+)", ran),
-        int(found(r"(\d+) .*all of an inference", ran)),
-        found(r"\): ([\d.]+) instructions", ran),
+        captured(r"\(([\d,]+) of data", log),
+        captured(r"code of the network (\d+)", ran),
+        captured(r"Stack: (\d+)", ran),
+        int(captured(r"(\d+) .*all of an inference", ran)),
+        captured(r"\): ([\d.]+) instructions", ran),
     )
 
 

@@ -29,25 +29,25 @@ _HOW_SMALL = f"without CUDA: PIP_EXTRA_INDEX_URL={WITHOUT_CUDA} make setup"
 def required(files: Sequence[str]) -> Requirement | None:
     """Return what requirement files say of torch; None if they do not name it."""
     text = "\n".join(Path(file).read_text(encoding="utf-8") for file in files)
-    found = re.search(r"^torch\b.*", text, re.MULTILINE)
-    return Requirement(found[0].partition("#")[0]) if found else None
+    match = re.search(r"^torch\b.*", text, re.MULTILINE)
+    return Requirement(match[0].partition("#")[0]) if match else None
 
 
-def is_installed(wanted: Requirement) -> bool:
+def is_installed(requirement: Requirement) -> bool:
     """Whether the environment already has what is required."""
     try:
-        return metadata.version("torch") in wanted.specifier
+        return metadata.version("torch") in requirement.specifier
     except metadata.PackageNotFoundError:
         return False
 
 
-def best(wanted: Requirement, *options: str) -> Version | None:
+def best(requirement: Requirement, *options: str) -> Version | None:
     """Return the version that pip would take with these options; None if that cannot be told."""
     command = (sys.executable, "-m", "pip", "index", "versions", "torch", *options)
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"^Available versions: (.+)$", ended.stdout, re.MULTILINE)
-    versions = [Version(text) for text in found[1].split(", ")] if found else []
-    return max(wanted.specifier.filter(versions), default=None)
+    match = re.search(r"^Available versions: (.+)$", ended.stdout, re.MULTILINE)
+    versions = [Version(text) for text in match[1].split(", ")] if match else []
+    return max(requirement.specifier.filter(versions), default=None)
 
 
 def has_own_index() -> bool:
@@ -57,9 +57,9 @@ def has_own_index() -> bool:
     return re.search(r"\.(index-url|no-index)=", settings) is not None
 
 
-def choose(wanted: Requirement, system: str, cuda: bool) -> tuple[str, str]:
+def choose(requirement: Requirement, system: str, cuda: bool) -> tuple[str, str]:
     """Return the options that pip needs, and what will be taken."""
-    usual = best(wanted)
+    usual = best(requirement)
     name = f"PyTorch {usual}" if usual else "PyTorch"
     if usual is not None and usual.local == "cpu":
         return "", f"{name} without CUDA ({_SMALL}), the one that pip's settings offer"
@@ -69,22 +69,23 @@ def choose(wanted: Requirement, system: str, cuda: bool) -> tuple[str, str]:
         return "", f"{name} from pip's index, with CUDA where that has it ({_LARGE})"
     if not has_own_index():
         ask = ("--index-url", WITHOUT_CUDA, "--retries", "0", "--timeout", "10")
-        small = best(wanted, *ask)
+        small = best(requirement, *ask)
         if small is not None and small.local == "cpu" and (usual is None or small > usual):
-            told = f"PyTorch {small} without CUDA ({_SMALL}); {_HOW_CUDA}"
-            return f"--extra-index-url {WITHOUT_CUDA}", told
-    told = f"{name} from pip's index, with CUDA where that has it: {_LARGE} to download"
-    return "", f"{told}; {_HOW_SMALL}"
+            sentence = f"PyTorch {small} without CUDA ({_SMALL}); {_HOW_CUDA}"
+            return f"--extra-index-url {WITHOUT_CUDA}", sentence
+    sentence = f"{name} from pip's index, with CUDA where that has it: {_LARGE} to download"
+    return "", f"{sentence}; {_HOW_SMALL}"
 
 
 def main(files: Sequence[str]) -> None:
     """Print the options and the sentence; nothing if there is nothing to download."""
-    wanted = required(files)
-    if wanted is None or is_installed(wanted):
+    requirement = required(files)
+    if requirement is None or is_installed(requirement):
         return
-    options, told = choose(wanted, sys.platform, os.environ.get("TORCH", "").lower() == "cuda")
+    cuda = os.environ.get("TORCH", "").lower() == "cuda"
+    options, sentence = choose(requirement, sys.platform, cuda)
     print(options)
-    print(told, file=sys.stderr)
+    print(sentence, file=sys.stderr)
 
 
 if __name__ == "__main__":

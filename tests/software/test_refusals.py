@@ -33,7 +33,7 @@ from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.containers import made
 from tests.software.networks import random_network
-from tools.software_demo import found
+from tools.software_demo import captured
 
 SEEDS = range(100, 150)
 
@@ -77,8 +77,8 @@ def test_a_microcontroller_that_is_unknown_is_named() -> None:
 
 
 def test_commands_of_the_demo_have_to_say_what_is_looked_for() -> None:
-    assert found(r"(\d+) bytes", "12 bytes") == "12"
-    assert codes(lambda: found(r"(\d+) bytes", "none")) == ["E010"]
+    assert captured(r"(\d+) bytes", "12 bytes") == "12"
+    assert codes(lambda: captured(r"(\d+) bytes", "none")) == ["E010"]
 
 
 def test_a_plan_with_a_block_out_of_place_is_not_used() -> None:

@@ -266,32 +266,32 @@ def complete_program() -> Example:
 def program() -> str:
     """Return every word of a small program, and its result."""
     done = complete_program().run()
-    made = done.program
+    code = done.program
     lines = ["```", f"{'address':12}{'word':12}{'register':10} fields"]
-    lines += ["# initialization", *_register_lines(made, made.init)]
-    lines += ["# kernels", *_memory_lines((b.address, b.words.tolist()) for b in made.kernels)]
-    biases = ((b.address, [int(v) for v in b.values]) for b in made.biases)
+    lines += ["# initialization", *_register_lines(code, code.init)]
+    lines += ["# kernels", *_memory_lines((b.address, b.words.tolist()) for b in code.kernels)]
+    biases = ((b.address, [int(v) for v in b.values]) for b in code.biases)
     lines += ["# biases", *_memory_lines(biases)]
-    lines += ["# layer 0", *_register_lines(made, made.configure)]
-    lines += ["# input", *_memory_lines((b.address, b.words.tolist()) for b in made.inputs)]
-    lines += ["# start", *_register_lines(made, made.start)]
-    expected = zip(made.expected.addresses.tolist(), made.expected.values.tolist(), strict=True)
+    lines += ["# layer 0", *_register_lines(code, code.configure)]
+    lines += ["# input", *_memory_lines((b.address, b.words.tolist()) for b in code.inputs)]
+    lines += ["# start", *_register_lines(code, code.start)]
+    expected = zip(code.expected.addresses.tolist(), code.expected.values.tolist(), strict=True)
     words = [value for _, value in sorted(expected)]
-    first = int(made.expected.addresses.min())
+    first = int(code.expected.addresses.min())
     lines += ["# the result, after the interrupt", *_memory_lines([(first, words)]), "```"]
     return "\n".join(lines)
 
 
-def _register_lines(made: Program, blocks: Sequence[Block]) -> Iterator[str]:
+def _register_lines(code: Program, blocks: Sequence[Block]) -> Iterator[str]:
     """Yield address, word, name and fields that are not zero of each register that is written."""
     from ai8xtools.emulator.words.addresses import AddressMap  # knows what stands where
 
-    registers = AddressMap(made.chip).registers
+    registers = AddressMap(code.chip).registers
     for step in (step for block in blocks for step in block.steps):
         if isinstance(step, Write) and not step.skipped:
             register = registers.get(step.address)
-            found = register.unpack(step.value) if register else {}
-            text = ", ".join(f"{k}={_short(v)}" for k, v in found.items() if v)
+            fields = register.unpack(step.value) if register else {}
+            text = ", ".join(f"{k}={_short(v)}" for k, v in fields.items() if v)
             name = register.name if register else "AON_CTL"
             yield f"{word(step.address)}  {word(step.value)}  {name:10} {text}".rstrip()
 
@@ -323,26 +323,26 @@ def streaming_example(chip: Chip) -> Example:
 
 def streaming() -> str:
     """Return the registers of three streaming layers on both chips."""
-    found: dict[str, list[dict[str, int]]] = {}
+    layers: dict[str, list[dict[str, int]]] = {}
     for chip in CHIPS:
         example = streaming_example(chip)
-        made = example.run().program
-        found[chip.name] = [_layer_words(made, i) for i in range(len(example.layers))]
-    names = dict.fromkeys(n for words in found.values() for layer in words for n in layer)
-    header = ["register", *(f"{chip}, layer {i}" for chip in found for i in range(3))]
+        code = example.run().program
+        layers[chip.name] = [_layer_words(code, i) for i in range(len(example.layers))]
+    names = dict.fromkeys(n for words in layers.values() for layer in words for n in layer)
+    header = ["register", *(f"{chip}, layer {i}" for chip in layers for i in range(3))]
     rows = (
-        [name, *(word(layer[name]) if name in layer else "" for w in found.values() for layer in w)]
+        [name, *(word(one[name]) if name in one else "" for w in layers.values() for one in w)]
         for name in names
     )
     return table(header, rows)
 
 
-def _layer_words(made: Program, layer: int) -> dict[str, int]:
+def _layer_words(code: Program, layer: int) -> dict[str, int]:
     """Return the registers of a layer in group 0 that are not zero, by name."""
     names = {
-        0x50000000 + made.chip.layer_address(0, layer, n): n for n in made.chip.layer_registers
+        0x50000000 + code.chip.layer_address(0, layer, n): n for n in code.chip.layer_registers
     }
-    steps = (step for block in made.configure for step in block.steps)
+    steps = (step for block in code.configure for step in block.steps)
     return {
         names[step.address]: step.value
         for step in steps

@@ -48,8 +48,8 @@ def filled(page: str, blocks: Mapping[str, Callable[[], str]]) -> str:
     Raises KeyError for a marker without a block.
     """
 
-    def text(found: re.Match[str]) -> str:
-        name = found["name"]
+    def text(match: re.Match[str]) -> str:
+        name = match["name"]
         return f"<!-- begin {name} -->\n\n{blocks[name]()}\n\n<!-- end {name} -->\n"
 
     return _BLOCK.sub(text, page)
@@ -57,4 +57,4 @@ def filled(page: str, blocks: Mapping[str, Callable[[], str]]) -> str:
 
 def marked(page: str) -> list[str]:
     """Return the names of the blocks of a page."""
-    return [found["name"] for found in _BLOCK.finditer(page)]
+    return [match["name"] for match in _BLOCK.finditer(page)]

@@ -16,15 +16,15 @@ Rows = dict[str, str]
 
 def parsers() -> dict[str, Callable[[], argparse.ArgumentParser]]:
     """Return what makes the parser of each tool, and of each of its targets but the first one."""
-    found: dict[str, Callable[[], argparse.ArgumentParser]] = {}
+    result: dict[str, Callable[[], argparse.ArgumentParser]] = {}
     for tool in ("train.py", "quantize.py", "ai8xize.py"):
         for target in targets(tool):
             names = " or ".join(target.names)
-            name = f"{tool} --device {names}" if tool in found else tool
-            found[name] = partial(target.parser, tool)
-    found["batchnormfuser.py"] = ai8xtools.commands.fuser.arguments.arguments
-    found["emulate.py"] = ai8xtools.commands.emulate.arguments.arguments
-    return found
+            name = f"{tool} --device {names}" if tool in result else tool
+            result[name] = partial(target.parser, tool)
+    result["batchnormfuser.py"] = ai8xtools.commands.fuser.arguments.arguments
+    result["emulate.py"] = ai8xtools.commands.emulate.arguments.arguments
+    return result
 
 
 def options_page() -> str:
@@ -38,13 +38,13 @@ def options_page() -> str:
     of_tools: dict[str, Rows] = {}
     for name, make in parsers().items():
         parser = make()
-        known = of_tools.setdefault(name.partition(" ")[0], {})
+        earlier = of_tools.setdefault(name.partition(" ")[0], {})
         lines += ["", f"## {name}", "", parser.description or ""]
         for group in parser._action_groups:
             rows = dict(_rows(group))
-            same = [option for option in rows if known.get(option) == rows[option]]
+            same = [option for option in rows if earlier.get(option) == rows[option]]
             lines += _section(group.title or "", rows, same)
-            known |= {option: known.get(option, text) for option, text in rows.items()}
+            earlier |= {option: earlier.get(option, text) for option, text in rows.items()}
     return "\n".join(lines) + "\n"
 
 

@@ -67,8 +67,8 @@ def pipeline() -> str:
         ((840, 258), (840, 298), (696, 298)),
         ((944, 92), (956, 92), (956, 310), (696, 310)),
     ]
-    said = "From data and a network through training, quantization and code to verified firmware"
-    return _svg(968, 346, said, [*map(_arrow, ways), *tools])
+    title = "From data and a network through training, quantization and code to verified firmware"
+    return _svg(968, 346, title, [*map(_arrow, ways), *tools])
 
 
 def demo() -> str:
@@ -79,7 +79,7 @@ def demo() -> str:
     from ai8xtools.synthesis.words import phase_words
 
     root = Path(__file__).resolve().parent.parent.parent
-    found = synthesize(
+    result = synthesize(
         str(root / "networks" / "digits-chw-ai85.yaml"),
         MAX78000,
         ResolveOptions(
@@ -89,10 +89,10 @@ def demo() -> str:
         EncodeOptions(),
     )
     images, classes = _test_set()
-    sums = [_sums(found.network, image) for image in images]
+    sums = [_sums(result.network, image) for image in images]
     right = sum(int(s.argmax() == c) for s, c in zip(sums, classes, strict=True))
-    costs = found.summary.statistics
-    phases = phase_words(found.program).items()
+    costs = result.summary.statistics
+    phases = phase_words(result.program).items()
     words = {phase: (part.words, part.control, part.pushes) for phase, part in phases}
     cycles = costs.startup_cycles + sum(layer.cycles or 0 for layer in costs.layers)
     clock = MAX78000.apb_clock_mhz

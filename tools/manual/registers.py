@@ -37,19 +37,19 @@ def described_fields(register: Register) -> tuple[Field, ...]:
 
 def _register_text(name: str, versions: Sequence[Register | None], numbers: str) -> Iterator[str]:
     """Yield a heading, what the register is for, and its fields on each chip."""
-    known = [version for version in versions if version is not None]
-    names = list(dict.fromkeys(f.name for version in known for f in described_fields(version)))
+    registers = [version for version in versions if version is not None]
+    names = list(dict.fromkeys(f.name for version in registers for f in described_fields(version)))
     yield f"### {name}"
     yield ""
-    yield f"{known[-1].meaning}. {numbers}"
+    yield f"{registers[-1].meaning}. {numbers}"
     yield ""
-    yield known[-1].about
+    yield registers[-1].about
     yield ""
     rows = []
     for field_name in names:
-        found = [version and version.by_name.get(field_name) for version in versions]
-        for field in dict.fromkeys((f.meaning, f.rule) for f in found if f):
-            here = [f if f and (f.meaning, f.rule) == field else None for f in found]
+        fields = [version and version.by_name.get(field_name) for version in versions]
+        for field in dict.fromkeys((f.meaning, f.rule) for f in fields if f):
+            here = [f if f and (f.meaning, f.rule) == field else None for f in fields]
             rows.append([*map(_bits, here), f"`{field_name}`", *field])
     yield table([*(chip.name for chip in CHIPS), "field", "meaning", "value"], rows)
     yield ""
