@@ -42,7 +42,10 @@ def test_part_computes_as_the_network_that_is_taken_out(axes: int, bn: bool) -> 
         network.calibrate([x])
         taken = network.network().eval()
         assert torch.allclose(network(x), taken(x), atol=1e-6)
-        assert sum(1 for _ in taken.convolutions()) == sum(map(len, architecture.units))
+        count = sum(map(len, architecture.units))
+        assert sum(1 for _ in taken.convolutions()) == count
+        names = [name for name, _ in taken.named_children() if name.startswith("conv")]
+        assert names == [f"conv{n + 1}" for n in range(count)]
         seen.add(architecture)
     assert len(seen) > 5
     network.choose(network.space.largest())

@@ -53,6 +53,7 @@ def test_only_pixels_in_order_are_pooled_without_places(monkeypatch: pytest.Monk
     asked = []
     monkeypatch.setattr(nn.MaxPool2d, "forward", lambda _, x: asked.append(x.shape) or x)
     x = torch.rand(2, 3, 4, 4)
-    for data in (x.contiguous(**LAST), x, x[0], x.contiguous(**LAST)[:, :, :1]):
+    narrow = (x[:, :, :1].contiguous(**LAST), x[..., :1].contiguous(**LAST))
+    for data in (x.contiguous(**LAST), x, x[0], x.contiguous(**LAST)[:, :, :2], *narrow):
         pooled(nn.MaxPool2d(2, 2), data)
-    assert asked == [(2, 3, 4, 4), (3, 4, 4), (2, 3, 1, 4)]
+    assert asked == [(2, 3, 4, 4), (3, 4, 4), (2, 3, 2, 4), (2, 3, 1, 4), (2, 3, 4, 1)]
