@@ -251,6 +251,14 @@ def test_what_leaves_gaps_for_a_sum_is_copied_for_others_only_where_they_cannot_
         assert len(notices) == len(changed.layers) - 3 == (not skipped)
 
 
+def test_a_network_that_is_refused_for_another_reason_is_not_copied() -> None:
+    network = network_of([8, 8, 8], [False, True])
+    fixed = layout_with(network, _1=LayerLayout(processors=1))
+    with pytest.raises(DiagnosticError):
+        problem_of(network, fixed, MAX78000, Choice(), {})
+    assert untied(network, fixed, MAX78000) == (network, fixed, ())
+
+
 def stuck_problem(network: Network, chip: Chip = MAX78000) -> Problem | None:
     """Return the arrangement problem of a network; None if ties contradict each other."""
     whole, open_, _ = with_copies(network, layout_with(network), chip)

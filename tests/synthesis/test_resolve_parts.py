@@ -29,6 +29,7 @@ from ai8xtools.synthesis.resolve.sample import (
 from ai8xtools.synthesis.resolve.sections import check_sections
 from ai8xtools.synthesis.resolve.sequence import execution_order, simulated_order
 from ai8xtools.synthesis.resolve.skipping import without_first_layers
+from ai8xtools.synthesis.resolve.zero_channels import filled_tensors
 from device import MAX78000, MAX78002
 from device.channels import channels_per_pass, passes
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
@@ -327,3 +328,28 @@ def test_what_is_unloaded_needs_a_place_and_has_bytes_without_gaps_unless_stated
         found = [(x.processors, x.offset, x.width, x.write_gap) for x in _deliveries(whole)]
         placed = "processors" in keys and "offset" in keys
         assert found == [(7, 64, keys.get("width", 8), keys.get("write_gap", 0))] * placed
+
+
+def test_copied_channels_are_a_slice_of_those_that_are_read() -> None:
+    one = {**CONV, "kernel_size": "1x1"}
+    for first, count in product(range(7), range(1, 8)):
+        (layer,) = described({**one, "copy_channels": [first, count]}).layers
+        found = filled_tensors(layer, None, np.ones(6, np.bool_), 1)
+        assert (found is not None) == (first + count <= 6)
+        if found is not None:
+            assert found.weights.astype(bool)[:, :, 0, 0].tolist() == [
+                [c == first + n for c in range(6)] for n in range(count)
+            ]
+
+
+def test_tensors_hold_something_within_32_bits() -> None:
+    told: list[str] = []
+
+    def noted(code: str, *_: Any, **__: Any) -> None:
+        told.append(code)
+
+    for most, kind in product((0, 1, 2**31 - 1, 2**31, 2**31 + 1), (np.int64, np.float64)):
+        for values in ([], [most], [-most, 1]):
+            told.clear()
+            found = truncated(np.array(values, kind), "a", noted)
+            assert (found is None) == bool(told) == (not values or most > 2**31)

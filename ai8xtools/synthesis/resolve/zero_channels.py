@@ -53,10 +53,9 @@ def filled_tensors(
     added = layer.get("zero_outputs", 0)
     if "copy_channels" in layer:
         bits = layer.get("quantization", DEFAULT_BITS)
-        first, count = layer.get("copy_channels")
-        if first + count > len(read):
+        if copies_too_much(layer, len(read)):
             return None
-        weights = copying_weights(len(read), (first, count), added, bits)
+        weights = copying_weights(len(read), layer.get("copy_channels"), added, bits)
         return LayerTensors(weights, None, bits, COPYING_SHIFT)
     if tensors is None or (read.all() and not added):
         return tensors
