@@ -31,7 +31,7 @@ _SECONDS = 600.0
 
 
 @frozen
-class Known:
+class Case:
     """A network of the known answers, and its bounds.
 
     `ring_bytes`: rings, maps and sums of a plan of rows, at most. `millions`: of instructions, at
@@ -46,17 +46,17 @@ class Known:
 
 
 NETWORKS = (
-    Known("cats-dogs", "catsdogs", 13_312, {}),
-    Known("MNIST", "mnist", 5_384, {"cortex-m4": 14.5, "cortex-m0plus": 42, "rv32imc": 26}),
-    Known(
+    Case("cats-dogs", "catsdogs", 13_312, {}),
+    Case("MNIST", "mnist", 5_384, {"cortex-m4": 14.5, "cortex-m0plus": 42, "rv32imc": 26}),
+    Case(
         "MNIST, extra small",
         "mnistxs",
         672,
         {"cortex-m4": 0.6, "cortex-m0plus": 1.5, "rv32imc": None},
         {"cortex-m0plus": 6144},
     ),
-    Known("kws20 v3", "kws20v3", 2_708, {"cortex-m4": 11, "cortex-m0plus": 31, "rv32imc": None}),
-    Known("cifar10 nas", "cifar10nas", 14_720, {}),
+    Case("kws20 v3", "kws20v3", 2_708, {"cortex-m4": 11, "cortex-m0plus": 31, "rv32imc": None}),
+    Case("cifar10 nas", "cifar10nas", 14_720, {}),
 )
 _HEAD = (
     "| network | plan | core | million instructions | bound | rings, bytes | bound | arena | RAM "
@@ -80,7 +80,7 @@ def known_networks(folder: Path) -> bool:
     return good
 
 
-def _lines(case: Known, network: Network) -> Iterator[tuple[str, bool]]:
+def _lines(case: Case, network: Network) -> Iterator[tuple[str, bool]]:
     """Yield a line of the table for each plan and core, and whether it is as wanted."""
     graph = fuse(lower(network))
     for scheme in Scheme:
@@ -98,7 +98,7 @@ def _lines(case: Known, network: Network) -> Iterator[tuple[str, bool]]:
             yield f"{head}{cells[0]} | {rings}{cells[1]} |", right and fits
 
 
-def _counted(case: Known, network: Network, chosen: Plan) -> tuple[tuple[str, str], bool]:
+def _counted(case: Case, network: Network, chosen: Plan) -> tuple[tuple[str, str], bool]:
     """Return the cells of what a project takes when it runs, and whether it is as wanted."""
     core = chosen.core.name
     outputs = simulate(network, average_rounding=False).outputs

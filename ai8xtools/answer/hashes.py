@@ -71,9 +71,9 @@ def run_hashes(runs: Sequence[NDArray[np.uint32]]) -> Hashes:
     return block_hashes(words)
 
 
-def find_word(block: NDArray[np.uint32], wanted_hash: int) -> WordFault | None:
+def find_word(block: NDArray[np.uint32], expected_hash: int) -> WordFault | None:
     """Return the one word of a block that explains its hash; None if more than one is wrong."""
-    difference = int(block_hashes(block)[0]) - wanted_hash
+    difference = int(block_hashes(block)[0]) - expected_hash
     faults: list[WordFault] = []
     for number, inverse in enumerate(_INVERSES):
         change = difference * inverse % _MODULUS

@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
         try:
             value = super()._get_value(action, arg_string)
         except argparse.ArgumentError as exc:
-            meant = _meant(action.type)
+            meant = _meaning(action.type)
             if not exc.message.startswith("invalid ") or meant is None:
                 raise
             raise argparse.ArgumentError(action, f"{arg_string!r} is not {meant}") from None
@@ -210,7 +210,7 @@ def _has_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _meant(kind: object) -> str | None:
+def _meaning(kind: object) -> str | None:
     """Return what a converter takes: the first sentence of its text, `Return a number above 0.`"""
     plain = {int: "a whole number", float: "a number"}
     if kind in plain:

@@ -248,7 +248,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
             refuse_fractions(model, source)
         if options.resume_from is not None and not options.reset_optimizer:
             progress = progress_of(loaded.extras, (loaded.epoch or 0) + 1, progress)
-    elif not options.evaluate and wanted_version(options, policy) == 2:
+    elif not options.evaluate and requested_version(options, policy) == 2:
         ai8x.use_thresholds(model)
     if source is not None and not options.evaluate:
         _check_version(model, options, policy, source)
@@ -258,7 +258,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
     )  # fmt: skip
 
 
-def wanted_version(options: TrainingOptions, policy: dict[str, Any] | None) -> int:
+def requested_version(options: TrainingOptions, policy: dict[str, Any] | None) -> int:
     """Return the generation of quantization-aware training that a run is asked for."""
     return options.qat_version or qat.version_of(policy)
 
@@ -269,11 +269,11 @@ def _check_version(
     """Raise InputError if a checkpoint is of another generation of QAT than the run is to be."""
     version = 2 if ai8x.has_thresholds(model) else 1
     asked = options.qat_version is not None or qat.version_of(policy) == 2
-    if asked and wanted_version(options, policy) != version:
+    if asked and requested_version(options, policy) != version:
         raise InputError(
             "E609",
             f"the checkpoint is of generation {version} of quantization-aware training, the run "
-            f"asks for generation {wanted_version(options, policy)}",
+            f"asks for generation {requested_version(options, policy)}",
             path,
             f"Continue with --qat-version {version} and a policy of that generation, or start "
             "anew.",

@@ -39,7 +39,7 @@ class CompiledLoader(BaseLoader):
     def __init__(self, folder: Path, store: Path, settings: bytes) -> None:
         self.folder, self.store = folder, store
         self._seal = _MAKER + _check(settings)
-        self._known = self._stored()
+        self._compiled = self._stored()
 
     def load(
         self,
@@ -49,7 +49,7 @@ class CompiledLoader(BaseLoader):
     ) -> Template:
         """Return a template; raise TemplateNotFound if the folder does not hold it."""
         text = self._text(name)
-        source, code = self._known.get(name, (None, b""))
+        source, code = self._compiled.get(name, (None, b""))
         if source == text:
             compiled: CodeType = marshal.loads(code)
         else:
@@ -66,12 +66,12 @@ class CompiledLoader(BaseLoader):
             path.relative_to(self.folder).as_posix() for path in self.folder.glob("**/*.j2")
         )
         texts = {name: self._text(name) for name in names}
-        self._known = {
+        self._compiled = {
             name: (text, marshal.dumps(self._compile(environment, name, text)))
             for name, text in texts.items()
         }
         with contextlib.suppress(OSError):
-            content = marshal.dumps(self._known)
+            content = marshal.dumps(self._compiled)
             atomic.write_bytes(self.store, self._seal + _check(content) + content)
 
     def _stored(self) -> Store:

@@ -140,7 +140,7 @@ def test_fits_takes_the_most_bits_that_the_chip_holds(
         other = SimpleNamespace(fits=False, reasons=("another chip",))
         return [fit if chip.die == options.device else other for chip in chips]
 
-    monkeypatch.setattr(searcher, "found_fits", found)
+    monkeypatch.setattr(searcher, "fits_of_run", found)
     given = parse(words(tmp_path / "q.pth.tar", "--budget", "fits"))
     assert given.calibration is not None
     asked = given.network, given.calibration

@@ -11,7 +11,7 @@ from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions, SearchOptions
 from ai8xtools.commands.quantize.calibrator import prepare, progress
-from ai8xtools.commands.train.fits import found_fits
+from ai8xtools.commands.train.fits import fits_of_run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import Calibration, weight_names
 from ai8xtools.quantization.bit_search import Step, least_bytes, search, sensitivities, within
@@ -86,7 +86,7 @@ def first_that_fits(
                 device=source.chip.die,
                 qat_policy=policy,
             )
-            (fit,) = found_fits(options, (source.chip,))
+            (fit,) = fits_of_run(options, (source.chip,))
         if fit.fits:
             return step
         reasons = fit.reasons

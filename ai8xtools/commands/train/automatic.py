@@ -9,7 +9,7 @@ import os
 from dataclasses import replace
 
 from ai8xtools.checkpoint import read_checkpoint
-from ai8xtools.commands.train.fits import found_fits
+from ai8xtools.commands.train.fits import fits_of_run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.own_data import dataset_of
 from ai8xtools.training.options import TrainingOptions
@@ -58,7 +58,7 @@ def _widest(options: TrainingOptions) -> str:
     reasons: tuple[str, ...] = ()
     for width in widths:
         name = f"{family}_{width}"
-        judged = found_fits(replace(options, arch=name), CHIPS if chip is None else (chip,))
+        judged = fits_of_run(replace(options, arch=name), CHIPS if chip is None else (chip,))
         if any(fit.fits for fit in judged):
             return name
         reasons = judged[0].reasons

@@ -40,7 +40,7 @@ from ai8xtools.training.policies import qat
 from device import CHIPS, Chip, chip_of_die
 
 
-def found_fits(options: TrainingOptions, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
+def fits_of_run(options: TrainingOptions, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
     """Return what the network of a run takes of each chip, with the widths of the QAT policy."""
     dataset = dataset_of(options)
     entry = imported(
@@ -75,7 +75,7 @@ def _bits(model: Any, policy: dict[str, Any] | None) -> dict[str, int]:
 
 def show(options: TrainingOptions) -> int:
     """Print the table or JSON; status 0 if the network fits the chip of --device."""
-    fits = found_fits(options)
+    fits = fits_of_run(options)
     if options.fits == "json":
         print_result(as_json(fits))
     else:
@@ -92,7 +92,7 @@ def verdict_of(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnosti
     verdict: str | None = None
     errors: Sequence[Diagnostic]
     try:
-        fits = found_fits(options)
+        fits = fits_of_run(options)
     except ToolError as exc:
         errors = (diagnostic_of(exc),)
     except DiagnosticError:

@@ -13,7 +13,7 @@ from ai8xtools.training.options import TrainingOptions
 __all__ = ["MAKERS", "check", "reporters"]
 
 
-def _events_wanted(options: TrainingOptions) -> list[str]:
+def _event_options(options: TrainingOptions) -> list[str]:
     """Return the options that show something in TensorBoard only."""
     shown = {
         "--param-hist": options.param_hist,
@@ -26,7 +26,7 @@ def _events_wanted(options: TrainingOptions) -> list[str]:
 def show_graph(context: Context) -> None:
     """Send the graph of the network to TensorBoard if that is used."""
     if context.log.events is None:
-        if idle := _events_wanted(context.options):
+        if idle := _event_options(context.options):
             context.log.warn(f"{', '.join(idle)}: nothing is shown without --enable-tensorboard")
         return
     from ai8xtools.training.display.events import add_graph

@@ -60,14 +60,14 @@ class Attributions(Observer):
     def __init__(self, context: Context) -> None:
         assert context.options.shap is not None
         self._context = context
-        self._wanted = BACKGROUND + context.options.shap
+        self._needed = BACKGROUND + context.options.shap
         self._inputs: list[Tensor] = []
         self._targets: list[Tensor] = []
         self._kept = 0
 
     def seen(self, batch: Seen) -> None:
         """Keep the first test images."""
-        room = self._wanted - self._kept
+        room = self._needed - self._kept
         if batch.phase == "test" and room > 0:
             self._inputs.append(batch.inputs[:room])
             self._targets.append(batch.targets[:room])
@@ -77,11 +77,11 @@ class Attributions(Observer):
         """Explain and draw."""
         if phase != "test":
             return
-        explained = self._wanted - BACKGROUND
-        if self._kept < self._wanted:
+        explained = self._needed - BACKGROUND
+        if self._kept < self._needed:
             raise InputError(
                 "E610",
-                f"{self._wanted} test images are needed, {BACKGROUND} of them to compare with, "
+                f"{self._needed} test images are needed, {BACKGROUND} of them to compare with, "
                 f"but there are {self._kept}",
                 "--shap",
                 "Choose a smaller number, or a larger data set.",

@@ -168,10 +168,12 @@ def detect(
     locations, scores = outputs
     boxes = to_corners(decode(locations, priors))
     shares = functional.softmax(scores, dim=-1)
-    return [_found(*image, parameters) for image in zip(boxes, shares, strict=True)]
+    return [_detections(*image, parameters) for image in zip(boxes, shares, strict=True)]
 
 
-def _found(boxes: Tensor, shares: Tensor, parameters: Parameters) -> tuple[Tensor, Tensor, Tensor]:
+def _detections(
+    boxes: Tensor, shares: Tensor, parameters: Parameters
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return what is found among boxes [P, 4] with scores [P, classes]."""
     likely = shares > parameters.min_score
     parts = []

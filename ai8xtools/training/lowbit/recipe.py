@@ -164,7 +164,7 @@ def _recipe(content: Mapping[str, Any], complaints: Complaints, model: str | Non
         try:
             values[name] = _READERS[kind](entries[key])
         except (TypeError, ValueError):
-            complaints.wrong(content, key, _MEANT[kind])
+            complaints.wrong(content, key, _EXPECTED[kind])
     if "WScale" in entries:
         values["per_output"] = entries["WScale"] == "PerOutput"
         if entries["WScale"] not in ("PerTensor", "PerOutput"):
@@ -233,7 +233,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "str": _text, "bool": _yes, "int": _whole, "float": _number,
     "tuple[int, ...]": _numbers, "tuple[str, ...]": _texts,
 }  # fmt: skip
-_MEANT = {
+_EXPECTED = {
     "str": "a name", "bool": "true or false", "int": "a whole number from 0", "float": "a number",
     "tuple[int, ...]": "a list of whole numbers", "tuple[str, ...]": "a list of names",
 }  # fmt: skip

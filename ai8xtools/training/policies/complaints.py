@@ -56,7 +56,7 @@ class Complaints:
     def __init__(self, code: str, path: str) -> None:
         self.code = code
         self.path = path
-        self._found: list[tuple[Position, InputError]] = []
+        self._complaints: list[tuple[Position, InputError]] = []
 
     def add(
         self,
@@ -70,7 +70,7 @@ class Complaints:
         if isinstance(section, Section):
             position = section.positions.get(key, section.position)
             place = ":".join(map(str, (self.path, *position)))
-        self._found.append((position, InputError(self.code, message, place, remedy)))
+        self._complaints.append((position, InputError(self.code, message, place, remedy)))
 
     def wrong(
         self,
@@ -123,8 +123,9 @@ class Complaints:
 
     def refuse(self) -> None:
         """Raise InputError if there was a complaint; it carries all of them."""
-        if self._found:
-            first, *others = (error for _, error in sorted(self._found, key=lambda one: one[0]))
+        if self._complaints:
+            in_order = sorted(self._complaints, key=lambda one: one[0])
+            first, *others = (error for _, error in in_order)
             first.others = tuple(others)
             raise first
 

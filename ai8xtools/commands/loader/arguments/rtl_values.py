@@ -32,9 +32,9 @@ def rtl_options(args: argparse.Namespace, project: ProjectOptions) -> RtlOptions
             timer=None,
             simulated=True,
         ),
-        runtest_filename=_given(args.runtest_filename, "run_test.sv"),
-        input_filename=_given(args.input_filename, "input"),
-        top_level=None if is_block_level(args) else _given(args.top_level, DEFAULT_TOP_LEVEL),
+        runtest_filename=_or_default(args.runtest_filename, "run_test.sv"),
+        input_filename=_or_default(args.input_filename, "input"),
+        top_level=None if is_block_level(args) else _or_default(args.top_level, DEFAULT_TOP_LEVEL),
         preload_data=bool(args.rtl_preload) and not through_fifo and not args.zero_sram,
         preload_weights=preloads_weights(args),
         result_output=bool(args.result_output) and not checked,
@@ -44,12 +44,12 @@ def rtl_options(args: argparse.Namespace, project: ProjectOptions) -> RtlOptions
         timeout_ms=args.timeout,
         queue_name=args.queue_name,
         regression_folder=regression_folder(args),
-        regression_list=_given(args.autogen_list, "autogen_list"),
+        regression_list=_or_default(args.autogen_list, "autogen_list"),
         camera=_camera(args),
     )
 
 
-def _given(name: str | None, default: str) -> str:
+def _or_default(name: str | None, default: str) -> str:
     return default if name is None else name
 
 
