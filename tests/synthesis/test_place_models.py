@@ -18,7 +18,7 @@ from ai8xtools.synthesis.options import EncodeOptions, StreamOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from ai8xtools.synthesis.place.biases import _BiasMemory
-from ai8xtools.synthesis.place.data import _free_offset, input_words, output_words
+from ai8xtools.synthesis.place.data import _free_offset, _missing_gap, input_words, output_words
 from ai8xtools.synthesis.place.inplace import distance
 from ai8xtools.synthesis.place.outputs import delivered_scale, delivery_of, pieces_of, pixel_step
 from ai8xtools.synthesis.place.streams import place_streams
@@ -164,6 +164,26 @@ def test_the_lowest_free_offset_has_room_for_the_whole_output(tmp_path: Path) ->
         assert _free_offset(live, one) == (free[0] if free else None)
         full += free[:1] != [0]
     assert full > 10
+
+
+@pytest.mark.parametrize("gaps", [*product((0, 1), repeat=2)])
+def test_gaps_are_missed_by_layers_whose_results_are_combined(
+    tmp_path: Path, gaps: tuple[int, int]
+) -> None:
+    """Word by word: one word is free between two of an operand; others need no gaps."""
+    plain = {**CONV, "processors": 7, "output_processors": 7}
+    layers = (
+        {**plain, "write_gap": gaps[0] or None},
+        {**plain, "write_gap": gaps[1] or None, "in_sequences": "input"},
+        {**plain, "in_sequences": "[0, 1]", "eltwise": "add"},
+        plain,
+    )
+    kernels = [weights(3, 3, 3, 3, seed=i) for i in range(4)]
+    network, _ = build(tmp_path, describe(*layers), sample(3, 4, 4), kernels)
+    for index, owner in product(range(4), range(-1, 4)):
+        found = _missing_gap(network, network.layer(index), owner)
+        lacking = [i for i in (index, owner) if i in (0, 1) and not gaps[i]] if index < 2 else []
+        assert (found and found[0].index) == (lacking[0] if lacking else None)
 
 
 # biases
