@@ -5,6 +5,7 @@ Source: docs/own-data.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,35 @@ def split(
     """Return samples and labels of training and test, as `test_samples` chooses."""
     chosen = test_samples(y, settings, path, groups)
     return (x[~chosen], x[chosen]), (y[~chosen], y[chosen])
+
+
+def divided(
+    arrays: Mapping[str, Array], settings: DataSettings, path: Path, groups: Array | None = None
+) -> tuple[Pair, Pair, Pair]:
+    """Return samples, labels and the samples' places of training and test, of the arrays of a file:
+    x and y, which are split, or those of training and test. Raises DatasetError E685 if a part is
+    empty."""
+    names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
+    places = [
+        np.array([f"{path}: {name}[{n}]" for n in range(len(arrays[name]))]) for name in names
+    ]
+    if "x" in arrays:
+        x, y = split(arrays["x"], arrays["y"], settings, path, groups)
+        (train, test), _ = split(places[0], arrays["y"], settings, path, groups)
+    else:
+        x, y = (arrays["x_train"], arrays["x_test"]), (arrays["y_train"], arrays["y_test"])
+        train, test = places
+    if not len(x[0]) or not len(x[1]):
+        raise DatasetError(
+            "E685", f"{len(x[0])} samples for training, {len(x[1])} for tests", str(path),
+            "Each needs one at least.",
+        )  # fmt: skip
+    return x, y, (train, test)
+
+
+def windows_named(name: str, count: int) -> list[str]:
+    """Return what the windows of a recording are called."""
+    return [f"{name}, window {n}" for n in range(count)] if count > 1 else [name] * count
 
 
 def numbered(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from datasets.errors import DatasetError
 from datasets.own.folders import TRAIN, endings_of_others, listed
-from datasets.own.labels import Pair, test_samples
+from datasets.own.labels import Pair, test_samples, windows_named
 from datasets.own.settings import NO_GROUP, DataSettings
 from datasets.own.tables import Lines, classes_of, labelled_lines, number_lines, numbers_of
 
@@ -154,8 +154,9 @@ class _Reader:
             )  # fmt: skip
 
 
-def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, list[str]]:
-    """Return series float32 [N, C, L] and classes [N] of training and test, and notes on them.
+def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, Pair, list[str]]:
+    """Return series float32 [N, C, L], classes [N] and names [N] of training and test, and notes
+    on them.
 
     Raises DatasetError for what cannot be used.
     """
@@ -174,19 +175,21 @@ def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, lis
         parts = _divided(parts[0], settings, path, notes)
     lengths = [len(one.values) for part in parts for one in part]
     window = settings.window or max(lengths)
-    x, y = [], []
+    x, y, names = [], [], []
     for part in parts:
         pieces = [windows_of(one.values, window, settings.hop or window) for one in part]
         x.append(np.concatenate(pieces))
         y.append(np.array([one.label for one, windows in zip(part, pieces, strict=True)
                            for _ in windows]))  # fmt: skip
+        names.append(np.array([name for one, windows in zip(part, pieces, strict=True)
+                               for name in windows_named(one.name, len(windows))]))  # fmt: skip
     form = f"{len(lengths)} recordings of {min(lengths)} to {max(lengths)} steps"
     if settings.window is not None:
         form += f" in windows of {window} steps, one every {settings.hop or window}"
     if completed := sum(length < window for length in lengths):
         form += f"; {completed} are shorter than {window} steps: their last step is repeated"
     notes.append(f"{path}: {form}")
-    return (x[0], x[1]), (y[0], y[1]), notes
+    return (x[0], x[1]), (y[0], y[1]), (names[0], names[1]), notes
 
 
 def windows_of(values: NDArray[np.float64], window: int, hop: int) -> NDArray[np.float32]:
@@ -290,7 +293,9 @@ def _with_pairs(
                 "to train and to test with", recording.name,
                 "Add others, or divide it into smaller windows with --window N.",
             )  # fmt: skip
-        result += [replace(recording, values=part) for part in np.split(recording.values, [at])]
+        first, rest = np.split(recording.values, [at])
+        result.append(replace(recording, values=first))
+        result.append(replace(recording, values=rest, name=f"{recording.name}, from step {at}"))
         later.append(len(result) - 1)
         notes.append(f"{path}: the only recording of the class {recording.label} is cut in two "
                      f"after {at} of {steps} steps; the rest is for tests")  # fmt: skip

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from datasets.errors import DatasetError
 from datasets.own.arrays import as_numbers, read_archive
-from datasets.own.labels import Pair, split
+from datasets.own.labels import Pair, divided
 from datasets.own.preparation import Preparation
 from datasets.own.recordings import ENDINGS, LEAST_PART, read_recordings
 from datasets.own.settings import DataSettings
@@ -30,10 +30,12 @@ _TAIL = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Samples [N, C, L] and labels [N] of training and test; `notes` say how they were read."""
+    """Samples [N, C, L], labels [N] and names [N] of training and test; `notes` say how they were
+    read."""
 
     x: Pair
     y: Pair
+    places: Pair
     notes: Sequence[str]
 
 
@@ -54,27 +56,18 @@ def read_series(path: Path, settings: DataSettings) -> Series:
     notes = [f"{path}: not read: {', '.join(others[:5])}"] if others else []
     names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
     filled = {name: _filled(path, name, arrays[name], notes) for name in dict.fromkeys(names)}
-    if "x" in arrays:
-        groups = arrays.get("groups")
-        x, y = split(filled["x"], arrays["y"], settings, path, groups)
-        if groups is not None:
-            notes.append(f"{path}: test samples are of other groups than those of training")
-    else:
-        x = filled["x_train"], filled["x_test"]
-        y = arrays["y_train"], arrays["y_test"]
-        both = [arrays.get(f"groups_{part}") for part in ("train", "test")]
-        if both[0] is not None and both[1] is not None and np.isin(both[1], both[0]).any():
-            notes.append(f"{path}: groups_train and groups_test have groups in common")
-    if not len(x[0]) or not len(x[1]):
-        raise _refused(
-            path, f"{len(x[0])} samples for training, {len(x[1])} for tests",
-            "Each needs one at least.",
-        )  # fmt: skip
+    groups = arrays.get("groups")
+    if groups is not None:
+        notes.append(f"{path}: test samples are of other groups than those of training")
+    both = [arrays.get(f"groups_{part}") for part in ("train", "test")]
+    if both[0] is not None and both[1] is not None and np.isin(both[1], both[0]).any():
+        notes.append(f"{path}: groups_train and groups_test have groups in common")
+    x, y, places = divided(arrays | filled, settings, path, groups)
     if x[0].shape[1:] != x[1].shape[1:]:
         raise _refused(
             path, f"x_test has {_size(x[1])}, x_train {_size(x[0])}", "Give both the same size."
         )
-    return Series(x, y, notes)
+    return Series(x, y, places, notes)
 
 
 def holds_arrays(path: Path) -> bool:

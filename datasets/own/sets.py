@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -20,7 +21,7 @@ from datasets.errors import DatasetError
 from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.folders import Sample, class_files, endings_of_others
-from datasets.own.labels import Pair, numbered, split
+from datasets.own.labels import Pair, divided, numbered, split, windows_named
 from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
 from datasets.own.preparation import (
     FRAME,
@@ -32,7 +33,7 @@ from datasets.own.preparation import (
 )
 from datasets.own.series import preparation_of, read_series
 from datasets.own.settings import SOUND_WINDOW, DataSettings
-from datasets.own.tables import read_table
+from datasets.own.tables import Table, read_table
 
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
@@ -43,7 +44,7 @@ Read = Callable[[bool], tuple[Any, Tensor, Sequence[str]]]
 @dataclass(frozen=True, slots=True)
 class OwnData:
     """Classes, how files become inputs, and `read(training)` that returns samples, labels, and the
-    names of the samples where they are files.
+    name of each sample: its file, line, window or place in an array.
 
     `notes` say how the files were understood; what only their contents tell, when they are read.
     `samples` counts those of training, where that is known before.
@@ -165,7 +166,7 @@ def _sounds(folder: Path, settings: DataSettings, recorded: Preparation | None) 
             parts = read_sound(path, how, notes)
             windows += parts
             labels += [label] * len(parts)
-            names += [str(path)] * len(parts)
+            names += windows_named(str(path), len(parts))
         kind = f"{len(samples)} sounds, {_text(files.classes)}"
         form = f"{len(windows)} windows of {window} samples at {how.rate} Hz"
         lines.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
@@ -190,11 +191,18 @@ def _table(path: Path, settings: DataSettings, recorded: Preparation | None) -> 
                 str(path / "test.csv"), "Give both files the same columns.",
             )  # fmt: skip
         form = train.form + (f"; test.csv: {test.form}" if test.form != train.form else "")
+        names: Pair = _lines_of(path / "train.csv", train), _lines_of(path / "test.csv", test)
     else:
         train = read_table(path, settings.label)
-        x, y = split(train.features, np.array(train.labels), settings, path)
+        labels = np.array(train.labels)
+        x, y = split(train.features, labels, settings, path)
+        names, _ = split(_lines_of(path, train), labels, settings, path)
         form = train.form
-    return _of_features(x, y, path, form, recorded)
+    return _of_features(x, y, names, path, form, recorded)
+
+
+def _lines_of(path: Path, table: Table) -> NDArray[Any]:
+    return np.array([f"{path}:{number}" for number in table.numbers])
 
 
 def _arrays(
@@ -210,16 +218,7 @@ def _arrays(
     first = arrays.get("x", arrays.get("x_train"))
     if series and first is not None and first.ndim == 3 and first.dtype != np.uint8:
         return _series(path, settings, recorded)
-    if "x" in arrays:
-        x, y = split(arrays["x"], arrays["y"], settings, path)
-    else:
-        x = arrays["x_train"], arrays["x_test"]
-        y = arrays["y_train"], arrays["y_test"]
-    if not len(x[0]) or not len(x[1]):
-        raise DatasetError(
-            "E685", f"{len(x[0])} samples for training, {len(x[1])} for tests", str(path),
-            "Each needs one at least.",
-        )  # fmt: skip
+    x, y, places = divided(arrays, settings, path)
     if x[0].shape[1:] != x[1].shape[1:] or x[0].dtype != x[1].dtype:
         raise DatasetError(
             "E685", f"x_test is {x[1].shape[1:]} of {x[1].dtype}, x_train {x[0].shape[1:]} of "
@@ -229,22 +228,35 @@ def _arrays(
     if pictures[0] is None or pictures[1] is None:
         names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
         rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
-        return _of_features((rows[0], rows[1]), y, path, f"{x[0].dtype}{left}", recorded)
+        return _of_features((rows[0], rows[1]), y, places, path, f"{x[0].dtype}{left}", recorded)
     classes, numbers = numbered(y, path)
     how = _agreed(Preparation("picture", _shape(pictures[0].shape[1:])), recorded)
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
     lines = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, "
              f"{_text(classes)}, {'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
-    return OwnData(
-        classes, how, lambda training: (tensors[not training], numbers[not training], ()), lines
-    )
+    return _in_memory(classes, how, tensors, numbers, places, lines)
+
+
+def _in_memory(
+    classes: tuple[str, ...], how: Preparation, samples: Sequence[Tensor],
+    labels: Sequence[Tensor], places: Pair, notes: list[str], count: int = 0,
+) -> OwnData:  # fmt: skip
+    """Return data of samples, labels and names of training and test that are read already."""
+
+    def read(training: bool) -> tuple[Any, Tensor, Sequence[str]]:
+        part = int(not training)
+        return samples[part], labels[part], places[part].tolist()
+
+    return OwnData(classes, how, read, notes, count)
 
 
 def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
     return size[0], size[1], size[2]
 
 
-def _of_features(x: Pair, y: Pair, path: Path, form: str, recorded: Preparation | None) -> OwnData:
+def _of_features(
+    x: Pair, y: Pair, places: Pair, path: Path, form: str, recorded: Preparation | None
+) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
         raise DatasetError("E620", "no class has two samples, one to test with", str(path),
@@ -263,9 +275,7 @@ def _of_features(x: Pair, y: Pair, path: Path, form: str, recorded: Preparation 
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in x]
     lines = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
              f"{x[0].shape[1]} features; {form}"]  # fmt: skip
-    return OwnData(
-        classes, how, lambda training: (levels[not training], numbers[not training], ()), lines
-    )
+    return _in_memory(classes, how, levels, numbers, places, lines)
 
 
 def _series(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
@@ -281,13 +291,7 @@ def _series(path: Path, settings: DataSettings, recorded: Preparation | None) ->
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
     lines = [f"{path}: {count} and {len(data.x[1])} series to train and to test, {_text(classes)}, "
              f"{channels} channels of {steps} steps{fold}", *data.notes]  # fmt: skip
-    return OwnData(
-        classes,
-        how,
-        lambda training: (levels[not training], numbers[not training], ()),
-        lines,
-        count,
-    )
+    return _in_memory(classes, how, levels, numbers, data.places, lines, count)
 
 
 class LazyPictures:

@@ -437,9 +437,43 @@ def test_what_numbers_the_rows_is_no_feature(tmp_path: Path, title: str, first: 
         assert found.features.shape == (4, 3)
 
 
-def test_rows_know_their_lines(tmp_path: Path) -> None:
-    text = "a,b,kind\n1,2,cat\n\n3,4,dog\n"
-    assert table(tmp_path / "x.csv", text).numbers == (2, 4)
+@pytest.mark.parametrize("kind", ["csv", "csv:parts", "npz", "npz:parts", "pictures", "series"])
+def test_samples_are_called_by_their_place(tmp_path: Path, kind: str) -> None:
+    """Each holds the number of its row, line or place in the array."""
+    numbers, classes = np.arange(40), np.arange(40) % 2
+    if kind.startswith("csv"):
+        text = "".join(f"{n + (n > 19)},{n % 3},c{n % 2}\n" + "\n" * int(n == 19) for n in numbers)
+        place = tmp_path if kind == "csv:parts" else tmp_path / "test.csv"
+        for name in ("train.csv", "test.csv"):
+            (tmp_path / name).write_text(text)
+        before, after, first = str(tmp_path / "test.csv") + ":", "", 1
+    else:
+        place = tmp_path / "x.npz"
+        size = {"pictures": (40, 1, 1), "series": (40, 1)}.get(kind, (40, 1))
+        x = numbers.reshape(size) * np.ones((3, 3) if kind == "pictures" else (3,))
+        x = x.astype(np.uint8) if kind == "pictures" else x
+        halves = {"x_train": x, "y_train": classes, "x_test": x, "y_test": classes}
+        np.savez(place, **(halves if kind == "npz:parts" else {"x": x, "y": classes}))
+        before, after, first = f"{place}: x{'_test' * (kind == 'npz:parts')}[", "]", 0
+    name = f"{'npz' if kind == 'pictures' else kind.partition(':')[0]}:{place}"
+    data, _ = loaded(name)
+    samples, _, names = data.read(False)
+    said = [int(n.removeprefix(before).removesuffix(after)) - first for n in names]
+    held = np.asarray(samples, float).reshape(len(said), -1)[:, 0]
+    assert len(said) == (40 if "parts" in kind else 8)
+    step = np.polyfit(said, held, 1)
+    assert np.abs(np.polyval(step, said) - held).max() <= 1 and step[0] > 0.5
+
+
+def test_windows_of_sounds_are_called_by_their_file(tmp_path: Path) -> None:
+    for label in "ab":
+        (tmp_path / label).mkdir()
+        for n in range(2):
+            content = wave(np.zeros(256 * 2, "<i2").tobytes(), 1, 16)
+            (tmp_path / label / f"{n}.wav").write_bytes(content)
+    data, _ = loaded(f"sounds:{tmp_path}", window=256)
+    names = [Path(name).relative_to(tmp_path).as_posix() for name in data.read(False)[2]]
+    assert [name.partition(".wav, ")[2] for name in names] == ["window 0", "window 1"] * 2
 
 
 def test_a_word_above_numbered_classes_is_a_title(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from datasets.own.settings import USUAL, DataSettings
 
 
 def read(path: Path, **settings: Any) -> Any:
-    return read_recordings(path, DataSettings(**settings).over(USUAL))
+    """Return series, classes and what is told."""
+    x, y, _, told = read_recordings(path, DataSettings(**settings).over(USUAL))
+    return x, y, told
 
 
 def write(path: Path, rows: Any, titles: str = "") -> Path:
@@ -48,6 +50,17 @@ def test_rows_are_steps_and_columns_are_channels(tmp_path: Path) -> None:
     assert [len(part) for part in x] == [4, 2] and x[0].shape == (4, 2, 3)
     assert (np.concatenate(x) == [[1, 2, 3], [5, 6, 7]]).all()
     assert [sorted(part.tolist()) for part in y] == [["a", "a", "b", "b"], ["a", "b"]]
+
+
+def test_windows_are_called_by_their_recording(tmp_path: Path) -> None:
+    for kind in "ab":
+        for n in range(4):
+            write(tmp_path / kind / f"{n}.csv", [(10 * n + k, "ab".index(kind)) for k in range(9)])
+    x, y, places, _ = read_recordings(tmp_path, DataSettings(window=3).over(USUAL))
+    for part, labels, names in zip(x, y, places, strict=True):
+        for one, label, name in zip(part, labels, names, strict=True):
+            n, k = divmod(int(one[0, 0]), 10)
+            assert name == f"{tmp_path / label / str(n)}.csv, window {k // 3}"
 
 
 @pytest.mark.parametrize(

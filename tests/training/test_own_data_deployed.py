@@ -96,6 +96,20 @@ def write_table(place: Path) -> None:
     (place / "table.csv").write_text("\n".join(["a,b,c,d,where", *lines]) + "\n")
 
 
+def write_features(place: Path) -> None:
+    """Write more features than one pass of the first layer takes."""
+    classes = np.arange(40) % 2
+    rows = np.random.default_rng(0).normal(size=(40, 150)) + classes[:, None] / 2
+    np.savez(place / "features.npz", x=rows.astype(np.float32), y=classes)
+
+
+def write_series(place: Path) -> None:
+    """Write series whose mean tells the class."""
+    classes = np.arange(40) % 2
+    x = np.random.default_rng(0).normal(size=(40, 2, 30)) + classes[:, None, None] / 2
+    np.savez(place / "series.npz", x=x.astype(np.float32), y=classes)
+
+
 def write_arrays(place: Path) -> None:
     """Write pictures that are light on the left or on the right."""
     classes = np.arange(40) % 2
@@ -230,6 +244,13 @@ def test_data_that_the_firmware_cannot_take_is_refused(
         call(f"python emulate.py projects/pictures --input {data}")
 
 
+def test_firmware_whose_outputs_are_no_classes_is_not_measured(call: Call) -> None:
+    load, _, _ = commands((ROOT / "README.md").read_text())[2].partition(" && ")
+    call(f"{load.replace('--prefix pictures', '--prefix part')} --stop-after 1")
+    with pytest.raises(AssertionError, match=r"outputs, its data 3 classes \[E863\]"):
+        call("python emulate.py projects/part --input folder:pictures --fast")
+
+
 def test_other_classes_than_those_of_the_checkpoint_are_refused(
     call: Call, folder: Path, tmp_path: Path
 ) -> None:
@@ -249,13 +270,15 @@ def test_other_classes_than_those_of_the_checkpoint_are_refused(
         (write_sounds, "sounds:sounds --window 2048", "sized1d_32", ("high tone", "low tone")),
         (write_table, "csv:table.csv", "sizedrow_32", ("down", "up")),
         (write_arrays, "npz:arrays.npz", "sized2d_32", ("0", "1")),
+        (write_features, "npz:features.npz", "sizedrow_32", ("0", "1")),
+        (write_series, "series:series.npz --epoch-samples 32", "sizedseries_64", ("0", "1")),
     ],
 )
-def test_sounds_tables_and_arrays_lead_to_firmware(
+def test_data_of_every_kind_leads_to_firmware_that_is_measured(
     write: Callable[[Path], None], dataset: str, network: str, classes: tuple[str, ...],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """From data of each kind to firmware that names the classes."""
+    """Firmware names the classes, and is as good as training says, of a microcontroller, too."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path)
     (tmp_path / "qat.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
@@ -265,8 +288,17 @@ def test_sounds_tables_and_arrays_lead_to_firmware(
     )
     assert f"--model auto: {network}" in said
     run_here("python quantize.py latest_log_dir/own_qat_best.pth.tar q.pth.tar --device MAX78000")
-    load = "python ai8xize.py --model auto --checkpoint-file q.pth.tar --device MAX78000"
-    run_here(f"{load} --prefix own --test-dir projects")
+    load = "python ai8xize.py --checkpoint-file q.pth.tar --test-dir projects --device"
+    run_here(f"{load} MAX78000 --prefix own --model auto")
+    run_here(f"{load} MCU --mcu rp2040 --prefix plain --model auto")
+    accuracy = re.findall(r"integers of the chip  (.*)", said)[0]
+    for project in ("own", "plain"):
+        name = dataset.partition(" ")[0]
+        measured = run_here(f"python emulate.py projects/{project} --input {name}")
+        assert f"Accuracy of the firmware: {accuracy}\n" in measured, project
+        assert "not compared" not in measured and "inputs depart" not in measured
+        for place in re.findall(r"^input \d+ \((.*?)\): ", measured, re.M):
+            assert place.startswith(name.partition(":")[2])
     printed = run_here("python emulate.py projects/own")
     assert "PASS (1 inference)" in printed
     for name in classes:

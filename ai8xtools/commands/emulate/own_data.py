@@ -34,8 +34,9 @@ class Samples:
     notes: Sequence[str]
 
 
-def test_samples(name: str, trained: TrainedOn | None) -> Samples:
-    """Return the test samples of KIND:PATH as train.py chooses and prepares them.
+def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -> Samples:
+    """Return the test samples of KIND:PATH as train.py chooses and prepares them, for a project
+    with the accelerator, or a `plain` one.
 
     Raises EmulatorError E816 for a project of other data, DatasetError for what cannot be used.
     """
@@ -43,8 +44,8 @@ def test_samples(name: str, trained: TrainedOn | None) -> Samples:
     if trained is None or location is None:
         raise EmulatorError(
             "E816", "the project does not tell the classes and the preparation of its data", name,
-            "Generate it from a checkpoint that was trained on data of your own, or name a .npy "
-            "file, with --labels.",
+            "Generate it from a checkpoint of 8 bits that was trained on data of your own"
+            f"{'' if plain else ', or name a .npy file, with --labels'}.",
         )  # fmt: skip
     from datasets.own.preparation import integers  # here: all of it needs torch
     from datasets.own.sets import LazyPictures, open_data

@@ -27,7 +27,7 @@ def emulate_plain_data(project: Path, program: PlainProgram, name: str, time_lim
     Raises EmulatorError E805 for a program that does not hold its sample in an array or print what
     the network computes, and what `test_samples` raises.
     """
-    samples = test_samples(name, trained_on(project))
+    samples = test_samples(name, trained_on(project), plain=True)
     for line in samples.notes:
         print(line)
     sizes = {called: size for _, size, called in program.image.objects}

@@ -20,12 +20,18 @@ def result_lines(
     """Yield accuracies and confusion matrix of outputs [input, class] with their labels [input];
     `names` are those of the classes.
 
-    Raises EmulatorError (E863) for a label without an output, or outputs of one value only.
+    Raises EmulatorError (E863) for a label without an output, outputs of one value only, or
+    another number of `names`.
     """
     classes = values.shape[1]
     place = None if path is None else str(path)
     if classes < 2:
         raise EmulatorError("E863", "the network has one output and no classes to label", place)
+    if names and len(names) != classes:
+        raise EmulatorError(
+            "E863", f"the network has {classes} outputs, its data {len(names)} classes", place,
+            "Generate the project without --stop-after.",
+        )  # fmt: skip
     if len(labels) and (labels.min() < 0 or labels.max() >= classes):
         worst = int(labels.max()) if labels.max() >= classes else int(labels.min())
         raise EmulatorError(

@@ -50,8 +50,13 @@ class Simulation:
     order: Integers | None = None
 
     def values(self, image: NDArray[np.integer]) -> Integers:
-        """Return the last layer's outputs for an input in the order of the program, [value]."""
-        sample = image.astype(np.int64).reshape(self.network.sample.shape)
+        """Return the last layer's outputs for an input in the order of the program, [value].
+
+        Channels that only fill the last of several passes are left out.
+        """
+        shape = self.network.sample.shape
+        channels = shape[0] if image.shape[1:] == shape[1:] else None
+        sample = image[:channels].astype(np.int64).reshape(shape)
         network = replace(self.network, sample=sample)
         outputs = simulate(network, average_rounding=self.average_rounding).outputs
         values: Integers = outputs[self.network.final.index].reshape(-1)
@@ -162,7 +167,8 @@ def _suitable(simulation: Simulation, firmware: FirmwareOnData, project: Path) -
     sample = simulation.network.sample
     shape = firmware.input_shape
     squeezed = [tuple(n for n in size if n > 1) for size in (sample.shape, shape)]
-    if squeezed[0] != squeezed[1]:
+    is_filled = sample.shape[0] < shape[0] and sample.shape[1:] == shape[1:]
+    if squeezed[0] != squeezed[1] and not is_filled:
         return f"the description's input is {sample.shape}, the program's {shape}"
     order = _order(project, firmware)
     if order is None:
