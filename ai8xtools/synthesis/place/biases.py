@@ -189,19 +189,18 @@ class _BiasMemory:
     def _append(self, layer: MappedLayer, mask: int, first: int, last: int) -> None:
         assert layer.bias is not None
         rank = {processor: i for i, processor in enumerate(bits(mask))}
-        group = 0
-        empties = 0
+        group = None
         for output_pass in range(layer.out_passes):
             for processor in range(first, last + 1):
                 source = _interleaved(processor) if layer.broadcast else processor
                 channel = output_pass * layer.out_share + rank.get(source, layer.out_channels)
                 exists = source in rank and channel < layer.out_channels
+                image = self.groups[processor // PROCESSORS_PER_GROUP]
                 if processor // PROCESSORS_PER_GROUP != group:
-                    group, empties = processor // PROCESSORS_PER_GROUP, 0
-                empties = 0 if exists else empties + 1
-                self.groups[group].append(int(layer.bias[channel]) if exists else 0)
-        if empties:
-            del self.groups[group][-empties:]
+                    group, end = processor // PROCESSORS_PER_GROUP, len(image)
+                image.append(int(layer.bias[channel]) if exists else 0)
+                end = len(image) if exists else end
+        del image[end:]
 
 
 def _interleaved(processor: int) -> int:
