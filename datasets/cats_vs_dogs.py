@@ -1,7 +1,7 @@
 """cats_vs_dogs: photographs of cats and dogs, 128x128.
 
 Pictures are decoded when they are needed. The training set sees them turned, scaled, shifted,
-mirrored, recoloured and with noise; how much, stands in `_TURN` and the following.
+mirrored, recoloured and with noise; the limits are in `_TURN` and the following.
 Source: docs/datasets.md, "Images in folders".
 """
 

@@ -162,7 +162,7 @@ def unpack(archive: Path, target: Path, inner: str = "") -> None:
 
 
 class _Bounded:
-    """A stream of which nobody reads much at once: headers may claim any length."""
+    """A stream that limits the size of each read: headers may claim any length."""
 
     def __init__(self, stream: gzip.GzipFile) -> None:
         self._stream = stream

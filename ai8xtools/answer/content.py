@@ -144,7 +144,7 @@ class Answer:
 def grid_width(shape: tuple[int, ...]) -> int:
     """Return the width of the grid in which the pixels of a channel are hashed.
 
-    It is that of the image, but of one that is narrow the root of its pixels.
+    It is the width of the image; for a narrow image, the square root of its number of pixels.
     """
     _, rows, columns = shape
     if columns >= BLOCK_WORDS // 2 and rows >= BLOCK_WORDS // 2:

@@ -3,7 +3,7 @@
 A hash is a sum of words, each multiplied by an odd weight, modulo 2^64. If one word of a block
 differs by d, the hash differs by d times its weight; as d has no more than 33 bits, only one of the
 16 weights leads to such a number (but for one case in 2^27). So the position and the right word
-follow from the hash. Words that differ in several places are noticed, but not told.
+follow from the hash. Words that differ in several places are noticed, but not located.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def temporary_prefix(name: str) -> str:
-    """Return how the temporary files and folders begin that are written for a name."""
+    """Return the prefix of the temporary files and folders that are written for a name."""
     return f".{name[:100]}{_WRITING}"
 
 
@@ -166,9 +166,9 @@ _of_thread = threading.local()
 
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs that write in a folder from beginning or ending meanwhile.
+    """Hold the exclusive lock of a folder, so that no other run begins or ends writing there.
 
-    A thread that is alone in a folder may be so again: what it does meanwhile may write there.
+    A thread that holds it may take it again.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)

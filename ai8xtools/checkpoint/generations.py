@@ -47,9 +47,10 @@ def is_of_normalization(name: str) -> bool:
 
 
 def unknown_entries(state: Iterable[str]) -> list[str]:
-    """Return the names of what layers store beside their weights that no generation known has.
+    """Return the names of entries that layers store beside their weights and no known generation
+    has.
 
-    A layer is what has an output shift. A later generation may give its entries a meaning that
+    Whatever has an output shift is a layer. A later generation may give its entries a meaning that
     changes what the network computes.
     """
     names = list(state)
@@ -86,7 +87,7 @@ def exponent(state: Mapping[str, Array], layer: str, what: str) -> int:
 
 
 def refuse_inconsistent(state: Mapping[str, Array]) -> None:
-    """Raise CheckpointError E516 for exponents that are none, and for layers of two generations.
+    """Raise CheckpointError E516 for invalid exponents, and for layers of two generations.
 
     Either would make a network compute something else than it was trained for.
     """

@@ -20,7 +20,7 @@ _LONGEST_READ = 1 << 20
 
 
 class _Bounded(io.FileIO):
-    """A file of which nobody reads much at once, whatever its headers claim."""
+    """A file that limits the size of each read, whatever its headers claim."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         rest = os.fstat(self.fileno()).st_size - self.tell()

@@ -168,7 +168,7 @@ class _Reader:
 
 
 def _check_order(nodes: tuple[OnnxNode, ...], available: set[str]) -> None:
-    """Refuse a node that takes what no node before it gives."""
+    """Refuse a node with an input that no earlier node computes."""
     for node in nodes:
         missing = [name for name in node.inputs if name not in available]
         if missing:

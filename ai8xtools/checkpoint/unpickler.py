@@ -160,7 +160,7 @@ class Unpickler:
             target[key] = value
 
     def _check_number_as_key(self, key: Any) -> None:
-        """Refuse keys that could be chosen so that all of them hash alike."""
+        """Refuse keys that could be chosen so that their hashes collide."""
         if type(key) is int and abs(key) <= _LARGEST_KEY:
             return
         self._odd_keys_left -= 1

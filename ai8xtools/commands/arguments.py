@@ -34,7 +34,7 @@ class _Need:
     besides: Condition | None
 
     def missing(self) -> Diagnostic:
-        """Return what is said where it is missing."""
+        """Return the diagnostic for a command line without it."""
         also = f", as is {self.instead}" if self.instead else ""
         return _complain_of_usage(f"missing{also}", self.option)
 
@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
         return list(dict.fromkeys(self._name(action) for action in self._used if action in own))
 
     def knows(self, option: str) -> bool:
-        """Whether there is an option of this name, or that begins so."""
+        """Whether there is an option that begins like this."""
         return any(name.startswith(option) for name in self._option_string_actions)
 
     def parse_args(  # type: ignore[override]  # nobody here passes a namespace
@@ -136,7 +136,7 @@ class Parser(argparse.ArgumentParser):
         return next((name for name in names if name in self._typed), names[-1])
 
     def _refuse_unknown(self, words: Sequence[str]) -> NoReturn:
-        """Say to which targets options belong, and which are of none."""
+        """Refuse unknown options; name the targets of those that other targets have."""
         from ai8xtools.commands.targets import owners
 
         foreign, nobodys = [], []
@@ -257,7 +257,7 @@ def _complain_of_usage(message: str, option: str | None) -> Diagnostic:
 
 
 def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
-    """Yield what argparse says, for each option of which it says it, by the name that was typed."""
+    """Yield the complaint of argparse for each option concerned, by the name that was typed."""
     if message.startswith(_REQUIRED):
         for names in message.removeprefix(_REQUIRED).split(", "):
             yield _complain_of_usage("missing", names.split("/")[-1])
@@ -269,7 +269,7 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
 
 
 def _line(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> str:
-    """Return a message with all options that it is about."""
+    """Return a message with all options that it concerns."""
     options = dict.fromkeys(
         d.place.option for d in others if d.message == diagnostic.message and d.place is not None
     )
@@ -292,7 +292,7 @@ def chip(text: str) -> Chip:
 
 
 def filled(value: Value, args: argparse.Namespace, **derived: Any) -> Value:
-    """Return a value with what the command line says of its fields, which options are named after.
+    """Return a value whose fields are set by the options of the same names.
 
     `derived` are the fields that follow from other options.
     """

@@ -54,7 +54,7 @@ def fits_of(described: Described, chips: Sequence[Chip] = CHIPS) -> list[ChipFit
 
 
 def diagnostic_of(exc: ToolError) -> Diagnostic:
-    """Return what an error says."""
+    """Return an error as a diagnostic."""
     return Diagnostic(exc.code, exc.message, Place(file=exc.place), exc.remedy)
 
 

@@ -90,7 +90,7 @@ def _print_in_colours(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
 
 
 def _cut(text: str) -> str:
-    """Shorten what nobody reads to its end."""
+    """Shorten a text that is too long to be read."""
     return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "..."
 
 

@@ -1,4 +1,4 @@
-"""What a file is that is not what it should be: the usual accidents, recognized by its bytes."""
+"""Recognizes by its bytes what a file is instead of what it should be: the usual accidents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHARE_LOST = 50
 
 
 def accident(data: bytes | memoryview) -> tuple[str, str] | None:
-    """Return what has become of a file of binary data, and the remedy; None if nothing is known."""
+    """Return what happened to a file of binary data, and the remedy; None for no usual accident."""
     start = bytes(data[:64])
     if start.startswith(_POINTER):
         return "it is a Git LFS pointer, not the file itself", "Run `git lfs pull` there."

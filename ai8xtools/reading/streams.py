@@ -67,7 +67,7 @@ def terminal(stream: TextIO) -> TextIO:
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream that cannot be written lead nowhere, so that the program's end stays quiet."""
+    """Redirect a stream that cannot be written to nowhere, so that the program ends quietly."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

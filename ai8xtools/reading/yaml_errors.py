@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no YAML, in words of the libraries or better ones; a remedy."""
+"""Explains why a text is not valid YAML, in words of the libraries or better ones; a remedy."""
 
 from __future__ import annotations
 

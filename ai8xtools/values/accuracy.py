@@ -18,8 +18,10 @@ _LEAST_GAIN = 0.1
 
 @frozen
 class Accuracy:
-    """Of `count` samples `right` are right; `chance` is the part of them (0..1) that would be with
-    the same answers in any order."""
+    """`right` of `count` samples are right.
+
+    `chance` (0..1) is the share that would be right if the same answers came in random order.
+    """
 
     right: int
     count: int
@@ -48,7 +50,7 @@ class Accuracy:
 
     @property
     def is_hardly_better(self) -> bool:
-        """Whether chance may have done it, or nearly does."""
+        """Whether chance alone could reach this accuracy, or nearly."""
         share = self.right / max(1, self.count)
         gain = (share - self.chance) / (1 - self.chance) if self.chance < 1 else 0.0
         return self.interval[0] <= self.chance or gain < _LEAST_GAIN
@@ -73,6 +75,6 @@ class Accuracy:
 
 
 def doubt_of(measured: tuple[int, int, float] | None) -> str | None:
-    """Return the same of what training has measured, if it has."""
+    """Return the doubt about an accuracy that training measured; None without one."""
     doubt = None if measured is None else Accuracy(*measured).doubt
     return None if doubt is None else f"{doubt} (at the end of training)"

@@ -148,7 +148,7 @@ class _Plan:
 
 
 def _few(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what gives one field or none as a tuple."""
+    """Return a function that reads at most one field as a tuple."""
     return lambda value: tuple(getattr(value, name) for name in names)
 
 

@@ -65,7 +65,7 @@ def carry_over(source: Path, target: Path, left_out: Collection[str]) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """Let a file stand in another place, too; what stands there goes. Raises OSError."""
+    """Link a file into another place, where it replaces what is there. Raises OSError."""
     if os.path.lexists(target):
         target.unlink()
     try:

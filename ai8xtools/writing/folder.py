@@ -175,7 +175,7 @@ def _holds_all(target: Path, contents: Mapping[str, bytes], empty_folders: Colle
 
 
 def _is(path: Path, content: bytes) -> bool:
-    """Whether a path leads to a file with a content; nothing else is opened."""
+    """Whether a path is a file with this content; nothing else is opened."""
     same_size = path.is_file() and path.stat().st_size == len(content)
     return same_size and path.read_bytes() == content
 

@@ -113,7 +113,7 @@ def size_of(image: Image) -> tuple[int, int]:
 
 
 def notes_of(image: Image, path: Path) -> Iterator[str]:
-    """Yield what is to be said of an open picture, whose pixels are not read for it."""
+    """Yield notes about an open picture, whose pixels are not read for it."""
     if getattr(image, "is_animated", False):
         yield "several pictures or pages, of which the first is used"
     bits = _tag(image, _BITS)
@@ -210,7 +210,7 @@ def _alpha_of(frame: Image, key: NDArray[np.int64]) -> Image:
 
 
 def _on_ground(frame: Image, alpha: Image, path: Path) -> Image:
-    """Return a picture over the ground; one of which nothing is left is refused."""
+    """Return a picture over the ground; a fully transparent one is refused."""
     from PIL import Image
 
     ground = Image.new(frame.mode, frame.size, (GROUND,) * len(frame.getbands()))

@@ -76,7 +76,7 @@ class _Reader:
         return recordings
 
     def table(self, path: Path, classes: Collection[str] = ()) -> list[Recording]:
-        """Return the recordings of a file with a column of classes, each without a change of it."""
+        """Return the recordings of a file with a column of classes, each of one class."""
         lines = labelled_lines(path, self._settings.label, classes, checked=not classes)
         return list(self._recordings(path, lines, None))
 

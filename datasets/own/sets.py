@@ -82,13 +82,13 @@ def open_data(
 
 
 def _agreed(own: Preparation, recorded: Preparation | None) -> Preparation:
-    """Return what is recorded if it fits."""
+    """Return the recorded preparation if it is of the same kind and shape, else the `own` one."""
     same = recorded is not None and (recorded.kind, recorded.shape) == (own.kind, own.shape)
     return recorded if recorded is not None and same else own
 
 
 class _Notes:
-    """What is to be said of files, gathered for one line."""
+    """Notes about files, gathered for one line."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[str]] = {}
@@ -131,7 +131,7 @@ def _pictures(folder: Path, settings: DataSettings, recorded: Preparation | None
 def _look_through(
     samples: Sequence[Sample], size: tuple[int, int] | None, first: Path, tell: Tell
 ) -> None:
-    """Tell of pictures before they are read; raise DatasetError E625 for one of another size."""
+    """Note what is unusual in pictures before they are read; DatasetError E625 for another size."""
     for path, _ in samples:
         with opened(path) as image:
             for note in notes_of(image, path):

@@ -294,7 +294,7 @@ def _is_word(cell: str) -> bool:
 
 
 def _python_number(cell: str) -> bool:
-    """Return whether Python takes for a number what is spelled unusually, such as 1_000."""
+    """Return whether a text is a number to Python only, such as 1_000."""
     try:
         float(cell)
     except ValueError:

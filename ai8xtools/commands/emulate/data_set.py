@@ -136,7 +136,7 @@ def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterato
 
 
 def _values(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Integers:
-    """Run the network on all inputs, telling how far it is where that takes time."""
+    """Run the network on all inputs; show the progress where that takes time."""
     results, shown = [], time.monotonic() + _PROGRESS_SECONDS
     size = firmware.batch_size
     for first in range(0, len(images), size):

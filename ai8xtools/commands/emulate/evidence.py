@@ -1,4 +1,5 @@
-"""What a PASS rests on that no answer file has confirmed: one sample, and what it says nothing of.
+"""What a PASS without an answer file rests on: how many samples, and which kernels they leave
+untested.
 
 Source: docs/emulator.md, "One sample".
 """

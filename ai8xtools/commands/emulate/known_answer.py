@@ -120,7 +120,7 @@ class AnswerCheck:
         """Compare what a program has written whose network did not start.
 
         One that was `stopped` need not have written all. Programs with little in common with the
-        file are not told of.
+        file are not reported.
         """
         addresses = board.bus.addresses
         if self.words is not None or addresses is None:
@@ -244,9 +244,9 @@ def _layers(numbers: tuple[int, ...]) -> str:
 
 
 def refusal(check: AnswerCheck | None, *, words_changed: bool) -> str | None:
-    """Return the sentence by which a program fails that is not that of its answer file, or None.
+    """Return why a program fails that differs from its answer file; None if it does not fail.
 
-    Words that were changed on purpose (`words_changed`) are none, nor are the layers behind them.
+    With `words_changed` words that differ on purpose do not count, nor do the layers behind them.
     """
     objection = None if check is None else check.objection
     if check is None or objection is None:

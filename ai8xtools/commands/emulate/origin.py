@@ -18,7 +18,7 @@ _FILES = ("cnn.c", *_PROGRAMS, "cnn.h")
 
 
 def command_of(project: Path, names: Iterable[str] = _FILES) -> str | None:
-    """Return the options of `ai8xize.py` that made some files; None if none of them tells."""
+    """Return the options of `ai8xize.py` that some files record; None if none of them does."""
     for name in names:
         path = project / name
         if path.is_file():

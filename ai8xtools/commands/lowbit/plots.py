@@ -79,7 +79,7 @@ def _result(name: str, run: Run, classes: int) -> Result:
 
 
 def _kind(recipe: Recipe) -> str:
-    """Return what a network is called that has no name."""
+    """Return the default name of a network."""
     stem = {"ai85cnnbit": "convolutions, ", "ai85winbit": f"{recipe.windows} windows, "}
     encodings = dict.fromkeys(recipe.encodings or (recipe.encoding,))
     return stem.get(recipe.model, "") + ", ".join(encodings)

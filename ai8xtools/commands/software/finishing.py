@@ -1,4 +1,4 @@
-"""Writes a project without the accelerator that was built, and says what came about."""
+"""Writes a project without the accelerator that was built, and prints a summary."""
 
 from __future__ import annotations
 

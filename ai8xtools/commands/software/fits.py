@@ -76,7 +76,7 @@ def show_fits(software: SoftwareOptions, form: str) -> int:
 
 
 def microcontrollers(described: Described, options: LoaderOptions) -> Judged:
-    """Return what is said of them where a chip is asked for."""
+    """Return what `--fits` of a chip says about the microcontrollers."""
     return _judgement(_fits(described, options, None))
 
 

@@ -74,7 +74,7 @@ def _all(folders: Sequence[str]) -> tuple[Target, ...]:
 
 
 def elsewhere(name: str) -> str:
-    """Return what is said of a name of --device that a tool does not have, "" for no target's."""
+    """Return what to say of a --device that a tool does not have; "" if no target has the name."""
     texts = (one.elsewhere for one in targets() if name.upper() in one.names)
     return next(texts, "")
 

@@ -87,7 +87,7 @@ def show(options: TrainingOptions) -> int:
 def verdict_of(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnostic]]:
     """Return the verdict in a line, and why the chip of --device cannot run the network.
 
-    What the run itself will say is left out.
+    Errors that the run itself reports are left out.
     """
     verdict: str | None = None
     errors: Sequence[Diagnostic]

@@ -61,7 +61,7 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
 
 
 def trains(options: TrainingOptions) -> bool:
-    """Return whether this process trains, and is the one that speaks."""
+    """Return whether this process trains and is the leader, which prints."""
     from ai8xtools.training import export
 
     if options.evaluate or export.is_requested(options):

@@ -144,7 +144,7 @@ def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:
 
 
 class Imports:
-    """Imports the user's files once more where it is unpickled, in a process that is no copy."""
+    """Imports the user's files again when it is unpickled in a process that was not forked."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[tuple[str, str]]]]:
         modules = [(name, str(module.__file__)) for name, module in sys.modules.items()

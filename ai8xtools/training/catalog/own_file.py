@@ -94,7 +94,7 @@ def named_model(
 
 
 class _Anew(SourceFileLoader):
-    """Compiles a file as it stands; bytecode knows its age by the second only, and is not kept."""
+    """Compiles a file from its source: cached bytecode may be stale for a second."""
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the code of the file."""

@@ -1,4 +1,4 @@
-"""What can be handed to a process that is no copy of this one."""
+"""What can be pickled for a process that was not forked from this one."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def judge(
     """Measure the `best` checkpoints of a run, those of QAT (True) and before it, and the integers
     of the last one, in whose extras the result is noted.
 
-    `build(as_integers)` returns the network without weights. What cannot be measured is told.
+    `build(as_integers)` returns the network without weights. What cannot be measured is reported.
     """
     log, accuracies, doubt = passes.log, {}, None
     log.say(f"Accuracy on {test.samples} test samples:")

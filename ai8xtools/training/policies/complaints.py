@@ -36,7 +36,7 @@ class Section(dict[Any, Any]):
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """Return the known word that resembles a word most, whatever its case; None: there is none."""
+    """Return which of `words` is closest to `word`, whatever its case; None if none is close."""
     by_case = {name.lower(): name for name in words}
     near = get_close_matches(word.lower(), by_case, 1)
     return by_case[near[0]] if near else None

@@ -123,7 +123,7 @@ def _transition(value: Any, space: SearchSpace) -> Transition:
 
 
 def _from_0(transitions: list[Transition]) -> tuple[Transition, ...]:
-    """Return the transitions without what would end before it began."""
+    """Return the transitions without levels that would have no epoch."""
     return tuple(
         one
         for one, two in zip(transitions, [*transitions[1:], None], strict=True)
