@@ -92,6 +92,7 @@ def test_a_layer_that_nothing_reaches_stays_usable() -> None:
 def test_weights_stay_where_gradients_reach_them(bits: int) -> None:
     model, x = started(bits=bits)
     layer = model.train().conv1
+    layer.use_range(-3)
     with torch.no_grad():
         layer.op.weight.mul_(100)
     far = layer.op.weight.detach().clone()
@@ -100,6 +101,7 @@ def test_weights_stay_where_gradients_reach_them(bits: int) -> None:
         assert torch.equal(layer.op.weight, far)
         return
     step = 2.0 ** float(layer.range_exponent)
+    assert step == 1 / 8
     assert float(layer.op.weight.max()) == pytest.approx((REACH - 0.5) * step)
     assert float(layer.op.weight.min()) == pytest.approx(-(REACH + 0.5) * step)
     layer(x).sum().backward()

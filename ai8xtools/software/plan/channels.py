@@ -103,7 +103,7 @@ class Stacks:
             task = Task(
                 index=first + number, step=step, layer=layer, way=Way.CHAIN, cut=cut,
                 writes=number + 1 < count, chained=number > 0, pixels=layer.pixels,
-                input_bytes=layer.input_bytes,
+                input_bytes=layer.input_bytes, ahead=self.profile.ahead,
                 in_place=self.in_place or not isinstance(step, Convolution),
             )  # fmt: skip
             compute = compute_cycles(task, self.profile.core, {})
