@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,6 +17,8 @@ INPUT = -1
 """Stands for the input of the network where layers are numbered."""
 HISTORY = -2
 """Stands for the rolling buffer."""
+SUMS_BETWEEN = "E677"
+"""Whatever the chip, sums of 32 bits are no data of another layer."""
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -36,10 +38,14 @@ class DescribedLayer:
     keys: dict[str, Any]
     taken: tuple[int, ...]
     given: tuple[int, ...]
-    wide: bool = False
     is_output: bool = False
     node: str = ""
     weights: str | None = None
+
+    @property
+    def wide(self) -> bool:
+        """Whether the results have 32 bits."""
+        return self.keys.get("output_width") == 32
 
 
 @frozen
@@ -55,13 +61,29 @@ class RollingBuffer:
 class Refusal:
     """A node of a model that the chip cannot compute: why, and what to use instead.
 
-    `left`: behind the last layer the application can do it.
+    `left`: behind the last layer the application can do it. `sums`: it reads sums, as no chip does.
     """
 
     node: str
     why: str
     remedy: str = "Change the model here, or compute this part in the application."
     left: bool = False
+    sums: bool = False
+
+
+def wide_data(layers: Sequence[DescribedLayer], remedy: str) -> Iterator[Refusal]:
+    """Yield a refusal for each layer whose results of 32 bits another one reads."""
+    for reader in layers:
+        for wide in (layers[n] for n in reader.inputs if n >= 0 and layers[n].wide):
+            yield sums_between(wide, reader, "results of 32 bits", remedy)
+
+
+def sums_between(layer: DescribedLayer, reader: DescribedLayer, what: str, remedy: str) -> Refusal:
+    """Return the refusal of a layer whose sums another one would read."""
+    where = f"are data of {reader.node}, which takes"
+    if reader.weights is None and reader.keys.keys() & {"max_pool", "avg_pool"}:
+        where = "are pooled, or taken in steps, where data has"
+    return Refusal(layer.node, f"its {what} {where} 8 bits", remedy, sums=True)
 
 
 def refuse(
@@ -70,27 +92,29 @@ def refuse(
     by: str = "the accelerator",
     lines: Mapping[str, str] = EMPTY,
 ) -> None:
-    """Raise InputError E670 that names all nodes, if there are any; `by` would compute them.
+    """Raise InputError E670 or E677 that names all nodes, if there are any.
 
-    `lines` are FILE:LINE of nodes in the model.
+    `by` would compute them, `lines` are FILE:LINE of nodes in the model.
     """
     found = list(dict.fromkeys(refusals))
     if not found:
         return
     if len(found) == 1:
         (one,) = found
-        why = at_line(f"{one.node}: {one.why}", one.node, lines)
-        raise InputError("E670", why, model, one.remedy)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for refusal in found:
-        node = at_line(refusal.node, refusal.node, lines)
-        groups.setdefault((refusal.why, refusal.remedy), []).append(node)
-    raise InputError(
-        "E670",
-        f"{len(found)} nodes of the model cannot be computed by {by}",
-        model,
-        "\n  ".join(f"{', '.join(n)}: {why}. {remedy}" for (why, remedy), n in groups.items()),
-    )
+        what, remedy = f"{one.node}: {one.why}", one.remedy
+        what = at_line(what, one.node, lines)
+    else:
+        groups: dict[tuple[str, str], list[str]] = {}
+        for refusal in found:
+            node = at_line(refusal.node, refusal.node, lines)
+            groups.setdefault((refusal.why, refusal.remedy), []).append(node)
+        what = f"{len(found)} nodes of the model cannot be computed by {by}"
+        remedy = "\n  ".join(
+            f"{', '.join(nodes)}: {why}. {instead}" for (why, instead), nodes in groups.items()
+        )
+    if all(refusal.sums for refusal in found):
+        raise InputError(SUMS_BETWEEN, what, model, remedy)
+    raise InputError("E670", what, model, remedy)
 
 
 def at_line(text: str, node: str, lines: Mapping[str, str]) -> str:

@@ -8,7 +8,15 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ai8xtools.frontends.layers import HISTORY, INPUT, WORDS, DescribedLayer, RollingBuffer, times
+from ai8xtools.frontends.layers import (
+    HISTORY,
+    INPUT,
+    WORDS,
+    DescribedLayer,
+    Refusal,
+    RollingBuffer,
+    times,
+)
 from ai8xtools.values import frozen
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*")
@@ -19,7 +27,8 @@ class ModelDescription:
     """A description made from a model: text, the model's name, the node of each layer.
 
     `input_shape` is that of the model's input, [C, H, W] or [C, L]; `left` names nodes behind the
-    last layer that the application does, `notes` are lines for people.
+    last layer that the application does, `notes` are lines for people, `doubts` what is refused
+    should the description depart from the model.
     """
 
     text: str
@@ -28,6 +37,7 @@ class ModelDescription:
     input_shape: tuple[int, ...]
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    doubts: tuple[Refusal, ...] = ()
 
 
 def description_text(

@@ -175,9 +175,9 @@ def test_what_could_not_be_deployed_is_told_before_the_first_epoch_with_a_cure(
     strict, _, refused = said(train.main, capsys, monkeypatch, *words, "--strict")
     assert strict == 1 and f"net.py:{line}" in refused and cure in refused, refused
     monkeypatch.setattr("ai8xtools.training.session.run", lambda _options, **_others: None)
-    if text is WIDE:
-        warned = said(train.main, capsys, monkeypatch, *words)
-        assert warned[0] == 0 and "W679" in warned[2]
-        assert f"net.py:{line}" in warned[2] and cure in warned[2]
+    if text in (WIDE, SINE):  # no chip ever reads sums of 32 bits
+        status, _, told = said(train.main, capsys, monkeypatch, *words)
+        assert (status, "W679" in told) == ((1, False) if text is WIDE else (0, True))
+        assert f"net.py:{line}" in told and cure in told
     Path("net.py").write_text(text.replace(*change))
     assert said(train.main, capsys, monkeypatch, *words, "--strict")[::2] == (0, "")

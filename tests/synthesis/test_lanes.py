@@ -190,3 +190,24 @@ def test_a_fifo_fills_the_rows_of_a_spread_kernel_or_is_refused(tmp_path: Path, 
         else:
             with pytest.raises(EmulatorError, match="FIFO"):
                 emulated(made)
+
+
+@CHIPS
+@pytest.mark.parametrize("width", [8, 32])
+def test_results_of_32_bits_are_warned_of_exactly_if_a_layer_reads_them(
+    width: int, chip: Chip, tmp_path: Path
+) -> None:
+    """A middle layer that the last one reads or not, delivered or not."""
+    for reads, marked in product((True, False), ((), (2,), (1, 2))):
+        layers: list[Keys] = [
+            {**CONV, "processors": 15, "out_offset": 0x1000},
+            {**CONV, "processors": 15, "in_offset": 0x1000, "output_width": width,
+             "out_offset": 0x2000},
+            {**CONV, "processors": 15, "in_sequences": int(reads), "out_offset": 0x4000,
+             "in_offset": 0x2000 if reads else 0x1000},
+        ]  # fmt: skip
+        for number in marked:
+            layers[number]["output"] = True
+        codes, same = judged(tmp_path, layers, [4] * 4, chip)
+        assert codes == (set() if same else {"W307"}), (reads, marked)
+        assert same == (width == 8 or not reads)

@@ -21,6 +21,7 @@ from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.diagnostics import Diagnostic, Severity, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError, reason_of
+from ai8xtools.frontends.layers import refuse
 from ai8xtools.frontends.onnx.door import channels_last
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import ResolveOptions
@@ -47,7 +48,8 @@ def prove_graph(
 
     The sample, random samples and the smallest and largest one are computed by both. Nothing is
     done where the network has other integers than those of an ONNX graph. Raises InputError E668,
-    with the first value that departs, and E667 for a graph that nothing can execute.
+    with the first value that departs, or E670 and E677 with the reason, and E667 for a graph that
+    nothing can execute.
     """
     resolving = options.resolve
     if resolving.checkpoint_file != source.model:
@@ -85,6 +87,7 @@ def prove_graph(
             f"{failed}", source.model,
             "Mend the graph, or add --no-prove-import if you compare the results yourself.",
         )  # fmt: skip
+    refuse(source.doubts, source.model)
     raise InputError(
         "E668",
         f"the network that was made of the graph computes something else: {departs}",

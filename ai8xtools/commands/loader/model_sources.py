@@ -45,7 +45,7 @@ def with_description(
         print(note)
     described = Described(description.text, description.model, description.nodes)
     resolving = replace(resolving, sample_shape=description.input_shape)
-    source = replace(source, left=description.left)
+    source = replace(source, left=description.left, doubts=description.doubts)
     return replace(options, config_file=described, resolve=resolving, model=source)
 
 

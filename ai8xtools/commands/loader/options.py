@@ -10,6 +10,7 @@ from ai8xtools.values import frozen
 
 if TYPE_CHECKING:
     from ai8xtools.diagnostics import Diagnostic
+    from ai8xtools.frontends.layers import Refusal
     from ai8xtools.synthesis.emit import ProjectOptions
     from ai8xtools.synthesis.emit.rtl import RtlOptions
     from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
@@ -46,7 +47,7 @@ class ModelSource:
     `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input, of which a
     network of several frames takes `frames`. `data_entry` is the data set that a checkpoint tells.
     `left` are nodes behind the last layer that the application does. `prove` lets what is made of a
-    graph be compared with it.
+    graph be compared with it; `doubts` say why it may depart.
     """
 
     model: str
@@ -56,6 +57,7 @@ class ModelSource:
     data_entry: Any = None
     left: tuple[str, ...] = ()
     prove: bool = True
+    doubts: tuple[Refusal, ...] = ()
 
     @property
     def is_graph(self) -> bool:

@@ -26,6 +26,7 @@ from ai8xtools.diagnostics import (
     print_result,
 )
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.frontends.layers import SUMS_BETWEEN
 from ai8xtools.frontends.modules.networks import describe, stand_in
 from ai8xtools.synthesis.fits import ChipFit
 from ai8xtools.synthesis.options import ResolveOptions
@@ -120,12 +121,12 @@ def tell(options: TrainingOptions) -> None:
     """Say before the first epoch whether the network fits the chips.
 
     What the chip of --device cannot run is a warning W679, with --strict the errors that
-    ai8xize.py would end with (DiagnosticError).
+    ai8xize.py would end with (DiagnosticError). So are sums between layers, which no chip has.
     """
     verdict, errors = verdict_of(options)
     if verdict is not None:
         print(verdict)
-    if options.strict and errors:
+    if errors and (options.strict or any(one.code == SUMS_BETWEEN for one in errors)):
         raise DiagnosticError(errors)
     print_diagnostics(
         Diagnostic(

@@ -19,6 +19,7 @@ from ai8xtools.frontends.layers import (
     RollingBuffer,
     times,
     unused,
+    wide_data,
 )
 from ai8xtools.frontends.modules.history import moved, remember, why_not
 from ai8xtools.frontends.modules.instead import instead_of
@@ -91,6 +92,8 @@ class Walk:
         self._named: dict[str, str] = {}
         for node in graph.nodes:
             self._visit(node)
+        remedy = "Leave out wide=True, which is for results of the network."
+        self.refusals += wide_data(self.entries, remedy)
 
     def _visit(self, node: Node) -> None:
         """Follow one node."""
@@ -99,8 +102,8 @@ class Walk:
         if node.op == "placeholder":
             self._values[node] = _Value((INPUT,), shape)
         elif node.op == "output":
-            for value in taken:
-                self._deliver(value)
+            for source in (one for one in node.all_input_nodes if one in self._values):
+                self._deliver(source, self._values[source])
         elif taken and node.meta.get("folds"):
             self._values[node] = replace(taken[0], shape=shape)
         elif taken and node.meta.get("frames"):
@@ -128,8 +131,10 @@ class Walk:
         why = "frames come before features here: transpose them for the layer behind"
         return _Value((HISTORY,), shape, notes=value.notes, by_frame=(Refusal(path_of(node), why),))
 
-    def _deliver(self, value: _Value) -> None:
-        """Note a result of the network."""
+    def _deliver(self, node: Node, value: _Value) -> None:
+        """Note a result of the network; joining several is left to the application."""
+        if value.join == "channels":
+            self.left.append(path_of(node))
         layers = [self.entries[index] for index in sorted(set(value.inputs) - {INPUT, HISTORY})]
         for layer in layers:
             layer.is_output = True
@@ -289,18 +294,16 @@ class Walk:
             keys["weight_source"] = self._named[target]
         name = self._name(target)
         self._named.setdefault(target, name)
-        entry = DescribedLayer(name, value.inputs, value.join, keys, value.shape, shape,
-                               wide=bool(module.wide), node=target)  # fmt: skip
+        entry = DescribedLayer(
+            name, value.inputs, value.join, keys, value.shape, shape, node=target
+        )
         if op is not None and "weight_source" not in keys:
             entry.weights = target
         return self._append(entry, (*value.notes, *value.by_frame))
 
     def _append(self, entry: DescribedLayer, notes: Sequence[Refusal]) -> _Value:
         """Add a layer and return its result; `notes` are about what it takes."""
-        wide = [self.entries[n] for n in entry.inputs if n >= 0 and self.entries[n].wide]
-        why = f"its results of 32 bits (wide=True) are data of {entry.node}, which takes 8 bits"
-        remedy = "Leave out wide=True, which is for results of the network."
-        self.refusals += [*notes, *(Refusal(one.node, why, remedy) for one in wide)]
+        self.refusals += notes
         self.entries.append(entry)
         return _Value((len(self.entries) - 1,), entry.given)
 

@@ -43,6 +43,7 @@ from ai8xtools.frontends.layers import INPUT, DescribedLayer, Refusal, times, un
 from ai8xtools.frontends.onnx.door import INSTEAD
 from ai8xtools.frontends.onnx.folding import Before, clipped, scaled
 from ai8xtools.frontends.onnx.maker import Maker
+from ai8xtools.frontends.onnx.sums import Sums
 from ai8xtools.frontends.onnx.values import Tensors, Value, dims
 
 PASSES = (
@@ -60,10 +61,12 @@ _MOST_JOINED = 1024
 class Follower(Maker):
     """Follows the nodes in order; `layers` and `tensors` (by layer) are what they say.
 
-    `left` are nodes behind the last layer that the application computes.
+    `left` are nodes behind the last layer that the application computes, `doubts` what is refused
+    should the layers depart. `fractions`: the integers come from elsewhere, and the graph does not
+    say what is rounded.
     """
 
-    def __init__(self, graph: Graph, *, depthwise: bool = False) -> None:
+    def __init__(self, graph: Graph, *, depthwise: bool = False, fractions: bool = False) -> None:
         graph, left = without_tail(graph)
         self.left = list(dict.fromkeys(node.place for node in left))
         shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=depthwise),
@@ -73,22 +76,25 @@ class Follower(Maker):
         self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
         for node in graph.nodes:
             self._visit(node)
+        sums = Sums(self.layers, self.tensors, exact=not fractions)
         for node in graph.outputs:
-            self._deliver(node)
+            self._deliver(node, sums)
+        sums.deliver()
+        self.refusals += sums.refusals()
+        self.doubts = tuple(sums.doubts())
 
-    def _deliver(self, node: Node) -> None:
-        """Note a result of the graph; a last operator without activation has 32 bits."""
+    def _deliver(self, node: Node, sums: Sums) -> None:
+        """Note a result of the graph; what joins results of 32 bits is left to the application."""
         value = self._values.get(node)
         if value is None:
             return
-        if value.pool:
+        joined = isinstance(node.operator, Concat) and len(value.inputs) > 1
+        if joined and sums.leave(value.inputs):
+            self.left.append(node.place)
+        elif value.pool or joined:
             value = self._pooled(node.place, value)
         for index in set(value.inputs) - {INPUT}:
-            layer = self.layers[index]
-            layer.is_output = True
-            tensors = self.tensors.get(index)
-            if tensors is not None and not tensors.rounded and layer.keys["activate"] == "None":
-                layer.keys["output_width"] = 32
+            self.layers[index].is_output = True
 
     def _visit(self, node: Node) -> None:
         data = [one for one in node.inputs if one.constant is None]

@@ -44,7 +44,7 @@ def describe_onnx(
     refuse(refusals, path)
     shape = shape if len(shape) > 1 else (*shape, 1, 1)
     try:
-        follower = Follower(operators, depthwise=depthwise)
+        follower = Follower(operators, depthwise=depthwise, fractions=checkpoint is not None)
     except (DepartsError, ShapeError) as exc:
         raise InputError(
             "E668",
@@ -74,7 +74,7 @@ def describe_onnx(
     notes = tuple(f"Left to the application: {node}" for node in follower.left)
     nodes = tuple(layer.node for layer in layers)
     left = tuple(follower.left)
-    return ModelDescription(text, path, nodes, shape, left, notes), made
+    return ModelDescription(text, path, nodes, shape, left, notes, follower.doubts), made
 
 
 def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ai8xtools.diagnostics import Severity
 from ai8xtools.synthesis.check.constraint import (
     Finding,
     Kind,
@@ -162,18 +161,6 @@ def final_wide_layer_has_no_activation(
             f"'activate' is {layer.activation} on a final layer with 32-bit output",
             ("activate", "output_width"),
             "Remove the activation or use output_width: 8.",
-        )
-
-
-@constraint("W307", Kind.HARDWARE, Severity.WARNING)
-def inner_wide_layer(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """The next layer reads bytes; a 32-bit output can only be read by the processor."""
-    if layer.output_width == 32 and layer is not network.final and not layer.is_output:
-        yield Finding(
-            "32-bit output of a layer that feeds another",
-            "output_width",
-            "Remove the key.",
-            unsound=True,
         )
 
 

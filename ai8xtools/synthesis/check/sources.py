@@ -222,6 +222,19 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
     )
 
 
+@constraint("W307", Kind.HARDWARE, Severity.WARNING)
+def wide_layer_feeds_another(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+    """The next layer reads bytes; a 32-bit output can only be read by the processor."""
+    read = (source.index for x in network.executed() for source in _sources(x, network))
+    if layer.output_width == 32 and layer.index in read:
+        yield Finding(
+            "32-bit output of a layer that feeds another",
+            "output_width",
+            "Remove the key.",
+            unsound=True,
+        )
+
+
 _LEAVE_OUT = (
     "Leave out processors, offsets and gaps of all layers: the loader then chooses them, and "
     "copies what is read both with and without gaps."

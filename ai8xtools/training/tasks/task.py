@@ -122,10 +122,8 @@ class Task(ABC):
 
 def integer_range(model: nn.Module) -> int:
     """Return the factor by which results of the integer simulation exceed those of training."""
-    if ai8x.has_thresholds(model):
-        return int(128 ** (1 + sum(bool(getattr(m, "wide", False)) for m in model.modules())))
-    wide = sum(bool(getattr(child, "wide", False)) for child in model.children())
-    return int(128 * 256**wide)
+    wide = any(getattr(module, "wide", False) for module in model.modules())
+    return 128 * (128 if ai8x.has_thresholds(model) else 256) ** wide
 
 
 def dimensions(tensor: Tensor) -> str:
