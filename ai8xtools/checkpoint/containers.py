@@ -181,7 +181,7 @@ class Entries:
                 f"the zip archive holds {len(roots)} entries named data.pkl; a checkpoint has one",
                 remedy="Name the .pth.tar file that training or quantization wrote.",
             )
-        self._root = roots[0]
+        (self._root,) = roots
 
     def read(self) -> Value:
         """Return the root value with its arrays over the bytes of the file."""
