@@ -44,6 +44,9 @@ _OTHER_KINDS = (
     ),
 )
 
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""Of an entry of a zip archive: its signature, and how long name and extra field are."""
+
 
 def read_container(data: bytes) -> tuple[Value, Container]:
     """Return the root value and the layout of a checkpoint file's bytes.
@@ -234,9 +237,10 @@ class Entries:
 
     def _raw(self, info: zipfile.ZipInfo) -> memoryview:
         """Return the stored bytes of an entry; the lengths in its local header give the start."""
-        header = self._data[info.header_offset : info.header_offset + 30]
-        if info.header_offset < 0 or len(header) < 30 or bytes(header[:4]) != b"PK\x03\x04":
+        offset, last = info.header_offset, len(self._data) - _LOCAL_HEADER.size
+        header = _LOCAL_HEADER.unpack_from(self._data, offset) if 0 <= offset <= last else None
+        if header is None or header[0] != b"PK\x03\x04":
             raise malformed(f"entry {printable(info.filename)} has no header")
-        name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
-        start = info.header_offset + 30 + name_bytes + extra_bytes
+        _, name_bytes, extra_bytes = header
+        start = offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
         return self._data[start : start + info.compress_size]
