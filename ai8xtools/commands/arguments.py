@@ -119,14 +119,14 @@ class Parser(argparse.ArgumentParser):
         return namespace
 
     def _relieved(self, need: _Need, namespace: argparse.Namespace) -> bool:
-        """Whether nothing is missing."""
+        """Whether the option that is needed is there, or something in its place."""
         actions = self._option_string_actions
         if any(actions[name] in self._used for name in (need.option, *need.unless)):
             return True
         return need.besides is not None and need.besides(namespace)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Note what the command line has."""
+        """Note that the command line has the option."""
         self._used.append(action)
         return super()._get_values(action, arg_strings)
 
@@ -176,7 +176,7 @@ class Parser(argparse.ArgumentParser):
         self._refused.append(_complain_of_usage(reason, option))
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and end the run; a word that nobody would read is cut."""
+        """Report what is wrong and end the run; a very long word is cut."""
         message = _LONG_WORD.sub(r"\1...", message)
         self._end([*self._refused, *_usages(self._with_closest(message), self._typed)])
 

@@ -174,7 +174,7 @@ def show(form: str, fits: Sequence[ChipFit], others: Sequence[Judged]) -> None:
 
 
 def as_entry(one: ChipFit) -> dict[str, Any]:
-    """Return what is said of a chip."""
+    """Return the entry of a chip for JSON."""
     entry = asdict(one)
     del entry["errors"]  # `reasons` say the same
     return {

@@ -73,7 +73,7 @@ def show_words(check: AnswerCheck | None, network: NetworkAlone) -> None:
 def _images(
     project: Path, network: NetworkAlone, options: EmulateOptions
 ) -> tuple[Sequence[NDArray[np.int8] | None], str]:
-    """Return the inputs, None for the sample of the project, and what is to be said of them."""
+    """Return the inputs (None: the sample of the project), and a note on them."""
     if options.input is not None:
         trained = trained_on(project)
         how = None if trained is None else trained.preparation

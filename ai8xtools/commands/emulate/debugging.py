@@ -36,7 +36,7 @@ def options_for_gdb(options: EmulateOptions) -> EmulateOptions:
 
 @contextmanager
 def served(server: GdbServer | None, board: Board) -> Iterator[None]:
-    """Let gdb watch the program of a board, and tell how to connect; without a server, nothing."""
+    """Let gdb watch the program of a board, and print how to connect; nothing without a server."""
     if server is None:
         yield
         return

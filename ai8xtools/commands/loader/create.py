@@ -89,7 +89,7 @@ def create_project(options: LoaderOptions) -> int:
 
 
 def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
-    """Return what speaks against the options before the network is known."""
+    """Return the complaints about the options for which the network need not be known."""
     complaints = [*options.usage, *check_options(options.text)]
     if options.rtl is not None:
         from ai8xtools.commands.loader.rtl_test import check_test
@@ -273,8 +273,7 @@ def write_report(
     diagnostics: Iterable[Diagnostic],
     result: Synthesis | None = None,
 ) -> None:
-    """Write the files of --report, if wanted; without what was made of it the network
-    was refused."""
+    """Write the files of --report, if that is given; `result` is None for a refused network."""
     if options.output.report is None:
         return
     from ai8xtools.synthesis.emit.report import report_page
@@ -306,7 +305,7 @@ def _core_memories(options: LoaderOptions, result: Synthesis | None) -> list[tup
 
 
 def report_refusal(options: LoaderOptions, refusal: DiagnosticError) -> None:
-    """Show what fits of a network that is refused only because something else does not."""
+    """Report the part that fits of a network that is refused only because the rest does not fit."""
     errors = (d for d in refusal.diagnostics if d.severity.is_error)
     if not all(Fact.ROOM in d.effects.blocks for d in errors):
         return

@@ -44,7 +44,7 @@ _MOST_OUTPUTS = 5
 def prove_graph(
     options: LoaderOptions, source: ModelSource, network: Network
 ) -> tuple[Diagnostic, ...]:
-    """Compare a network with the graph that it was made of: what is said if that is not possible.
+    """Compare a network with the graph that it was made of; return notices if that is impossible.
 
     The sample, random samples and the smallest and largest one are computed by both. Nothing is
     done where the network has other integers than those of an ONNX graph. Raises InputError E668,

@@ -102,7 +102,7 @@ def _any_data(shape: tuple[int, ...], classes: Sequence[Any]) -> DatasetEntry:
 
 
 def _sample_shape(file: str | None) -> tuple[int, ...] | None:
-    """Return the shape of the sample; what is wrong with it is said later."""
+    """Return the shape of the sample; mistakes in it are reported later."""
     if file is None:
         return None
     try:

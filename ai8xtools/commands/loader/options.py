@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Output:
-    """What is wanted besides the project, and what the tool does in its stead.
+    """Outputs besides the project, and what the tool does in its place.
 
     `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
     the project's functions in the emulator, `checkpoint_table` prints the tensors first, `fits`
@@ -46,8 +46,8 @@ class ModelSource:
 
     `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input, of which a
     network of several frames takes `frames`. `data_entry` is the data set that a checkpoint tells.
-    `left` are nodes behind the last layer that the application does. `prove` lets what is made of a
-    graph be compared with it; `doubts` say why it may depart.
+    `left` are nodes behind the last layer, which the application computes. `prove` compares the
+    network with the graph that it was made of; `doubts` say why it may depart.
     """
 
     model: str

@@ -16,7 +16,7 @@ KEY = "own_data"
 def with_recorded_data(options: LoaderOptions) -> LoaderOptions:
     """Return the options with sample and class names of the checkpoint, if it holds them.
 
-    What the command line names wins. What is wrong with a checkpoint that cannot be read is told
+    What the command line names wins. A checkpoint that cannot be read is refused
     where its weights are used. Raises InputError E506 for an entry of another form.
     """
     path = options.resolve.checkpoint_file

@@ -30,7 +30,7 @@ from ai8xtools.writing.manifest import MANIFEST
 
 
 def check_test(options: RtlOptions, test_dir: str) -> list[Diagnostic]:
-    """Return what speaks against a test before its network is known."""
+    """Return the complaints about a test for which its network need not be known."""
     return [*check_rtl_options(options, test_dir), *list_problems(options)]
 
 

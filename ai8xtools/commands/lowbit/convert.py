@@ -35,7 +35,7 @@ _CHAIN, _POOLS = (2, 4, 7), (6, 9)
 
 @frozen
 class LayerStatistics:
-    """What is said of a layer: `size_bytes` of packed weights, `filled` codes that end a row.
+    """Statistics of a layer: `size_bytes` of packed weights, `filled` codes that end a row.
 
     `shape` is (outputs, inputs) of dense layers, with windows in front of it if each has its own
     weights, and (channels, 1, 3, 3) of convolutions.

@@ -16,9 +16,9 @@ from datasets.own.record import recorded_of
 def accuracy_lines(
     extras: Mapping[str, Any], path: str, options: QuantizationOptions
 ) -> Iterator[str]:
-    """Yield what is to be said of a checkpoint, which training may have measured.
+    """Yield lines on the accuracy that training has measured, if the checkpoint holds it.
 
-    It has measured the integers that are made without options.
+    Training measures the integers that quantize.py makes without options.
     """
     recorded = recorded_of(extras, path)
     if recorded is None or recorded.accuracy is None:

@@ -108,7 +108,7 @@ def software_options(
 
 
 def _only_places(option: str) -> Diagnostic:
-    """Return what is said of an option that means something for the accelerator only."""
+    """Return the notice about an option that concerns the accelerator only."""
     return Diagnostic("N957", "it only places things in the accelerator and changes nothing here",
                       Place(option=option), severity=Severity.NOTICE)  # fmt: skip
 

@@ -16,7 +16,7 @@ from device import Chip
 
 
 def understood(options: LoaderOptions, like: Chip | None) -> tuple[Network, tuple[Diagnostic, ...]]:
-    """Return the network and what was found; refuse it where it is wrong or too much for a chip."""
+    """Return the network and its warnings; refuse it where it is wrong or too much for a chip."""
     chips: tuple[Diagnostic, ...] = ()
     if like is not None:
         from ai8xtools.synthesis.pipeline import (

@@ -156,7 +156,7 @@ def _is_network(value: Any, module: ModuleType) -> bool:
 def _refuse_missing(
     make: Callable[..., Any], signature: inspect.Signature, arguments: dict[str, Any], called: str
 ) -> None:
-    """Raise InputError E673 for parameters that nobody knows a value for."""
+    """Raise InputError E673 for parameters that have neither a value nor a default."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     missing = [
         name

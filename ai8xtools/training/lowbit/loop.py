@@ -29,7 +29,7 @@ _EVALUATED = 1000
 
 @frozen
 class EpochResult:
-    """What is said of an epoch; `correct` of `total` test images."""
+    """The result of an epoch; `correct` of `total` test images are right."""
 
     epoch: int
     loss: float

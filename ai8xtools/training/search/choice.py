@@ -36,7 +36,7 @@ CALIBRATION_SAMPLES = 1024
 
 
 class Deployment(Protocol):
-    """What is known of the chip, outside of training."""
+    """What a search needs of the chip; implemented outside of training."""
 
     def cost(self, network: SequentialNetwork, example: Tensor) -> Cost:
         """Return what a network takes of the chip for inputs like `example`; it is changed."""
