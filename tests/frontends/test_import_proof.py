@@ -18,13 +18,16 @@ from torch.nn import functional
 import ai8x
 import ai8xize
 from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.commands.quantize import importer
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph import geometry
 from ai8xtools.frontends.modules.plain import network as importing
-from ai8xtools.frontends.modules.plain.network import import_network
+from ai8xtools.frontends.modules.plain.network import import_network, import_operators
+from ai8xtools.frontends.onnx.door import read_operators
 from ai8xtools.training.catalog.imported import load_plain, taking_vectors
-from tests.frontends.test_onnx_networks import graph, op
+from tests.frontends.test_onnx_networks import graph, onnx, op
 
 EXAMPLE = torch.zeros(1, 3, 12, 12)
 
@@ -141,6 +144,55 @@ def test_what_computes_the_same_is_taken(make: Any) -> None:
     assert "softmax" in found.left[0]
     assert "softmax" not in str(found.network)
     assert found.network.training
+
+
+class Closing(nn.Module):
+    """A network that returns the data of a batch of one in its own form."""
+
+    def __init__(self, form: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.conv, self.last, self.form = nn.Conv2d(3, 4, 3), nn.Linear(400, 5), form
+
+    def forward(self, x: Any) -> Any:
+        x = self.conv(x)
+        return self.form(self.last(x.flatten(1)), x)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y, x: y.squeeze(), lambda y, x: y.squeeze(0), lambda y, x: {"a": y, "b": x},
+        lambda y, x: (y, [x]),
+    ],
+    ids=["squeezed", "first axis", "dictionary", "nested"],
+)  # fmt: skip
+def test_results_of_any_form_are_compared(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import_network(Closing(form), EXAMPLE, "net", {})
+    _fault(monkeypatch, *FAULTS["weights"])
+    with pytest.raises(InputError, match="computes something else"):
+        import_network(Closing(form), EXAMPLE, "net", {})
+
+
+@pytest.mark.parametrize("faulty", [None, 0, 1])
+def test_all_outputs_of_a_graph_are_compared(faulty: int | None, tmp_path: Path) -> None:
+    heads = [op("Conv", "x", name, to=name.upper()) for name in ("a", "b")]
+    for head, name in zip(heads, "ab", strict=True):
+        head.name = name
+    kernels = [(name, np.full((2, 3, 1, 1), 0.25 * n)) for n, name in enumerate("ab", 1)]
+    path = graph(tmp_path / "net.onnx", *heads, tensors=kernels)
+    model: Any = onnx.load(path)
+    del model.graph.output[:]
+    for name in "AB":
+        model.graph.output.append(onnx.helper.make_tensor_value_info(name, 1, None))
+    onnx.save(model, path)
+    operators, _ = read_operators(read_graph(path), (3, 8, 8))
+    network: Any = import_operators(operators, "net", {}).network
+    if faulty is None:
+        importer._prove(network, path, (3, 8, 8))
+        return
+    _other(network.get_submodule("ab"[faulty]))
+    with pytest.raises(InputError, match="computes something else"):
+        importer._prove(network, path, (3, 8, 8))
 
 
 def test_an_infinite_result_excuses_no_difference() -> None:
@@ -295,6 +347,20 @@ def test_a_graph_that_computes_something_else_is_refused(
     text = "".join(capsys.readouterr())
     assert status == 1 and "[E668]" in text and "of the output is" in text
     assert not (project.parent / "other").exists()
+
+
+def test_a_graph_that_a_runtime_cannot_load_is_executed_by_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime, told = pytest.importorskip("onnxruntime"), []
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        told.append(arguments)
+        raise ValueError("of an operator that it does not know")
+
+    monkeypatch.setattr(runtime, "InferenceSession", refuse)
+    assert generated(RIGHT, tmp_path, monkeypatch)[0] == 0 and told
+    assert "unchecked" not in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("option", ["--no-prove-import", "--ignore-activation"])

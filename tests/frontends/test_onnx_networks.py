@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ import ai8xize
 import quantize
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.commands.loader.graph_proof import prove_graph
+from ai8xtools.commands.loader.options import ModelSource
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.onnx.network import describe_onnx
-from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Described
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.synthesis.understand import understand
@@ -77,6 +80,8 @@ def test_exported_network_computes_what_the_model_does(file: str, tmp_path: Path
     outputs = simulate(network, average_rounding=False).outputs
     results = [outputs[layer.index].ravel() for layer in network.outputs()]
     np.testing.assert_array_equal(np.concatenate(results), wanted)
+    loader: Any = SimpleNamespace(resolve=options, encode=EncodeOptions())
+    assert not prove_graph(loader, ModelSource(path, left=found.left), network)
 
 
 def graph(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ _CHANGING = ("no_bias", "ignore_activation", "ignore_bn", "stop_after", "output_
              "skip_checkpoint_layers", "skip_yaml_layers", "input_split",
              "camera_format")  # fmt: skip
 """Options with which the network is another one than that of the graph."""
-_MOST_OUTPUTS = 5
-"""Outputs in any order are told apart up to so many."""
+_SEVERAL = frozenset({"Concat", "Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "MatMul"})
+"""What takes more data than its first input; further inputs of others are shapes and the like."""
 
 
 def prove_graph(
@@ -96,8 +96,8 @@ def prove_graph(
     )
 
 
-def executed(path: str, samples: Array) -> Array | None:
-    """Return the results [N, values] of a graph for samples [N, C, ...], channels first.
+def executed(path: str, samples: Array) -> Outputs | None:
+    """Return the results of a graph, each [N, values], for samples [N, C, ...], channels first.
 
     Returns None, and says so, where the package onnx is not installed; raises InputError E667 for
     a graph that nothing can execute.
@@ -112,7 +112,7 @@ def executed(path: str, samples: Array) -> Array | None:
     for run in _runners(model, graph.input_name):
         try:
             fed = [_fed(one, graph.input_sizes, last=last) for one in samples]
-            return np.stack([run(one)[0] for one in fed])
+            return [np.stack(parts) for parts in zip(*map(run, fed), strict=True)]
         except Exception as exc:  # whatever a foreign runtime cannot compute
             failed = f"{type(exc).__name__}: {reason_of(exc)[:200]}"
     raise InputError("E667", f"the graph cannot be executed, so that what was made of it is not "
@@ -157,10 +157,9 @@ def _cut(model: Any, left: Sequence[str]) -> None:
     if not nodes:
         return
     outputs = {name for node in nodes for name in node.output}
-    ends = {name for node in nodes for name in node.input if name not in outputs}
+    data = [node.input if node.op_type in _SEVERAL else node.input[:1] for node in nodes]
+    ends = {name for names in data for name in names if name not in outputs}
     computed = {name for node in model.graph.node for name in node.output}
-    for node in nodes:
-        model.graph.node.remove(node)
     kept = [one for one in model.graph.output if one.name not in outputs]
     kinds = [one.type.tensor_type.elem_type for one in model.graph.output]
     del model.graph.output[:]
@@ -168,6 +167,12 @@ def _cut(model: Any, left: Sequence[str]) -> None:
     onnx = importlib.import_module("onnx")
     for name in sorted(ends & computed):
         model.graph.output.append(onnx.helper.make_tensor_value_info(name, kinds[0], None))
+    needed = {one.name for one in model.graph.output}
+    for node in reversed([*model.graph.node]):  # also what takes the shape of what is left
+        if needed.isdisjoint(node.output):
+            model.graph.node.remove(node)
+        else:
+            needed.update(node.input)
 
 
 def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs]]:
@@ -184,13 +189,21 @@ def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs
         settings.intra_op_num_threads = 1
         settings.log_severity_level = 4
         settings.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = runtime.InferenceSession(
-            model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
-        )
-        yield lambda x: _flat(session.run(None, {name: x.astype(dtype)}), len(x))
-    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(_double(model))
+
+        @cache
+        def session() -> Any:  # within the call: it may refuse the graph, as runs do
+            return runtime.InferenceSession(
+                model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+            )
+
+        yield lambda x: _flat(session().run(None, {name: x.astype(dtype)}), len(x))
+
+    @cache
+    def evaluator() -> Any:
+        return importlib.import_module("onnx.reference").ReferenceEvaluator(_double(model))
+
     wide = np.float64 if np.dtype(dtype).kind == "f" else dtype
-    yield lambda x: _flat(evaluator.run(None, {name: x.astype(wide)}), len(x))
+    yield lambda x: _flat(evaluator().run(None, {name: x.astype(wide)}), len(x))
 
 
 def _flat(outputs: Sequence[Any], batch: int) -> Outputs:
@@ -233,30 +246,41 @@ def _departs(expected: list[Outputs], computed: list[Outputs]) -> tuple[str | No
     count = len(expected[0])
     if count != len(computed[0]):
         return f"{len(computed[0])} outputs, the graph has {count}", False
-    orders = permutations(range(count)) if count <= _MOST_OUTPUTS else [tuple(range(count))]
-    differences = [
-        _first(expected, [[one[i] for i in order] for one in computed]) for order in orders
-    ]
-    return min(differences, key=lambda one: (one[0] is not None, not one[1]))
+    theirs, ours = [*zip(*expected, strict=True)], [*zip(*computed, strict=True)]
+    left = [*range(count)]
+    different = []
+    for number, one in enumerate(theirs):  # equal outputs belong together
+        same = (n for n in left if all(map(np.array_equal, one, ours[n])))
+        if (found := next(same, None)) is None:
+            different.append(number)
+        else:
+            left.remove(found)
+    told: list[tuple[str, bool]] = []
+    for number in different:
+        where = f"output {number + 1}" if count > 1 else "the output"
+        differences = [_difference(where, theirs[number], ours[n]) for n in left]
+        place = max(range(len(left)), key=lambda n: (differences[n][1], -n))
+        told.append(differences[place])
+        del left[place]
+    return (told[0][0], all(rounding for _, rounding in told)) if told else (None, True)
 
 
-def _first(expected: list[Outputs], computed: list[Outputs]) -> tuple[str | None, bool]:
-    difference, rounding = None, True
-    for number, (theirs, ours) in enumerate(zip(expected, computed, strict=True)):
-        for output, (their, our) in enumerate(zip(theirs, ours, strict=True)):
-            where = f"output {output + 1}" if len(theirs) > 1 else "the output"
-            if their.size != our.size:
-                return f"{where} has {our.size} values, that of the graph {their.size}", False
-            wrong = np.flatnonzero(their != our)
-            if not wrong.size:
-                continue
-            far = np.abs(their - our) > np.maximum(1, np.abs(their) * _ROUNDING)
-            rounding = rounding and not bool(far.any())
-            if difference is None:
-                place = int(wrong[0])
-                difference = (
-                    f"value {place} of {where} is {our[place]:g}, the graph gives "
-                    f"{their[place]:g} ({wrong.size} of {our.size} values differ"
-                    f"{' for the sample' if number == 0 else ' for an input of whole numbers'})"
-                )
+def _difference(where: str, theirs: Sequence[Array], ours: Sequence[Array]) -> tuple[str, bool]:
+    """Return how the values of one output differ, and whether only by rounding."""
+    difference, rounding = "", True
+    for number, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+        if their.size != our.size:
+            return f"{where} has {our.size} values, that of the graph {their.size}", False
+        wrong = np.flatnonzero(their != our)
+        if not wrong.size:
+            continue
+        far = np.abs(their - our) > np.maximum(1, np.abs(their) * _ROUNDING)
+        rounding = rounding and not bool(far.any())
+        if not difference:
+            place = int(wrong[0])
+            difference = (
+                f"value {place} of {where} is {our[place]:g}, the graph gives "
+                f"{their[place]:g} ({wrong.size} of {our.size} values differ"
+                f"{' for the sample' if number == 0 else ' for an input of whole numbers'})"
+            )
     return difference, rounding

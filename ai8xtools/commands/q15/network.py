@@ -105,7 +105,7 @@ def _onnx_case(options: CaseOptions) -> Case:
     some = arrays[0][:8]
     results = executed(options.input, some.reshape(len(some), *shape))
     if results is not None:
-        _compare(torch.from_numpy(results), graph, some, left, options.input, "the graph")
+        _compare(torch.from_numpy(results[0]), graph, some, left, options.input, "the graph")
     return Case(graph, arrays, left, calibration.dataset, Path(options.input).stem.lower())
 
 

@@ -102,16 +102,22 @@ def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:
     network.eval()
     with torch.no_grad():
         results = Unlimited(network).run(samples)
-    first = results[0] if isinstance(results, list | tuple) else results
-    values = first.double().reshape(len(samples), -1).numpy()
-    closings = (values, softmax(values, log=False), softmax(values, log=True))
-    limit = _TOLERANCE * max(float(abs(expected).max()), 1e-30)
-    if not any(one.shape == expected.shape and (abs(one - expected) <= limit).all()
-               for one in closings):  # fmt: skip
+    outputs = results if isinstance(results, list | tuple) else (results,)
+    if len(outputs) != len(expected) or not all(map(_is_computed, expected, outputs)):
         raise InputError(
             "E668", "the network that was made of the graph computes something else", path,
             "Write the graph with other operators, or report this graph.",
         )  # fmt: skip
+
+
+def _is_computed(expected: Any, output: torch.Tensor) -> bool:
+    """Return whether an output has the expected values [N, ...], or those before a softmax."""
+    values = output.double().reshape(len(expected), -1).numpy()
+    closings = (values, softmax(values, log=False), softmax(values, log=True))
+    limit = _TOLERANCE * max(float(abs(expected).max()), 1e-30)
+    return any(
+        one.shape == expected.shape and (abs(one - expected) <= limit).all() for one in closings
+    )
 
 
 def softmax(values: Any, *, log: bool) -> Any:
