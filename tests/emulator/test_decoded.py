@@ -519,6 +519,9 @@ def test_words_of_fifos_hold_the_image(groups: tuple[int, ...], chw: bool, fast:
             fifo_image(memory, config)
         assert caught.value.code == "E833"
         assert f"got {count - 1} words" in caught.value.message
+        memory.pushes = {}
+        with pytest.raises(EmulatorError, match="got 0 words"):
+            fifo_image(memory, config)
 
 
 def test_own_input_stands_where_the_layer_reads(monkeypatch: pytest.MonkeyPatch) -> None:
