@@ -326,11 +326,13 @@ def test_what_is_written_has_its_limits(tmp_path: Path) -> None:
         entries = {"state_dict": {"a": np.ones(1, np.float32)}, "note": note}
         return writer.checkpoint_bytes(tmp_path / "x", Checkpoint(entries))
 
-    level: Any = 0
-    for _ in range(writer._MAX_DEPTH - 1):  # below the dictionary of entries
-        level = [level]
-    assert bytes_of(level)
-    assert refused("E508", lambda: bytes_of([level]))
+    for wrapped in (lambda one: [one], lambda one: {"a": one}, lambda one: {(): one}):
+        level: Any = 0
+        for _ in range(writer._MAX_DEPTH - 1):  # below the dictionary of entries
+            level = wrapped(level)
+        assert bytes_of(level)
+        deeper = wrapped(level)
+        assert refused("E508", lambda deeper=deeper: bytes_of(deeper))
     for value in (2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**127 - 1, -(2**127) + 1, 255, 128):
         root, _ = containers.read_container(bytes_of(value))
         assert root["note"] == value

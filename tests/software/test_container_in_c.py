@@ -13,7 +13,7 @@ import pytest
 from ai8xtools.software.container import ContainerError, unpack, verify_vectors
 from ai8xtools.software.container.cipher import check_tag, tagged
 from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
-from ai8xtools.software.container.records import NOT_RESIDENT, Element, Op, Vectors
+from ai8xtools.software.container.records import HEADER_BYTES, NOT_RESIDENT, Element, Op, Vectors
 from ai8xtools.software.container.soundness import intermediates
 from tests.software.compiled import compiler
 from tests.software.container_answers import variants
@@ -206,6 +206,7 @@ def _long() -> bytes:
 HOSTILE = {
     "as many operands as there may be": (_joined(16), "ok"),
     "an operand more": (_joined(17), "unsupported"),
+    "the header alone": (_joined(16)[:HEADER_BYTES], "size"),
     "number of values leaves 64 bits": (_spare(2, 0, (63490, 44606, 60093, 27098),
                                                63490 * 44606 * 60093 * 27098 % (1 << 62) * 4),
                                         "tensor"),

@@ -180,6 +180,7 @@ def test_width_of_weights_scales_kernel_counters(tmp_path: Path, bits: int, code
     assert (post["weight_size"], post["shift"], post["shift_right"]) == (code, 8 - bits, 0)
     assert fields(made, 0, "MCNT") == {"last": 5 * bits, "first": 0}
     assert fields(made, 0, "LCTL2")["last_output"] == 5 * bits
+    assert made.softmax_shift == 8 - bits
 
 
 def test_right_shift_and_bias_are_in_the_group_that_adds_it(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_passthrough_reads_no_kernels(tmp_path: Path) -> None:
     assert fields(made, 0, "ENA") == {"processors": 7, "kernels": 0}
     assert fields(made, 0, "POST")["time_slots"] == 1
     assert registers(made, 0)["WPTR_MOFFS"] == 0
-    assert made.kernels == ()
+    assert made.kernels == () and made.softmax_shift == 0
 
 
 def test_combination_of_operands(tmp_path: Path) -> None:

@@ -150,8 +150,6 @@ def _unsupported_sums(
     assert sums is not None
     if len(inputs) > 1 or not given.narrow:
         return "sums of 32-bit data, or of several tensors"
-    if layer.weights == NONE:
-        return "no weights"
     weights = tensors[layer.weights]
     if not (weights.narrow or weights.packed):
         return "weights of this type"
