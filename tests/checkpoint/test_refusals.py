@@ -110,6 +110,11 @@ def test_classes_are_not_called_and_foreign_instructions_not_followed(tmp_path: 
     call = b"ctorch.optim.sgd\nSGD\n)R"
     exc = refusal(tmp_path, zip_container(checkpoint_pickle(call), data_0=ONE))
     assert exc.code == "E504" and "torch.optim.sgd.SGD" in exc.message
+    assert "--model FILE.py:CLASS" in str(exc.remedy)
+    for module in ("os", "os.path"):  # no network is of the standard library
+        call = b"c%b\nsystem\n)R" % module.encode()
+        exc = refusal(tmp_path, zip_container(checkpoint_pickle(call), data_0=ONE))
+        assert exc.code == "E504" and "--model" not in str(exc.remedy)
     instance = b"(ios\nsystem\n"  # protocol 0: make an instance
     exc = refusal(tmp_path, zip_container(checkpoint_pickle(instance), data_0=ONE))
     assert exc.code == "E504" and "0x69" in exc.message
