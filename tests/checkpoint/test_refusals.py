@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ai8xtools.checkpoint import Checkpoint, CheckpointError, read_checkpoint
+from ai8xtools.checkpoint.known_objects import look_up
 from ai8xtools.checkpoint.reader import MAX_FILE_BYTES
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
 
@@ -110,14 +111,16 @@ def test_classes_are_not_called_and_foreign_instructions_not_followed(tmp_path: 
     call = b"ctorch.optim.sgd\nSGD\n)R"
     exc = refusal(tmp_path, zip_container(checkpoint_pickle(call), data_0=ONE))
     assert exc.code == "E504" and "torch.optim.sgd.SGD" in exc.message
-    assert "--model FILE.py:CLASS" in str(exc.remedy)
-    for module in ("os", "os.path"):  # no network is of the standard library
-        call = b"c%b\nsystem\n)R" % module.encode()
-        exc = refusal(tmp_path, zip_container(checkpoint_pickle(call), data_0=ONE))
-        assert exc.code == "E504" and "--model" not in str(exc.remedy)
     instance = b"(ios\nsystem\n"  # protocol 0: make an instance
     exc = refusal(tmp_path, zip_container(checkpoint_pickle(instance), data_0=ONE))
     assert exc.code == "E504" and "0x69" in exc.message
+
+
+@pytest.mark.parametrize(("module", "is_network"), [("os", 0), ("os.path", 0), ("net", 1)])
+def test_whole_networks_are_told_how_to_be_passed(module: str, is_network: int) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        look_up(module, "Net", {})
+    assert ("--model FILE.py:CLASS" in str(caught.value.remedy)) == is_network
 
 
 def test_foreign_names_cannot_disturb_the_terminal(tmp_path: Path) -> None:
