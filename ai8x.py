@@ -99,7 +99,12 @@ from ai8xtools.layers.training_steps import (
     use_ranges,
     use_thresholds,
 )
-from ai8xtools.layers.weight_ranges import fit_ranges, refit_ranges, settle_quantiles
+from ai8xtools.layers.weight_ranges import (
+    fit_ranges,
+    follow_ranges,
+    refit_ranges,
+    settle_quantiles,
+)
 
 if TYPE_CHECKING:  # the classes of FUSED_NAMES are made when this runs
 

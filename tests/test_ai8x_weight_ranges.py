@@ -17,6 +17,7 @@ from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.layers.weight_ranges import best_range, quantile_of_range, squared_error
 from ai8xtools.quantization import QuantizationOptions, quantize_checkpoint
+from ai8xtools.training.loop.averaging import Average
 from ai8xtools.training.policies import qat
 from ai8xtools.training.saving import checkpoints
 
@@ -150,6 +151,24 @@ def test_range_follows_the_weights_only_where_that_is_clearly_better() -> None:
         model.conv.op.weight.mul_(4)
     ai8x.refit_ranges(model)
     assert int(model.conv.range_exponent) == held + 2
+
+
+def test_an_average_of_weights_has_the_ranges_of_the_training(tmp_path: Path) -> None:
+    """Not their mean, which is no power of two: in functions and checkpoints alike."""
+    model = trained(2)
+    average = Average(model, 0.99)
+    with torch.no_grad():
+        model.conv.op.weight.mul_(4)
+    ai8x.refit_ranges(model)
+    average.follow_ranges(model)
+    for _ in range(3):
+        average.update(model)
+    assert average.model.conv.range_exponent == model.conv.range_exponent
+    x = torch.rand(4, 3, 4, 4)
+    saved(average.model, tmp_path / "q.pth.tar")
+    loaded = Small()
+    checkpoints.load_into(loaded, checkpoints.read(str(tmp_path / "q.pth.tar")))
+    assert torch.equal(loaded.eval()(x), average.model.eval()(x))
 
 
 @pytest.mark.parametrize("generation", [1, 2])

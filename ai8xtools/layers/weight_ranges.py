@@ -78,6 +78,14 @@ def refit_ranges(model: nn.Module) -> None:
             layer.use_range(best)
 
 
+def follow_ranges(model: nn.Module, source: nn.Module) -> None:
+    """Give layers the ranges that those of `source`, of which `model` is a copy, have by now."""
+    pairs = zip(_quantized_layers(model), _quantized_layers(source), strict=True)
+    for (layer, _), (followed, _) in pairs:
+        if followed.has_range and int(layer.range_exponent) != int(followed.range_exponent):
+            layer.use_range(int(followed.range_exponent))
+
+
 def settle_quantiles(model: nn.Module) -> None:
     """Let `shift_quantile` say the same as the range of a layer, for tools that know only that."""
     for layer, _ in _quantized_layers(model):

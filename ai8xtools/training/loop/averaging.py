@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+import ai8x
 from ai8xtools.training.saving import checkpoints
 
 KEY = "average"
@@ -46,6 +47,10 @@ class Average:
     def update(self, model: nn.Module) -> None:
         """Take a step of the optimizer into account."""
         self._averaged.update_parameters(model)
+
+    def follow_ranges(self, model: nn.Module) -> None:
+        """Take the ranges of weights that `model` has: exponents of powers of two have no mean."""
+        ai8x.follow_ranges(self.model, model)
 
     def extras(self, model: nn.Module) -> dict[str, Any]:
         """Return what a checkpoint of the averaged weights needs for `model` to continue."""

@@ -259,6 +259,8 @@ class Trainer:
         seed_everything(derived(self.progress.seed, epoch, self.passes.share.rank))
         if self.qat and epoch != self.stage_start:
             ai8x.refit_ranges(self.passes.model)
+            if self.passes.average is not None:
+                self.passes.average.follow_ranges(self.passes.model)
         rate = self.optimizer.param_groups[0]["lr"]
         optimizers = [self.optimizer, *self.passes.task.optimizers()]
         trained = train_epoch(self.passes, data.train, optimizers, epoch)
