@@ -21,6 +21,9 @@ FACTOR ?= 20
 # pytest rewrites the assertions of 600 files and keeps the result, whatever the environment says
 CACHED := PYTHONDONTWRITEBYTECODE=
 
+# Your own data, KIND:PATH
+DATA ?=
+
 # Known answers: their folder, the cases of `make kat`, and those of WHAT=kat-selection
 KAT ?= ../shared/kat
 QAT_V2 ?= ../shared/qat-v2
@@ -38,7 +41,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME) $(DEVELOPMENT)
 endif
 
-.PHONY: help setup demo rtl-demo software-demo clean test test-fast lint format docs kat emulator-kat software-kat qat-kat properties fuzz mistakes mutants faults measure
+.PHONY: help setup demo mine rtl-demo software-demo clean test test-fast lint format docs kat emulator-kat software-kat properties fuzz mistakes mutants faults measure
 
 help:
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
@@ -51,6 +54,9 @@ setup: $(RUNTIME) ## create .venv, install what the tools need, compile ahead
 
 demo: $(RUNTIME) ## train, quantize, synthesize and verify a small network on bundled digits
 	@$(PYTHON) tools/demo.py $(ARGS)
+
+mine: $(RUNTIME) ## from your own data to measured firmware: DATA=folder:pictures (ARGS="--epochs 80")
+	@$(PYTHON) tools/mine.py '$(DATA)' $(ARGS)
 
 rtl-demo: $(RUNTIME) ## simulate a generated RTL test with Icarus Verilog, and an altered one
 	@$(PYTHON) tools/rtl_demo.py $(ARGS)
@@ -94,9 +100,6 @@ emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers 
 
 software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerator, in Python and C (KAT_SOFTWARE=DIR)
 	@$(PYTHON) -m tests.software.known_answers $(KAT_SOFTWARE) $(ARGS)
-
-qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
-	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
 
 ##@ Search for defects
 
@@ -226,6 +229,9 @@ measure-benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 measure-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
 	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
 		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
+
+measure-kat-qat: $(DEVELOPMENT) ## the second generation of QAT against known answers (QAT_V2=DIR)
+	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
 
 build/digits build/mnist:
 	@scripts/gen_$(notdir $@).sh

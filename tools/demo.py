@@ -73,12 +73,8 @@ class Runner:
         Raises DiagnosticError naming the stage if it fails; an interrupted one is ended.
         """
         cwd = cwd or self.root
-        python = (Path(sys.executable),) if tool.endswith(".py") else ()
-        words = [
-            os.path.relpath(word, cwd) if isinstance(word, Path) else word
-            for word in (*python, self.root / tool, *options)
-        ]
-        place = f"cd {shlex.quote(os.path.relpath(cwd, self.root))} && " if cwd != self.root else ""
+        words = self.words(cwd, tool, *options)
+        place = f"cd {shlex.quote(os.path.relpath(cwd))} && " if cwd != Path.cwd() else ""
         print(f"\n== {stage}\n$ {place}{shlex.join(words)}", flush=True)
         log = self.output / "stages" / f"{stage.replace(' ', '-')}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +87,14 @@ class Runner:
             )
         print(f"  ({time.monotonic() - start:.1f} s)")
         return "".join(lines)
+
+    def words(self, cwd: Path, tool: str, *options: str | Path) -> list[str]:
+        """Return the command line of a tool, paths relative to `cwd`."""
+        python = (Path(sys.executable),) if tool.endswith(".py") else ()
+        return [
+            os.path.relpath(word, cwd) if isinstance(word, Path) else word
+            for word in (*python, self.root / tool, *options)
+        ]
 
     @staticmethod
     def _execute(
@@ -131,14 +135,14 @@ def failure(message: str, remedy: str) -> DiagnosticError:
 
 @contextmanager
 def alone(output: Path) -> Iterator[None]:
-    """Hold the folder `output` for this process; a second demo in it is refused."""
+    """Hold the folder `output` for this process; a second run in it is refused."""
     output.mkdir(parents=True, exist_ok=True)
     with (output / ".lock").open("w", encoding="utf-8") as file:
         try:
             lock(file.fileno(), alone=True)
         except BlockingIOError:
             raise failure(
-                f"another demo is writing to {output}",
+                f"another run is writing to {output}",
                 "Wait for it, or choose another folder with --output.",
             ) from None
         yield

@@ -47,14 +47,14 @@ class OwnData:
     name of each sample: its file, line, window or place in an array.
 
     `notes` say how the files were understood; what only their contents tell, when they are read.
-    `samples` counts those of training, where that is known before.
+    `samples` counts those of training; of sounds, their files.
     """
 
     classes: tuple[str, ...]
     preparation: Preparation
     read: Read
     notes: list[str]
-    samples: int = 0
+    samples: int
 
 
 def open_data(
@@ -125,7 +125,7 @@ def _pictures(folder: Path, settings: DataSettings, recorded: Preparation | None
         lines.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
         return inputs, labels, [str(path) for path, _ in samples]
 
-    return OwnData(files.classes, how, read, lines)
+    return OwnData(files.classes, how, read, lines, len(files.train))
 
 
 def _look_through(
@@ -172,7 +172,7 @@ def _sounds(folder: Path, settings: DataSettings, recorded: Preparation | None) 
         lines.append(f"{folder}, {_PARTS[training]}: {kind}, {form}{notes}")
         return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels), names
 
-    return OwnData(files.classes, how, read, lines)
+    return OwnData(files.classes, how, read, lines, len(files.train))
 
 
 def _text(classes: Sequence[str]) -> str:
@@ -239,7 +239,7 @@ def _arrays(
 
 def _in_memory(
     classes: tuple[str, ...], how: Preparation, samples: Sequence[Tensor],
-    labels: Sequence[Tensor], places: Pair, notes: list[str], count: int = 0,
+    labels: Sequence[Tensor], places: Pair, notes: list[str],
 ) -> OwnData:  # fmt: skip
     """Return data of samples, labels and names of training and test that are read already."""
 
@@ -247,7 +247,7 @@ def _in_memory(
         part = int(not training)
         return samples[part], labels[part], places[part].tolist()
 
-    return OwnData(classes, how, read, notes, count)
+    return OwnData(classes, how, read, notes, len(labels[0]))
 
 
 def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
@@ -291,7 +291,7 @@ def _series(path: Path, settings: DataSettings, recorded: Preparation | None) ->
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
     lines = [f"{path}: {count} and {len(data.x[1])} series to train and to test, {_text(classes)}, "
              f"{channels} channels of {steps} steps{fold}", *data.notes]  # fmt: skip
-    return _in_memory(classes, how, levels, numbers, data.places, lines, count)
+    return _in_memory(classes, how, levels, numbers, data.places, lines)
 
 
 class LazyPictures:

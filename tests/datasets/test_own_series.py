@@ -231,3 +231,19 @@ def test_the_recipe_leaves_what_the_command_line_names(
     assert "--optimizer adamw" in said and "--lr " not in said and "--no-validation" in said
     plain, _ = parse(["--dataset", "digits", "--model", "ai85digitsnet"])
     assert with_recipe(plain) is plain
+
+
+@pytest.mark.parametrize("count", [20, 400, 700])
+def test_small_sets_get_enough_steps_and_large_ones_are_passed_whole(
+    tmp_path: Path, count: int
+) -> None:
+    file = tmp_path / "x.npz"
+    x, y = np.zeros((count, 4, 4), np.uint8), np.arange(count) % 2
+    np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
+    options = with_recipe(parse(["--dataset", f"npz:{file}", "--model", "sized2d_8"])[0])
+    assert options.own.augment == ("shift", "light") and 8 <= options.batch_size <= 32
+    steps = (options.epoch_samples or count) / options.batch_size
+    assert steps >= 20 and (options.epoch_samples is None) == (count == 700)
+    np.savez(file, x_train=x[:, 0], y_train=y, x_test=x[:, 0], y_test=y)
+    options = with_recipe(parse(["--dataset", f"npz:{file}", "--model", "sizedrow_8"])[0])
+    assert not options.own.augment  # of features

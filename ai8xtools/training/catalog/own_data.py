@@ -27,14 +27,14 @@ class Source:
     """Where a data set of files comes from, for the record of it.
 
     `notes` are lines about how the files were understood, complete when they are loaded. `samples`
-    counts those of training, 0 where only their files tell.
+    counts those of training; of sounds, their files.
     """
 
     name: str
     settings: DataSettings
     preparation: Preparation
     notes: Sequence[str]
-    samples: int = 0
+    samples: int
 
     def record(self, classes: tuple[str, ...], item: tuple[Any, Any], scale: int) -> dict[str, Any]:
         """Return what a checkpoint holds; `item` is a test sample whose values times `scale` are

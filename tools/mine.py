@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""From data of one's own to measured firmware in one command: `make mine DATA=folder:pictures`.
+
+Drives the command lines that a user would type: train, quantize, generate with a report, emulate on
+the test samples. Each is printed. One whose results are there, from the same command line and
+nothing that has changed since, is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
+
+from ai8xtools.diagnostics import run  # noqa: E402
+from datasets.own.settings import KINDS, kind_and_path, plain_name  # noqa: E402
+from tools.demo import Runner, alone, failure  # noqa: E402
+
+MICROCONTROLLER = "MCU"
+SIZE = ("--resize", "32")
+"""Of pictures, where the command line does not say it."""
+_TOLD = r"^(?!---|Saving checkpoint|\d+ samples|==> Top1|\s*$)"
+"""Lines of a training that are shown: one for each epoch, and what stands around them."""
+_RESULT = re.compile(r"^(?:==> Top1|Accuracy of the firmware|DONE|PASS)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The data, KIND:PATH, where its firmware runs, names, and further options of train.py."""
+
+    data: str
+    device: str
+    mcu: str | None
+    name: str
+    output: Path
+    training: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Runs a step unless its results are there, and newer than what they were made of."""
+
+    run: Runner
+    place: Path
+
+    def __call__(
+        self, name: str, needed: Path, made: Sequence[Path], tool: str, *options: str | Path,
+        show: str = "",
+    ) -> str:  # fmt: skip
+        """Run a tool that makes files or folders `made` of `needed`; return what it printed.
+
+        Lines that match `show` are printed. Raises DiagnosticError naming the step if it fails.
+        """
+        stages = self.run.output / "stages"
+        stamp, started = stages / f"{name}.command", stages / f"{name}.started"
+        command = shlex.join(self.run.words(self.place, tool, *options))
+        is_made = _text(stamp) == command and all(path.exists() for path in made)
+        if is_made and _newest(needed) < _changed(stamp):
+            print(f"\n== {name}\n$ {command}\n  nothing has changed: its results are used again")
+            return _text(stages / f"{name}.txt")
+        stages.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        started.write_text(command, encoding="utf-8")  # what changes from now on is newer
+        text = self.run(name, tool, *options, cwd=self.place, show=show)
+        started.replace(stamp)
+        return text
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _changed(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
+def _newest(place: Path) -> int:
+    """Return when a file, or what is in a folder, was changed last; 0 if it is missing."""
+    times = [_changed(path) for path in (place, *_below(place)) if path.exists()]
+    return max(times, default=0)
+
+
+def _below(place: Path) -> Iterator[Path]:
+    for folder, folders, files in os.walk(place):
+        yield from (Path(folder, name) for name in (*folders, *files))
+
+
+def make(steps: Steps, options: Options) -> str:
+    """Make firmware of data, and return what was found of it.
+
+    Raises DiagnosticError naming the step that fails.
+    """
+    output, name, device = steps.run.output, options.name, options.device
+    source = kind_and_path(options.data)
+    assert source is not None
+    kind, data = source[0], steps.place / Path(source[1]).expanduser()
+    chip = "MAX78000" if device == MICROCONTROLLER else device
+    sized = kind != "folder" or any(word.startswith("--resize") for word in options.training)
+    size = () if sized else SIZE
+    logs, quantized, project = output / "logs", output / f"{name}-q.pth.tar", output / name
+    report = output / "report.html"
+    steps(
+        "train", data, [logs], "train.py", "--model", "auto", "--dataset", options.data, *size,
+        *options.training, "--device", chip, "--out-dir", logs, "--name", name,
+        show=_TOLD,
+    )  # fmt: skip
+    trained = _trained(logs, name)
+    steps("quantize", trained, [quantized], "quantize.py", trained, quantized, "--device", chip)
+    mcu = () if options.mcu is None else ("--mcu", options.mcu)
+    steps(
+        "generate", quantized, [project, report], "ai8xize.py", "--model", "auto",
+        "--checkpoint-file", quantized, "--device", device, *mcu, "--prefix", name,
+        "--test-dir", output, "--overwrite", "--report", report,
+    )  # fmt: skip
+    text = steps("emulate", project, [], "emulate.py", project, "--input", options.data)
+    found = [line for line in text.splitlines() if _RESULT.match(line)]
+    places = {"project": project, "report": report}
+    shown = (f"{what}: {os.path.relpath(path, steps.place)}" for what, path in places.items())
+    return "\n".join((*found, *shown))
+
+
+def _trained(logs: Path, name: str) -> Path:
+    """Return the best checkpoint of the last training, of QAT if there was some."""
+    for folder in sorted(logs.glob(f"{name}___*"), reverse=True):
+        for best in (f"{name}_qat_best.pth.tar", f"{name}_best.pth.tar"):
+            if (folder / best).is_file():
+                return folder / best
+    raise failure(f"{logs} holds no trained network", "Leave out options that do not train.")
+
+
+def parse(words: Sequence[str]) -> Options:
+    """Return what the command line says; usage errors end with status 2."""
+    parser = argparse.ArgumentParser(
+        prog="mine.py", usage="mine.py KIND:PATH [options] [options of train.py]",
+        description="Train, quantize, generate and measure firmware of data of one's own.",
+        allow_abbrev=False,
+    )  # fmt: skip
+    add = parser.add_argument
+    add("data", metavar="KIND:PATH", help=f"the data; KIND is {', '.join(KINDS)}")
+    add("--device", default="MAX78000", metavar="NAME", help="chip, or MCU (default: MAX78000)")
+    add("--mcu", metavar="NAME", help="with --device MCU: which one")
+    add("--name", help="of network and project (default: the last part of PATH)")
+    add("--output", type=Path, metavar="DIR", help="folder for all results (default: mine/NAME)")
+    found, training = parser.parse_known_args(words)
+    source = kind_and_path(found.data)
+    if source is None or not source[1]:
+        parser.error(f"{found.data!r} is not KIND:PATH, as in folder:pictures; name it first")
+    name = found.name or plain_name(found.data)
+    output = (found.output or Path("mine") / name).resolve()
+    return Options(found.data, found.device.upper(), found.mcu, name, output, tuple(training))
+
+
+def main() -> None:
+    """Read the options, run the steps, print what was found."""
+    options = parse(sys.argv[1:])
+    with alone(options.output):
+        found = make(Steps(Runner(ROOT, options.output), Path.cwd()), options)
+    print(f"\n== result\n{found}")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
