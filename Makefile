@@ -162,6 +162,9 @@ measure-arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without plac
 measure-doors-fuzz: $(DEVELOPMENT) ## 2,000 random networks as strangers write them, imported, against torch (ARGS="--count N --seed N")
 	@$(PYTHON) -m tests.frontends.wild_networks $(ARGS)
 
+measure-handler-faults: $(DEVELOPMENT) ## a fault in each handler of the doors, in each setting of what it makes: the import must notice
+	@$(PYTHON) -m tests.frontends.handler_faults
+
 measure-verdicts: $(DEVELOPMENT) ## 2,000 random networks, with and without places: refused, right, wrong and warned of, wrong in silence (ARGS="COUNT SEED")
 	@$(PYTHON) -m tests.synthesis.verdicts $(ARGS)
 

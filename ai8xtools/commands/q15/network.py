@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,16 @@ from ai8xtools.commands.loader.graph_proof import executed
 from ai8xtools.commands.q15.arguments import CaseOptions
 from ai8xtools.commands.quantize.arguments import NetworkOptions
 from ai8xtools.commands.quantize.calibrator import load_samples, prepare
+from ai8xtools.commands.quantize.importer import closings
 from ai8xtools.commands.quantize.measuring import take_ranges, tensors_of
 from ai8xtools.commands.quantize.quantize import without_batchnorm
 from ai8xtools.commands.quantize.samples import OPTION, as_maps, data_set
 from ai8xtools.diagnostics import print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.options import no_effect
+from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph.maps import MapsReader
 from ai8xtools.frontends.graph.nodes import Graph as Operators
-from ai8xtools.frontends.graph.nodes import ShapeError
-from ai8xtools.frontends.graph.passes import DepartsError
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.onnx.door import input_shape, read_operators
@@ -115,15 +115,8 @@ def graph_of(operators: Operators, name: str) -> tuple[Graph, tuple[str, ...]]:
     Raises InputError E670 that names each node without a kernel.
     """
     builder = GraphBuilder(operators.input.shape[1:])
-    try:
+    with told_of(name):
         reader = MapsReader(operators, builder)
-    except (DepartsError, ShapeError) as exc:
-        raise InputError(
-            "E668",
-            f"what was made of the network computes something else: {exc}",
-            name,
-            "Write it with other operators, or report it.",
-        ) from exc
     refuse(reader.refusals, name, _KERNELS)
     graph = builder.finished(reader.output)
     if not graph.steps:
@@ -172,11 +165,9 @@ def _compare(
 
     A softmax that is left to the application is computed behind the graph.
     """
-    results = torch.from_numpy(compute(graph, samples)[graph.output]).reshape(expected.shape)
-    closings: tuple[Callable[[Tensor], Tensor], ...] = (
-        (lambda x: x.softmax(1), lambda x: x.log_softmax(1)) if left else (lambda x: x,)
-    )
-    error = min(float((closing(results) - expected).abs().max()) for closing in closings)
+    results = torch.from_numpy(compute(graph, samples)[graph.output])
+    given = closings(results)[1:] if left else [results]
+    error = min(float((one.reshape(expected.shape) - expected).abs().max()) for one in given)
     if error > _TOLERANCE * max(float(expected.abs().max()), 1e-9):
         raise InputError(
             "E668",

@@ -112,15 +112,16 @@ def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:
 
 def _is_computed(expected: Any, output: torch.Tensor) -> bool:
     """Return whether an output has the expected values [N, ...], or those before a softmax."""
-    values = output.double().reshape(len(expected), -1).numpy()
-    closings = (values, softmax(values, log=False), softmax(values, log=True))
     limit = _TOLERANCE * max(float(abs(expected).max()), 1e-30)
     return any(
-        one.shape == expected.shape and (abs(one - expected) <= limit).all() for one in closings
+        one.shape == expected.shape and (abs(one - expected) <= limit).all()
+        for one in (x.reshape(len(expected), -1).numpy() for x in closings(output.double()))
     )
 
 
-def softmax(values: Any, *, log: bool) -> Any:
-    """Return the shares of values [N, C], or their logarithms."""
-    tensor = torch.from_numpy(values)
-    return (tensor.log_softmax(1) if log else tensor.softmax(1)).numpy()
+def closings(x: torch.Tensor) -> list[torch.Tensor]:
+    """Return results [N, ...], and what a softmax along any axis, or its logarithm, makes of them:
+    the application computes it.
+    """
+    shares = (f(axis) for axis in range(1, x.ndim) for f in (x.softmax, x.log_softmax))
+    return [x, *shares]

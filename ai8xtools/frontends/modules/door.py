@@ -97,7 +97,7 @@ class _Call:
         """Return the result of what is no operator here."""
         remedy = instead_of(self.shown)
         stated = Foreign(name, self.shape) if remedy is None else Foreign(name, self.shape, remedy)
-        data = [one for one in self.args if isinstance(one, Result)]
+        data = [one for one in _listed(list(self.args)) if isinstance(one, Result)]
         return make(self.place, stated, *(one for one in data if one.constant is None))
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -232,7 +232,7 @@ class Door:
 
 def _is_data(node: Node) -> bool:
     """Return whether a node gives tensors, not sizes."""
-    return bool(node.meta.get("shape") or node.meta.get("parts"))
+    return node.meta.get("shape") is not None or bool(node.meta.get("parts"))
 
 
 def _plain(name: str) -> str:
@@ -432,7 +432,7 @@ def _rsub(call: _Call) -> Result:
 # Pooling
 
 
-@_handles("maxpool maxpoolwithindices booleandispatch",
+@_handles("maxpool maxpoolwithindices",
           "kernel_size stride padding dilation ceil_mode return_indices")  # fmt: skip
 def _max_pool(call: _Call) -> Result:
     if call.get("return_indices", False):
@@ -511,19 +511,23 @@ def _cat(call: _Call) -> Result:
     return call.make(Concat(int(call.get("dim", 0)) % len(call.shape)), *parts)
 
 
+_SIZES = ("size", "chunks", "split_size", "split_sizes", "split_size_or_sections")
+
+
 @_handles("chunk split splitwithsizes tensorsplit unbind", "size dim")
-def _split(call: _Call) -> list[Result]:
-    size, shape = call.args[1] if len(call.args) > 1 else call.get("size"), call.data.shape
+def _split(call: _Call) -> Any:
+    size = next((call.get(name) for name in _SIZES if call.get(name) is not None), None)
+    shape = call.data.shape
     axis = int(call.get("dim", 0)) % len(shape)
     many = shape[axis]
-    if call.name == "chunk":
+    if call.name == "chunk" and size is not None:
         size = -(-many // int(size))
     if isinstance(size, int) and call.name in ("chunk", "split"):
         sizes = [min(size, many - at) for at in range(0, many, size)]
     elif isinstance(size, list) and call.name.startswith("split"):
         sizes = size
     else:
-        return [call.foreign(call.name)] * many
+        return call.foreign(call.name)
     found = []
     for number, count in enumerate(sizes):
         start = tuple(sum(sizes[:number]) if n == axis else 0 for n in range(len(shape)))

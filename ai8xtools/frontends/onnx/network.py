@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.graph.nodes import ShapeError
-from ai8xtools.frontends.graph.passes import DepartsError
+from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.door import input_shape, read_operators
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
@@ -43,15 +42,8 @@ def describe_onnx(
     operators, refusals = read_operators(graph, shape)
     refuse(refusals, path)
     shape = shape if len(shape) > 1 else (*shape, 1, 1)
-    try:
+    with told_of(path):
         follower = Follower(operators, depthwise=depthwise, fractions=checkpoint is not None)
-    except (DepartsError, ShapeError) as exc:
-        raise InputError(
-            "E668",
-            f"what was made of the graph computes something else: {exc}",
-            path,
-            "Write the graph with other operators, or report it.",
-        ) from exc
     refuse(follower.refusals, path)
     layers = follower.layers
     if not layers:

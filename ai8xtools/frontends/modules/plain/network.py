@@ -19,6 +19,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 import ai8x
+from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph import geometry, kernels, passes
 from ai8xtools.frontends.graph.geometry import Found
 from ai8xtools.frontends.graph.nodes import Graph, Node
@@ -120,7 +121,8 @@ def _built(
     assert chip is not None
     shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=chip.limits.has_depthwise),
                kernels.square_kernels)  # fmt: skip
-    builder = _Builder(passes.improved(graph, (*PASSES, *shaping)), keywords)
+    with told_of(name):
+        builder = _Builder(passes.improved(graph, (*PASSES, *shaping)), keywords)
     builder.finish(returned, graph.outputs, tail)
     refuse(builder.refusals, name, lines=lines)
     return builder, fx.GraphModule(builder.root, builder.graph, kind), tail

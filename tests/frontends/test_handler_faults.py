@@ -1,0 +1,107 @@
+# ruff: noqa: ARG005 - samples take two results
+"""A fault in each handler of a door is noticed by the import; `make measure WHAT=handler-faults`
+plants all that there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import ai8x
+from ai8xtools.commands.q15.network import graph_of
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.modules.door import read_module
+from ai8xtools.frontends.modules.plain.network import import_network
+from tests.frontends import handler_faults as planting
+
+PASSING = {"OfTorch": {"dropout"}, "OfOnnx": {"Shape"}}
+"""Handlers without anything that could be wrong for one sample."""
+
+
+@pytest.fixture(autouse=True)
+def device_as_before() -> Iterator[None]:
+    ai8x.set_device(87, simulate=False, round_avg=False, verbose=False)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # maps are small
+    yield
+    torch.set_num_threads(threads)
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+@pytest.mark.parametrize("door", planting.DOORS)
+def test_a_fault_of_each_handler_is_noticed(door: Any) -> None:
+    """Whoever adds a handler adds a network that calls it."""
+    foreign = getattr(door.door, "_foreign", None)
+    known = {name for name, handler in door.door._HANDLERS.items() if handler is not foreign}
+    assert known == set(door.names)
+    refused: list[str] = []
+    passing = set()
+    for name in door.names:
+        of = door(name)
+        road = next(planting.roads_of(of), None)
+        if road is None:
+            assert set(of.codes.values()) <= {"E670"}, name
+            refused.append(name)
+            continue
+        fault = next(planting.effective(of, name), None)
+        if fault is None:
+            passing.add(name)
+            continue
+        with fault.within():
+            assert planting.taken(of, road) in ("E668", "E670"), (name, fault.label)
+    assert len(refused) < len(known) / 2, refused
+    assert passing == PASSING[door.__name__]
+
+
+def _network(sample: Any) -> Any:
+    network = planting.Network(sample, False).eval()
+    with torch.no_grad():
+        network(planting.INPUTS)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("name", "sample"),
+    [
+        ("tensor_split", lambda a, b: torch.tensor_split(a, 2, 1)[1]),
+        ("unbind", lambda a, b: a.unbind(1)[3]),
+        ("mean", lambda a, b: a - a.mean()),
+        ("max", lambda a, b: a / a.max()),
+        ("stack", lambda a, b: torch.stack((a, b), 2)),
+    ],
+)
+def test_what_has_no_operator_is_refused_by_name(name: str, sample: Any) -> None:
+    """Also what gives several results, or a single number, or takes a list."""
+    for road in (
+        lambda: import_network(_network(sample), planting.INPUTS[:1], "net", {}),
+        lambda: graph_of(read_module(_network(sample), planting.INPUTS[:1]), "net"),
+    ):
+        with pytest.raises(InputError) as caught:
+            road()
+        told = f"{caught.value.message} {caught.value.remedy}"
+        assert caught.value.code == "E670" and re.search(rf"\b{name}\b", told), told
+
+
+def test_sizes_of_sections_have_any_name() -> None:
+    for sample in (
+        lambda a, b: torch.chunk(a, chunks=2, dim=1)[1],
+        lambda a, b: torch.split(a, split_size_or_sections=2, dim=1)[1],
+        lambda a, b: a.split(split_size=2, dim=1)[1],
+        lambda a, b: torch.split_with_sizes(a, split_sizes=[2, 2], dim=1)[1],
+    ):
+        import_network(_network(sample), planting.INPUTS[:1], "net", {})
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+def test_shares_of_maps_along_any_axis_are_left_to_the_application(
+    kind: str, axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(planting.ONNX, kind, lambda g: str(g(kind, g.a, axis=axis)))
+    of = planting.OfOnnx(kind)
+    assert planting.taken(of, "accelerator") == ""
