@@ -9,6 +9,7 @@ nothing that has changed since, is not run again.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -21,12 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
 from ai8xtools.diagnostics import run  # noqa: E402
+from ai8xtools.values.accuracy import Accuracy  # noqa: E402
 from datasets.own.settings import KINDS, kind_and_path, plain_name  # noqa: E402
 from tools.demo import Runner, alone, failure  # noqa: E402
 
 MICROCONTROLLER = "MCU"
 SIZE = ("--resize", "32")
 """Of pictures, where the command line does not say it."""
+_FEW, _MOST_FOLDS = 50, 100
 _TOLD = r"^(?!---|Saving checkpoint|\d+ samples|==> Top1|\s*$)"
 """Lines of a training that are shown: one for each epoch, and what stands around them."""
 _RESULT = re.compile(r"^(?:==> Top1|Accuracy of the firmware|DONE|PASS)", re.MULTILINE)
@@ -41,6 +44,7 @@ class Options:
     mcu: str | None
     name: str
     output: Path
+    folds: int
     training: tuple[str, ...]
 
 
@@ -107,12 +111,17 @@ def make(steps: Steps, options: Options) -> str:
     size = () if sized else SIZE
     logs, quantized, project = output / "logs", output / f"{name}-q.pth.tar", output / name
     report = output / "report.html"
-    steps(
-        "train", data, [logs], "train.py", "--model", "auto", "--dataset", options.data, *size,
-        *options.training, "--device", chip, "--out-dir", logs, "--name", name,
-        show=_TOLD,
-    )  # fmt: skip
-    trained = _trained(logs, name)
+
+    def train(step: str, place: Path, *more: str) -> Path:
+        """Return the best checkpoint of a training, whose logs are in a folder `place`."""
+        steps(
+            step, data, [place], "train.py", "--model", "auto", "--dataset", options.data, *size,
+            *options.training, *more, "--device", chip, "--out-dir", place, "--name", name,
+            show=_TOLD,
+        )  # fmt: skip
+        return _trained(place, name)
+
+    trained = train("train", logs)
     steps("quantize", trained, [quantized], "quantize.py", trained, quantized, "--device", chip)
     mcu = () if options.mcu is None else ("--mcu", options.mcu)
     steps(
@@ -121,10 +130,36 @@ def make(steps: Steps, options: Options) -> str:
         "--test-dir", output, "--overwrite", "--report", report,
     )  # fmt: skip
     text = steps("emulate", project, [], "emulate.py", project, "--input", options.data)
+    folds = [
+        _accuracy(train(
+            f"fold-{n + 1}-of-{options.folds}", output / "folds" / str(n), "--test-share",
+            f"{1 / options.folds:.9f}", "--test-part", str(n),
+        ))
+        for n in range(options.folds)
+    ]  # fmt: skip
     found = [line for line in text.splitlines() if _RESULT.match(line)]
     places = {"project": project, "report": report}
     shown = (f"{what}: {os.path.relpath(path, steps.place)}" for what, path in places.items())
-    return "\n".join((*found, *shown))
+    return "\n".join((*found, *_cross_validated(folds, _accuracy(trained)), *shown))
+
+
+def _accuracy(checkpoint: Path) -> Accuracy:
+    """Return what the training of a checkpoint measured in the end, of integers if it could."""
+    metrics = json.loads((checkpoint.parent / "metrics.json").read_text(encoding="utf-8"))
+    measured = [*metrics.get("accuracy", {}).values()]
+    return Accuracy(**measured[-1]) if measured else Accuracy(0, 0, 0)
+
+
+def _cross_validated(folds: Sequence[Accuracy], measured: Accuracy) -> Iterator[str]:
+    """Yield what trainings with other test samples say, or that they would say more."""
+    if folds and all(one.count for one in folds):
+        count = sum(one.count for one in folds)
+        chance = sum(one.chance * one.count for one in folds) / count
+        total = Accuracy(sum(one.right for one in folds), count, chance)
+        worst, best = (f(100 * one.right / one.count for one in folds) for f in (min, max))
+        yield f"Cross-validation: {total}; {len(folds)} trainings, {worst:.1f} to {best:.1f} %"
+    elif not folds and 0 < measured.count < _FEW:
+        yield f"{measured.count} test samples tell little: --folds 5 tests each sample once"
 
 
 def _trained(logs: Path, name: str) -> Path:
@@ -148,14 +183,20 @@ def parse(words: Sequence[str]) -> Options:
     add("--device", default="MAX78000", metavar="NAME", help="chip, or MCU (default: MAX78000)")
     add("--mcu", metavar="NAME", help="with --device MCU: which one")
     add("--name", help="of network and project (default: the last part of PATH)")
+    add("--folds", type=int, default=0, metavar="N", help="train N networks more, each tested on "
+        "another part of the data, to tell how good they are (cross-validation)")  # fmt: skip
     add("--output", type=Path, metavar="DIR", help="folder for all results (default: mine/NAME)")
     found, training = parser.parse_known_args(words)
     source = kind_and_path(found.data)
     if source is None or not source[1]:
         parser.error(f"{found.data!r} is not KIND:PATH, as in folder:pictures; name it first")
+    if found.folds and not 2 <= found.folds <= _MOST_FOLDS:
+        parser.error(f"--folds is {found.folds}, expected 2 to {_MOST_FOLDS}")
     name = found.name or plain_name(found.data)
     output = (found.output or Path("mine") / name).resolve()
-    return Options(found.data, found.device.upper(), found.mcu, name, output, tuple(training))
+    return Options(
+        found.data, found.device.upper(), found.mcu, name, output, found.folds, tuple(training)
+    )
 
 
 def main() -> None:

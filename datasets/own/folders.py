@@ -15,6 +15,8 @@ import numpy as np
 from ai8xtools.reading.files import where_else
 from ai8xtools.reading.system import in_order
 from datasets.errors import DatasetError
+from datasets.own.labels import refuse_part, tested
+from datasets.own.settings import DataSettings
 
 Sample = tuple[Path, int]
 TRAIN, TEST = "train", "test"
@@ -37,17 +39,19 @@ Listed = tuple[tuple[str, ...], list[list[Path]], list[list[Path]] | None]
 """Class names, the files of each, and test files of each where these lie apart."""
 
 
-def class_files(folder: Path, endings: Collection[str], share: float, seed: int) -> Files:
+def class_files(folder: Path, endings: Collection[str], settings: DataSettings) -> Files:
     """Return the files with these endings in the class folders of `folder`.
 
-    Without folders `train` and `test`, a `share` of each class, at least one file, is for tests:
-    the same ones for the same `seed`. Raises DatasetError as `listed`, and E620 for a class of one
-    file.
+    Without folders `train` and `test`, a share of each class, at least one file, is for tests:
+    the same ones for the same seed. Raises DatasetError as `listed`, E620 for a class of one
+    file, and E685 as `refuse_part`.
     """
     classes, train, test = listed(folder, endings)
     if test is None:
-        divided = [_divided(files, share, seed, folder) for files in train]
+        divided = [_divided(files, settings, folder) for files in train]
         train, test = [part for part, _ in divided], [part for _, part in divided]
+    else:
+        refuse_part(settings, folder / TEST)
     return Files(classes, _numbered(train), _numbered(test))
 
 
@@ -124,7 +128,7 @@ def endings_of_others(folder: Path, endings: Collection[str]) -> str:
 
 
 def _divided(
-    files: list[Path], share: float, seed: int, folder: Path
+    files: list[Path], settings: DataSettings, folder: Path
 ) -> tuple[list[Path], list[Path]]:
     """Return files for training and for tests."""
     if len(files) < 2:
@@ -132,9 +136,8 @@ def _divided(
             "E620", f"there is one file, {files[0].relative_to(folder)}, to train and to test with",
             str(files[0].parent), "Add further files of the class.",
         )  # fmt: skip
-    count = min(len(files) - 1, max(1, round(share * len(files))))
-    order = np.random.default_rng(seed).permutation(len(files))
-    chosen = set(order[:count].tolist())
+    order = np.random.default_rng(settings.split_seed).permutation(len(files))
+    chosen = set(tested(order, settings).tolist())
     train = [path for n, path in enumerate(files) if n not in chosen]
     return train, [files[n] for n in sorted(chosen)]
 

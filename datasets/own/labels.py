@@ -30,13 +30,14 @@ def test_samples(
     """Return which samples are for tests, bool [N].
 
     A share of each class, at least one sample of those that have two; with `groups` [N], whole
-    groups until the share is reached. Numbers that are no classes are chosen among all. Raises
-    DatasetError E683 for too many classes, or groups that cannot be divided.
+    groups until the share is reached. Numbers that are no classes are chosen among all. Where one
+    of several parts is asked for, each sample or group is in one of them. Raises DatasetError E683
+    for too many classes, or groups that cannot be divided.
     """
     assert settings.test_share is not None and settings.split_seed is not None
     rng, chosen = np.random.default_rng(settings.split_seed), np.zeros(len(y), bool)
     if groups is not None:
-        return _by_group(y, groups, settings.test_share, rng, path)
+        return _by_group(y, groups, settings, rng, path)
     if (count := len(np.unique(y))) > _MOST_CLASSES:
         raise DatasetError(
             "E683", f"there are {count} classes; the limit is {_MOST_CLASSES}", str(path),
@@ -44,23 +45,46 @@ def test_samples(
         )  # fmt: skip
     for label in np.unique(y):
         members = rng.permutation(np.flatnonzero(y == label))
-        count = max(1, round(settings.test_share * len(members))) if len(members) > 1 else 0
-        chosen[members[:count]] = True
+        if len(members) > 1:
+            chosen[tested(members, settings)] = True
     return chosen
 
 
+def tested(order: Array, settings: DataSettings) -> Array:
+    """Return which of at least two samples or groups, in random order, are for tests."""
+    assert settings.test_share is not None
+    if settings.test_part is not None:
+        return np.array_split(order, settings.parts)[settings.test_part]
+    return order[: min(len(order) - 1, max(1, round(settings.test_share * len(order))))]
+
+
+def refuse_part(settings: DataSettings, path: Path) -> None:
+    """Raise DatasetError E685 if a part is asked for of data whose tests lie apart."""
+    if settings.test_part is not None:
+        raise DatasetError(
+            "E685", "its tests lie apart, so that it is not divided into parts", str(path),
+            "Leave out --test-part, or give all samples together.",
+        )  # fmt: skip
+
+
 def _by_group(
-    y: Array, groups: Array, share: float, rng: np.random.Generator, path: Path
+    y: Array, groups: Array, settings: DataSettings, rng: np.random.Generator, path: Path
 ) -> NDArray[np.bool_]:
     """Return the samples of random groups, while a class that they have stays in training."""
-    chosen, classes = np.zeros(len(y), bool), y.dtype.kind != "f"
-    for group in rng.permutation(np.unique(groups)):
+    chosen, classes, share = np.zeros(len(y), bool), y.dtype.kind != "f", settings.test_share
+    assert share is not None
+    order = rng.permutation(np.unique(groups))
+    for group in order if settings.test_part is None else ():
         more = chosen | (groups == group)
         if more.all() or (classes and not set(y[more].tolist()) <= set(y[~more].tolist())):
             continue
         if chosen.any() and abs(more.mean() - share) > abs(chosen.mean() - share):
             continue
         chosen = more
+    if settings.test_part is not None and len(order) > 1:
+        chosen = np.isin(groups, tested(order, settings))
+        if classes and not set(y[chosen].tolist()) <= set(y[~chosen].tolist()):
+            chosen[:] = False
     if not chosen.any():
         raise DatasetError(
             "E683", "no group can be kept for tests without taking a class from training",
@@ -92,6 +116,7 @@ def divided(
         x, y = split(arrays["x"], arrays["y"], settings, path, groups)
         (train, test), _ = split(places[0], arrays["y"], settings, path, groups)
     else:
+        refuse_part(settings, path)
         x, y = (arrays["x_train"], arrays["x_test"]), (arrays["y_train"], arrays["y_test"])
         train, test = places
     if not len(x[0]) or not len(x[1]):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from datasets.errors import DatasetError
 from datasets.own.folders import TRAIN, endings_of_others, listed
-from datasets.own.labels import Pair, test_samples, windows_named
+from datasets.own.labels import Pair, refuse_part, test_samples, windows_named
 from datasets.own.settings import NO_GROUP, DataSettings
 from datasets.own.tables import Lines, classes_of, labelled_lines, number_lines, numbers_of
 
@@ -173,6 +173,8 @@ def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, Pai
     parts = [_long_enough(part, settings, path, notes) for part in parts]
     if len(parts) == 1:
         parts = _divided(parts[0], settings, path, notes)
+    else:
+        refuse_part(settings, path)
     lengths = [len(one.values) for part in parts for one in part]
     window = settings.window or max(lengths)
     x, y, names = [], [], []
@@ -287,7 +289,8 @@ def _with_pairs(
             continue
         steps = len(recording.values)
         at = round(steps * (1 - settings.test_share))
-        if settings.window is None or min(at, steps - at) < LEAST_PART * settings.window:
+        whole = settings.window is None or settings.test_part is not None
+        if whole or min(at, steps - at) < LEAST_PART * (settings.window or 0):
             raise DatasetError(
                 "E620", f"there is one recording of the class {recording.label}, of {steps} steps, "
                 "to train and to test with", recording.name,

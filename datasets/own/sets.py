@@ -21,7 +21,7 @@ from datasets.errors import DatasetError
 from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.folders import Sample, class_files, endings_of_others
-from datasets.own.labels import Pair, divided, numbered, split, windows_named
+from datasets.own.labels import Pair, divided, numbered, refuse_part, split, windows_named
 from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
 from datasets.own.preparation import (
     FRAME,
@@ -104,8 +104,7 @@ class _Notes:
 
 
 def _pictures(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
-    assert settings.test_share is not None and settings.split_seed is not None
-    files = class_files(folder, PICTURES, settings.test_share, settings.split_seed)
+    files = class_files(folder, PICTURES, settings)
     with opened(files.train[0][0]) as first:
         size = settings.resize or size_of(first)
     channels = 1 if settings.grayscale else 3
@@ -151,10 +150,9 @@ def _others(folder: Path, endings: Collection[str]) -> list[str]:
 
 
 def _sounds(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
-    assert settings.test_share is not None and settings.split_seed is not None
     assert settings.sample_rate is not None
     window = settings.window or SOUND_WINDOW
-    files = class_files(folder, SOUNDS, settings.test_share, settings.split_seed)
+    files = class_files(folder, SOUNDS, settings)
     shape = FRAME, window // FRAME, 1
     how = _agreed(Preparation("sound", shape, rate=settings.sample_rate), recorded)
     lines = _others(folder, SOUNDS)
@@ -182,6 +180,7 @@ def _text(classes: Sequence[str]) -> str:
 
 def _table(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     if path.is_dir():
+        refuse_part(settings, path / "test.csv")
         train = read_table(path / "train.csv", settings.label)
         test = read_table(path / "test.csv", settings.label, train)
         x, y = (train.features, test.features), (np.array(train.labels), np.array(test.labels))

@@ -18,7 +18,8 @@ class DataSettings:
     """How samples are made of files; None leaves a choice to the checkpoint, else to `USUAL`.
 
     `resize` is (rows, columns), `stretch` scales both sides to it instead of cutting. `test_share`
-    and `split_seed` choose test samples where no folder or file does. `label` is the column of a
+    and `split_seed` choose test samples where no folder or file does; with `test_part` they are
+    that one of equal parts of such a share, from 0. `label` is the column of a
     table with the class, by name or number from 0. `window` counts the samples of a sound, or the
     steps of a series, of which one begins every `hop`. `group` tells whose recordings these are: a
     column, or a word in names of files; NO_GROUP: nobody's.
@@ -35,6 +36,7 @@ class DataSettings:
     label: str | None = None
     hop: int | None = None
     group: str | None = None
+    test_part: int | None = None
 
     def over(self, recorded: DataSettings) -> DataSettings:
         """Return these settings; what they leave open is as `recorded`."""
@@ -44,6 +46,11 @@ class DataSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for a checkpoint."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are, of which `test_part` is one."""
+        return max(2, round(1 / (self.test_share or 1)))
 
     @staticmethod
     def of(content: Mapping[str, Any]) -> DataSettings:

@@ -58,10 +58,60 @@ def opened(name: str, **settings: Any) -> tuple[Any, Any, Any]:
 
 def test_test_pictures_are_the_same_in_each_run_and_in_no_training(tmp_path: Path) -> None:
     folder = pictures(tmp_path, count=10)
-    found = [class_files(folder, PICTURES, 0.3, seed) for seed in (0, 0, 1)]
+    found = [
+        class_files(folder, PICTURES, DataSettings(test_share=0.3, split_seed=seed))
+        for seed in (0, 0, 1)
+    ]
     assert found[0] == found[1] and found[0].test != found[2].test
     assert len(found[0].test) == 6 and not {*found[0].test} & {*found[0].train}
     assert [label for _, label in found[0].test] == [0, 1] * 3
+
+
+@pytest.mark.parametrize("kind", ["folder", "csv", "npz", "series", "groups", "recordings"])
+def test_parts_of_the_data_test_each_sample_once(tmp_path: Path, kind: str) -> None:
+    """And no part has samples of its own training; of groups, none of its groups."""
+    count, place = 23, tmp_path / "data"
+    classes, groups = np.arange(count) % 2, np.arange(count) // 3
+    if kind == "folder":
+        for n in range(count):
+            pictures(tmp_path / f"{n}", ("x",), 1)
+            (place / "ab"[n % 2]).mkdir(parents=True, exist_ok=True)
+            next((tmp_path / f"{n}").rglob("*.png")).rename(place / "ab"[n % 2] / f"{n}.png")
+    elif kind == "csv":
+        place.write_text("".join(f"{n},{-n},c{n % 2}\n" for n in range(count)))
+    elif kind == "recordings":
+        for n in range(count):
+            (place / "ab"[n % 2]).mkdir(parents=True, exist_ok=True)
+            (place / "ab"[n % 2] / f"{n}.csv").write_text("1,2\n3,4\n")
+    else:
+        x = np.arange(count * 6.0).reshape(count, *((6,) if kind == "npz" else (2, 3)))
+        more = {"groups": groups} if kind == "groups" else {}
+        place = tmp_path / "data.npz"
+        np.savez(place, x=x, y=classes, **more)
+    name = {"groups": "series", "recordings": "series"}.get(kind, kind)
+    tests = []
+    for part in range(4):
+        settings = DataSettings(test_share=0.25, test_part=part).over(USUAL)
+        data = open_data(name, str(place), settings)
+        trained, tested = ({*data.read(training)[2]} for training in (True, False))
+        assert trained and tested and not trained & tested
+        if kind == "groups":
+            numbers = [[int(n.rpartition("[")[2][:-1]) // 3 for n in s] for s in (trained, tested)]
+            assert not {*numbers[0]} & {*numbers[1]}
+        tests += tested
+    assert len(tests) == len({*tests}) == count
+
+
+def test_parts_are_refused_where_tests_lie_apart(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        pictures(tmp_path / "folder" / part, ("a", "b"), 2)
+        (tmp_path / f"{part}.csv").write_text("1,2,a\n3,4,b\n" * 3)
+    x, y = np.zeros((4, 3)), np.arange(4) % 2
+    np.savez(tmp_path / "x.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    for name in ("folder:folder", "csv:", "npz:x.npz", "series:x.npz", "series:"):
+        kind, _, path = name.partition(":")
+        with pytest.raises(DatasetError, match="tests lie apart"):
+            open_data(kind, str(tmp_path / path), DataSettings(test_part=0).over(USUAL))
 
 
 def test_folders_for_training_and_tests_are_used_as_they_are(tmp_path: Path) -> None:
@@ -78,7 +128,7 @@ def test_a_picture_is_the_same_for_training_and_for_the_emulator(
 ) -> None:
     folder = pictures(tmp_path)
     data, _, test = opened(f"folder:{folder}", **settings)
-    path, label = class_files(folder, PICTURES, 0.2, 0).test[1]
+    path, label = class_files(folder, PICTURES, USUAL).test[1]
     (wanted,) = data.preparation.inputs_of(path)
     x, target = test[1]
     assert target == label and np.array_equal(wanted, (x * 128).numpy())

@@ -15,7 +15,7 @@ from tools import mine
 from tools.demo import Runner
 
 HEAD = """
-import pathlib, sys, time
+import json, pathlib, sys, time
 options = dict(zip(sys.argv[1:], sys.argv[2:]))
 print("took", sys.argv[1:])
 """
@@ -24,6 +24,9 @@ TOOLS = {
 folder = pathlib.Path(options["--out-dir"]) / f"{options['--name']}___{time.time_ns()}"
 folder.mkdir(parents=True)
 (folder / f"{options['--name']}_qat_best.pth.tar").touch()
+part = int(options.get("--test-part", 0))
+told = {"right": 9 - part, "count": 10, "chance": 0.5}
+(folder / "metrics.json").write_text(json.dumps({"accuracy": {"float": {}, "integers": told}}))
 """,
     "quantize": "pathlib.Path(sys.argv[2]).touch()",
     "ai8xize": """
@@ -122,12 +125,22 @@ def test_data_that_changes_during_a_training_is_trained_on_again(make: Make, roo
     assert make()[0] == STEPS
 
 
+def test_each_part_of_the_data_is_tested_once(make: Make) -> None:
+    assert "10 test samples tell little: --folds 5" in make()[1]
+    ran, found = make("--folds", "3")
+    assert ran == ["fold-1-of-3", "fold-2-of-3", "fold-3-of-3"]
+    assert "Cross-validation: 80.0 % (24 of 30; " in found and "70.0 to 90.0 %" in found
+    assert "tell little" not in found
+    assert make("--folds", "3") == ([], found)
+
+
 @pytest.mark.parametrize("device", ["MAX78000", "MAX78002", "MCU"])
 def test_tools_know_their_options(
     root: Path, device: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mcu = ["--mcu", "rp2040"] if device == "MCU" else []
-    options = mine.parse(["folder:my data", "--device", device, *mcu, "--lr", "0.1"])
+    options = mine.parse(["folder:my data", "--device", device, *mcu, "--lr", "0.1",
+                          "--folds", "2"])  # fmt: skip
     mine.make(mine.Steps(Runner(root, options.output), root), options)
     shown = [line[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("$ ")]
     lines = {Path(words[1]).name: words[2:] for words in map(shlex.split, shown)}
@@ -140,7 +153,8 @@ def test_tools_know_their_options(
     assert str(parse(lines["emulate.py"]).input) == "folder:my data"
 
 
-@pytest.mark.parametrize("words", [[], ["pictures"], ["folder:"], ["--resize", "32", "folder:x"]])
+@pytest.mark.parametrize("words", [[], ["pictures"], ["folder:"], ["--resize", "32", "folder:x"],
+                                   ["folder:x", "--folds", "1"]])  # fmt: skip
 def test_data_is_named_first(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         mine.parse(words)

@@ -15,6 +15,7 @@ from datasets.own.settings import (
     KINDS,
     NO_GROUP,
     SOUND_WINDOW,
+    USUAL,
     DataSettings,
     kind_and_path,
 )
@@ -38,6 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(default: 0.2)")  # fmt: skip
     add("--split-seed", type=values.natural_number, metavar="N",
         help="which samples those are (default: 0)")  # fmt: skip
+    add("--test-part", type=values.natural_number, metavar="N",
+        help="test on this one of the parts that --test-share makes, from 0, so that runs can test "
+        "each sample once (cross-validation)")  # fmt: skip
     add("--sample-rate", type=values.count, metavar="HZ",
         help="sounds: resample to this rate (default: 16000)")  # fmt: skip
     add("--window", type=values.count, metavar="N",
@@ -85,13 +89,17 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         "augment": ("folder", "sounds", "npz", "series"), "sample_rate": ("sounds",),
         "window": ("sounds", "series"), "hop": ("series",), "group": ("series",),
         "label": ("csv", "series"), "test_share": KINDS, "split_seed": KINDS,
+        "test_part": KINDS,
     }  # fmt: skip
     own = kind_and_path(args.dataset)
     kind = None if own is None else own[0]
     window = args.window or FRAME
+    parts = DataSettings(test_share=args.test_share).over(USUAL).parts
     return {
         f"--window: {window} is no multiple of {FRAME} up to {FRAME * _LARGEST}":
         kind == "sounds" and (window % FRAME > 0 or window > FRAME * _LARGEST),
+        f"--test-part: there are {parts} of them, from 0":
+        args.test_part is not None and args.test_part >= parts,
         "--hop: add --window": args.hop is not None and args.window is None,
     } | {
         f"--{name.replace('_', '-')}: only for --dataset {' or '.join(f'{k}:' for k in allowed)}":
