@@ -113,9 +113,7 @@ def update_optimizer(m: nn.Module, optimizer: torch.optim.Optimizer) -> torch.op
     old = (p for group in optimizer.param_groups for p in group["params"] if p.numel() > 1)
     for parameter in (p for p in m.parameters() if p.numel() > 1):
         match = next((p for p in old if p.shape == parameter.shape), None)
-        if match is None:
-            break
-        if match in optimizer.state:
+        if match is not None and match in optimizer.state:
             renewed.state[parameter] = optimizer.state[match]
     for new_group, old_group in zip(renewed.param_groups, optimizer.param_groups, strict=True):
         new_group.update({k: v for k, v in old_group.items() if k != "params"})

@@ -57,8 +57,11 @@ def _operators() -> list[tuple[str, Any]]:
 
 
 def _unfit(name: str) -> bool:
-    """Whether an operator exchanges equality and identity, or `-x` and `not x`."""
+    """Whether an operator exchanges equality and identity, or `-x` and `not x`; or a sum and `|`
+    or `^`, which are the same for a base and a place within it that share no bits."""
     if name.startswith("ReplaceUnary") and name.endswith("_Not"):
+        return True
+    if name.endswith(("_Add_BitOr", "_Add_BitXor")):
         return True
     return bool(_IDENTITY.search(name)) and not name.endswith(("_Is_IsNot", "_IsNot_Is"))
 

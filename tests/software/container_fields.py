@@ -15,6 +15,7 @@ from ai8xtools.software.container.records import (
     HEADER_BYTES,
     LAYER,
     LAYER_BYTES,
+    LISTED,
     NONE,
     TENSOR,
     TENSOR_BYTES,
@@ -158,6 +159,8 @@ def _at_the_ends(layer: Layer, end: int) -> Iterator[Layer]:
     """Yield layers at the ends of what fields may state; memory up to the end of the arena."""
     if layer.second_input == NONE:
         yield replace(layer, first_input=NONE, second_input=layer.first_input)
+    elif layer.second_input & LISTED:
+        yield from (replace(layer, first_input=first) for first in range(12))  # up to 8 are padded
     for factor in ((1 << 31) - 1, -1 << 31):
         yield replace(layer, factor=factor)
     for size in (1, 16, 17):

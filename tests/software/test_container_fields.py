@@ -31,6 +31,7 @@ def small() -> bytes:
     grow.step(Op.FC, [grow.last], (1, 1, 5), weights=weights, follow=Follow.SHIFT_NORM)
     grow.sums(Op.FC, 3, kind=Element.INT32)
     grow.step(Op.CONCAT, [grow.last, grow.last], (1, 1, 6), kind=Element.INT32)
+    grow.step(Op.ADD, [grow.last] * 3, (1, 1, 6), kind=Element.INT32)
     return pack(grow.container())
 
 

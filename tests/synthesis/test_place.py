@@ -603,6 +603,14 @@ def test_delivered_output_must_survive_to_the_end(tmp_path: Path) -> None:
     place(network, PlaceOptions())
 
 
+def test_layers_behind_those_that_stream_overwrite_nothing(tmp_path: Path) -> None:
+    first = {**CONV, "out_offset": 0x1000, "streaming": True}
+    layers = [first, {**first, "out_offset": 0x2000}, {**CONV, "out_offset": 0x400},
+              {**CONV, "out_offset": 0x404}]  # fmt: skip
+    network, _ = build(tmp_path, describe(*layers), sample(3, 16, 16), [weights(3, 3, 3, 3)] * 4)
+    assert "overwrites the output of layer 2" in refused(network).message
+
+
 def test_overlap_can_be_allowed(tmp_path: Path) -> None:
     place(two_layers(tmp_path, {"out_offset": 0x20}, {}), PlaceOptions(overlap_data=True))
 

@@ -103,7 +103,5 @@ def packed_planes(step: Convolution, filters: int) -> tuple[Int8, ...]:
     found: list[Int8] = []
     for first in range(0, step.filters, filters):
         some = step.weights[first : first + filters]
-        found += [
-            np.ascontiguousarray(some[:, channel]).reshape(-1) for channel in range(step.channels)
-        ]
+        found += [some[:, channel].ravel() for channel in range(step.channels)]
     return tuple(found)
