@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 
-import numpy as np
-
 from ai8xtools.software.graph import (
     Combine,
     Convolution,
