@@ -52,7 +52,8 @@ def test_only_samples_that_are_not_interleaved_in_memory_need_processors_that_re
             free = choice == Choice() or mask in reached
             assert (unfit(given, sample, choice) is None) == free
             assert unfit(given, result, choice) is None
-            assert unfit(replace(given, value=mask | 1 << 63), result, choice) is not None
+            for other in (mask | 1 << 63, mask & mask - 1):
+                assert unfit(replace(given, value=other), result, choice) is not None
 
 
 def test_units_need_the_part_of_kernels_and_data_that_their_instances_hold() -> None:

@@ -41,7 +41,7 @@ def divisor(magnitude: float, division: Division) -> float:
         case Division.POWER_OF_TWO:
             return math.ldexp(1.0, ceil_log2(magnitude))
         case Division.INTEGER:
-            return float(max(1, math.ceil(magnitude)))
+            return float(math.ceil(magnitude))
         case _:
             assert_never(division)
 
