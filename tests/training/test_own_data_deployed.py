@@ -208,12 +208,17 @@ def test_what_training_measured_is_said_by_the_other_tools(
     load = "python ai8xize.py --checkpoint-file q.pth.tar --test-dir projects --model auto"
     for line in (
         quantize.format("bad.pth.tar"),
-        f"{load} --device MAX78000 --prefix bad",
+        f"{load} --device MAX78000 --prefix bad --report bad.html",
         "python emulate.py projects/bad",
-        f"{load} --device MCU --mcu rp2040 --prefix worse",
+        f"{load} --device MCU --mcu rp2040 --prefix worse --report worse.html",
         "python emulate.py projects/worse",
     ):
         assert "hardly better than chance: 33.3 % of 6" in call(line).splitlines()[-1], line
+    for page in (folder / "bad", folder / "worse"):
+        shown = page.with_suffix(".html").read_text()
+        assert "33.3 % (2 of 6; " in shown and "hardly better than chance" in shown
+        facts = json.loads(page.with_suffix(".json").read_text())
+        assert (facts["accuracy"]["right"], facts["accuracy"]["count"]) == (2, 6)
     measured = call("python emulate.py projects/worse --input folder:pictures")
     assert f"Accuracy of the firmware: {accuracy}" in measured  # for microcontrollers, too
 

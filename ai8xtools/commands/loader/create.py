@@ -292,6 +292,7 @@ def write_report(
         activations=None if result is None else result.activations,
         diagnostics=diagnostics,
         core=_core_memories(options, result),
+        accuracy=options.accuracy,
     )
     write_pages(options.output.report, report_page(gathered), report_json(gathered))
 

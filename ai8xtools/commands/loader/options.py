@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ai8xtools.values import frozen
+from ai8xtools.values.accuracy import Accuracy
 
 if TYPE_CHECKING:
     from ai8xtools.diagnostics import Diagnostic
@@ -76,7 +77,8 @@ class LoaderOptions:
     complaints about options that mean nothing beside others. `test_dir` is the folder in which the
     project's is created, with further `files` (name, content); one that exists is replaced with
     `overwrite` only. `silencing` are the options given that keep some messages from being shown.
-    `doubt` is a sentence about a network that is hardly better than chance, to be said last.
+    `accuracy` is what training measured on test samples, if it did; `doubt` is a sentence about a
+    network that is hardly better than chance, to be said last.
     """
 
     config_file: Source
@@ -92,6 +94,7 @@ class LoaderOptions:
     files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
     silencing: frozenset[str] = frozenset()
+    accuracy: Accuracy | None = None
     doubt: str | None = None
 
     @property

@@ -59,6 +59,7 @@ def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
     files += [] if header is None else [(HEADER, header.encode())]
     return replace(
         options, resolve=resolve, project=project, files=tuple(files),
+        accuracy=None if recorded.accuracy is None else Accuracy(*recorded.accuracy),
         doubt=doubt_of(recorded.accuracy),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ai8xtools.diagnostics import Diagnostic, has_errors
@@ -18,6 +19,7 @@ from ai8xtools.synthesis.emit.report_json import message_facts
 from ai8xtools.synthesis.emit.report_pictures import Picture
 from ai8xtools.synthesis.report.values import OutputRange
 from ai8xtools.values import frozen
+from ai8xtools.values.accuracy import Accuracy
 
 VERSION = 1
 """Of the JSON twin; whoever changes a name or its meaning raises it."""
@@ -73,7 +75,10 @@ def limit(size: int) -> int | None:
 
 
 def pages_of(
-    shown: Shown, project: ProjectOptions, messages: Sequence[Diagnostic]
+    shown: Shown,
+    project: ProjectOptions,
+    messages: Sequence[Diagnostic],
+    accuracy: Accuracy | None = None,
 ) -> tuple[str, str]:
     """Return page and JSON; an error among the messages is why the network was refused."""
     largest = sorted(shown.blocks, key=lambda block: (-block.size, block.first))[:_MOST_BLOCKS]
@@ -83,12 +88,18 @@ def pages_of(
         "room": all(of is None or used <= of for _, used, of in shown.needs),
         "messages": messages,
         "largest": largest,
+        "accuracy": accuracy,
     }
     page = page_of(shown.blocks, shown.moments, shown.arena, project.name, shown.text, facts)
-    return page, _json(shown, project, messages)
+    return page, _json(shown, project, messages, accuracy)
 
 
-def _json(shown: Shown, project: ProjectOptions, messages: Sequence[Diagnostic]) -> str:
+def _json(
+    shown: Shown,
+    project: ProjectOptions,
+    messages: Sequence[Diagnostic],
+    accuracy: Accuracy | None,
+) -> str:
     facts: dict[str, Any] = {
         "version": VERSION,
         "tool": f"ai8xize.py {project.tool_version}",
@@ -96,6 +107,7 @@ def _json(shown: Shown, project: ProjectOptions, messages: Sequence[Diagnostic])
         "name": project.name,
         "core": shown.core,
         "fits": not has_errors(messages),
+        "accuracy": None if accuracy is None else asdict(accuracy),
         "scheme": shown.scheme,
         "needs": [
             {"what": what, "unit": "bytes", "used": used, "of": of}

@@ -57,7 +57,8 @@ def report_of(
     else:
         parts = [*_of_steps(built.plan)]
     rows = tuple(_rows(parts, tensors, network, options))
-    return pages_of(_shown(built, profile, rows), options.project, messages)
+    shown = _shown(built, profile, rows)
+    return pages_of(shown, options.project, messages, options.accuracy)
 
 
 def report_refusal(

@@ -6,6 +6,7 @@ Names and meaning are described in docs/report.md; whoever changes one raises `V
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from ai8xtools.diagnostics import Diagnostic
@@ -29,6 +30,7 @@ def _facts(report: Report) -> dict[str, Any]:
         "arch": report.arch,
         "chip": report.chip.name,
         "fits": not report.refused,
+        "accuracy": None if report.accuracy is None else asdict(report.accuracy),
         "needs": [
             {"what": need.title, "unit": need.unit, "used": need.use.used, "of": need.use.total}
             for need in report.needs

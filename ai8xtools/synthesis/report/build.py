@@ -33,6 +33,7 @@ from ai8xtools.synthesis.report.values import (
 )
 from ai8xtools.synthesis.simulate import Activations
 from ai8xtools.synthesis.summarize.statistics import STARTUP_CYCLES, layer_operations, weight_bytes
+from ai8xtools.values.accuracy import Accuracy
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
 
@@ -50,12 +51,14 @@ def build_report(
     activations: Activations | None = None,
     diagnostics: Iterable[Diagnostic] = (),
     core: Iterable[tuple[str, int, int]] = (),
+    accuracy: Accuracy | None = None,
 ) -> Report:
     """Return the report of a placed network.
 
     Without a program (the network was refused) the latency is not known, and `placement` may lack
     layers for which there was no room. `activations` are what the layers compute for the sample.
-    `core` are the memories of the core: name, bytes that the program takes, and size in bytes.
+    `core` are the memories of the core: name, bytes that the program takes, and size in bytes;
+    `accuracy` is that on test samples, if it is known.
     """
     mapped = map_network(network, placement.layout, chip)
     costs = {} if program is None else layer_costs(mapped, placement)
@@ -89,6 +92,7 @@ def build_report(
             for layer in network.executed()
             for key, text in placement.layout.reasons.get(layer.index, {}).items()
         ),
+        accuracy=accuracy,
     )
 
 
