@@ -16,7 +16,7 @@ from ai8xtools.emulator.decode.fifo import surplus_words
 from ai8xtools.emulator.state.memory import Memory
 from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
-from tests.emulator.packing import Made, drawn, line_words, set_field
+from tests.emulator.packing import Made, drawn, kinds_of, line_words, set_field
 from tests.emulator.test_arithmetic import INPUT, LAYER
 
 Table = dict[tuple[str, str], tuple[int, ...]]
@@ -86,7 +86,8 @@ def by_step(
 
 
 def streaming(draw: random.Random, chip: Chip, number: int) -> Made:
-    made = drawn(draw, chip, number, single=number == 0, most=2)
+    kind = draw.choice(kinds_of(chip))
+    made = drawn(draw, chip, number, kind=kind, single=number == 0, most=2)
     i = made.config.input
     if draw.random() < 0.2:
         i = dataclasses.replace(i, size=(i.size[0], 1), pooled=(i.pooled[0], 1))

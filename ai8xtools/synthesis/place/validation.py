@@ -167,9 +167,7 @@ def _depthwise_bytes(
             offset = _NOBODY - PROCESSORS * len(values)  # nowhere
         if layer.broadcast:
             index = PROCESSORS_PER_GROUP * number + inside % 4 * 4 + inside // 4
-        elif first // PROCESSORS_PER_GROUP == last // PROCESSORS_PER_GROUP:
-            index = (last - first + 1) * number + inputs[unit] - first
-        else:
+        else:  # in one group there is one pass
             in_last = group == last // PROCESSORS_PER_GROUP
             span = last % PROCESSORS_PER_GROUP + 1 if in_last else PROCESSORS_PER_GROUP
             base = first if group == first // PROCESSORS_PER_GROUP else PROCESSORS_PER_GROUP * group
