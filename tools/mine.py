@@ -16,6 +16,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +68,7 @@ class Steps:
         stamp, started = stages / f"{name}.command", stages / f"{name}.started"
         command = shlex.join(self.run.words(self.place, tool, *options))
         is_made = _text(stamp) == command and all(path.exists() for path in made)
-        if is_made and _newest(needed) < _changed(stamp):
+        if is_made and _newest(needed) <= stamp.stat().st_mtime_ns:
             print(f"\n== {name}\n$ {command}\n  nothing has changed: its results are used again")
             return _text(stages / f"{name}.txt")
         stages.mkdir(parents=True, exist_ok=True)
@@ -82,19 +83,24 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _changed(path: Path) -> int:
-    return path.stat().st_mtime_ns
-
-
 def _newest(place: Path) -> int:
-    """Return when a file, or what is in a folder, was changed last; 0 if it is missing."""
-    times = [_changed(path) for path in (place, *_below(place)) if path.exists()]
-    return max(times, default=0)
+    """Return when a file, or what is in a folder, was changed last, in ns; 0 if it is missing.
+
+    What replaces a file may bring an older time with it; that of the entry itself is new.
+    """
+    found = [path.stat() for path in (place, *_below(place)) if path.exists()]
+    return max((max(one.st_mtime_ns, one.st_ctime_ns) for one in found), default=0)
 
 
 def _below(place: Path) -> Iterator[Path]:
-    for folder, folders, files in os.walk(place):
-        yield from (Path(folder, name) for name in (*folders, *files))
+    """Yield all that is below a folder; links may lead to folders, once to each."""
+    seen = set()
+    for folder, folders, files in os.walk(place, followlinks=True):
+        known = os.path.realpath(folder) in seen
+        seen.add(os.path.realpath(folder))
+        yield from (Path(folder, name) for name in (*folders, *files) if not known)
+        if known:
+            folders.clear()
 
 
 def make(steps: Steps, options: Options) -> str:
@@ -106,6 +112,7 @@ def make(steps: Steps, options: Options) -> str:
     source = kind_and_path(options.data)
     assert source is not None
     kind, data = source[0], steps.place / Path(source[1]).expanduser()
+    data = data.parent if data.suffix == ".npy" else data
     chip = "MAX78000" if device == MICROCONTROLLER else device
     sized = kind != "folder" or any(word.startswith("--resize") for word in options.training)
     size = () if sized else SIZE
@@ -164,7 +171,7 @@ def _cross_validated(folds: Sequence[Accuracy], measured: Accuracy) -> Iterator[
 
 def _trained(logs: Path, name: str) -> Path:
     """Return the best checkpoint of the last training, of QAT if there was some."""
-    for folder in sorted(logs.glob(f"{name}___*"), reverse=True):
+    for folder in sorted(logs.glob(f"{escape(name)}___*"), reverse=True):
         for best in (f"{name}_qat_best.pth.tar", f"{name}_best.pth.tar"):
             if (folder / best).is_file():
                 return folder / best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{tool}.py").write_text(HEAD + text)
     (tmp_path / "my data" / "cat").mkdir(parents=True)
     (tmp_path / "my data" / "cat" / "1.png").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "my data" / "dog").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "round").symlink_to(tmp_path / "my data")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -63,6 +67,12 @@ def make(root: Path, capsys: pytest.CaptureFixture[str]) -> Make:
         return [part.split("\n")[0] for part in parts if "took" in part], found
 
     return call
+
+
+def replace_by_older(path: Path) -> None:
+    """Write other contents with an older time into a file: the folder does not change."""
+    path.write_text("older")
+    os.utime(path, (1, 1))
 
 
 def test_everything_is_made_once(make: Make) -> None:
@@ -83,6 +93,8 @@ def test_everything_is_made_once(make: Make) -> None:
         (lambda root: (root / "mine/my_data/my_data-q.pth.tar").unlink(), STEPS[1:]),
         (lambda root: (root / "mine/my_data/report.html").unlink(), STEPS[2:]),
         (lambda root: (root / "mine/my_data/my_data/main.c").write_text("edited"), STEPS[3:]),
+        (lambda root: replace_by_older(root / "my data" / "cat" / "1.png"), STEPS),
+        (lambda root: (root / "elsewhere" / "3.png").touch(), STEPS),
         (lambda root: (root / "README").touch(), []),
     ],
 )
