@@ -9,7 +9,7 @@ Source: docs/writing-a-network.md, "Files of samples and weights".
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,15 +66,15 @@ class OnnxModel:
 
 
 def read_onnx(path: str | os.PathLike[str]) -> OnnxModel:
-    """Read the weights of an ONNX file; only the file itself is opened.
+    """Read the weights of an ONNX file; what it names beside itself is opened, nothing else.
 
     Raises CheckpointError with `place` = path: E501 unreadable, E502 another kind of file, E503
-    damaged, E512 data in another file, E513 a data type without plain numbers, E505 exceeds a
-    limit, E515 weights that the graph computes.
+    damaged, E512 data in another file that cannot be read, E513 a data type without plain numbers,
+    E505 exceeds a limit, E515 weights that the graph computes.
     """
     try:
         decoder, graph, _ = graph_of(file_bytes(Path(path)))
-        return _GraphReader((decoder, graph)).model()
+        return _GraphReader((decoder, graph), beside(path)).model()
     except CheckpointError as exc:
         exc.place = str(path)
         raise
@@ -91,6 +91,11 @@ def file_bytes(path: Path) -> memoryview:
             raise CheckpointError(
                 "E505", f"the file has {exc.size} bytes, the limit is {MAX_FILE_BYTES}"
             ) from None
+
+
+def beside(path: str | os.PathLike[str]) -> Callable[[str], memoryview]:
+    """Return what gives the bytes of files in the folder of a file, by their names."""
+    return lambda name: file_bytes(Path(path).parent / name)
 
 
 def graph_of(data: memoryview) -> tuple[Decoder, memoryview, Fields]:
@@ -130,10 +135,12 @@ class _Node:
 class _GraphReader:
     """Walks the nodes in order and knows which values are constants."""
 
-    def __init__(self, source: tuple[Decoder, memoryview]) -> None:
+    def __init__(
+        self, source: tuple[Decoder, memoryview], files: Callable[[str], memoryview]
+    ) -> None:
         self._decoder, graph = source
         fields = self._decoder.fields(graph)
-        self._tensors = TensorReader(self._decoder)
+        self._tensors = TensorReader(self._decoder, files)
         self._nodes = [self._node(message) for message in pieces(fields, _NODES)]
         self._constants: dict[str, memoryview] = {}
         for message in pieces(fields, _INITIALIZERS):

@@ -7,7 +7,7 @@ Source: onnx.proto, IR version 3 to 12.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.checkpoint.known_objects import printable
-from ai8xtools.checkpoint.onnx import file_bytes, graph_of
+from ai8xtools.checkpoint.onnx import beside, file_bytes, graph_of
 from ai8xtools.checkpoint.onnx_tensors import TensorReader
 from ai8xtools.checkpoint.onnx_wire import (
     Decoder,
@@ -70,7 +70,7 @@ def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
     """
     try:
         decoder, graph, model = graph_of(file_bytes(Path(path)))
-        return _Reader(decoder, graph).graph(_version(decoder, model))
+        return _Reader(decoder, graph, beside(path)).graph(_version(decoder, model))
     except CheckpointError as exc:
         exc.place = str(path)
         raise
@@ -97,10 +97,12 @@ def _version(decoder: Decoder, model: Fields) -> int:
 class _Reader:
     """Converts the messages of one graph."""
 
-    def __init__(self, decoder: Decoder, graph: memoryview) -> None:
+    def __init__(
+        self, decoder: Decoder, graph: memoryview, files: Callable[[str], memoryview]
+    ) -> None:
         self._decoder = decoder
         self._fields = decoder.fields(graph)
-        self._tensors = TensorReader(decoder)
+        self._tensors = TensorReader(decoder, files)
 
     def graph(self, opset: int) -> OnnxGraph:
         constants = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Mapping
+from pathlib import PureWindowsPath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.errors import CheckpointError, UnreadableFileError
 from ai8xtools.checkpoint.known_objects import MAX_DIMENSIONS, printable
 from ai8xtools.checkpoint.known_objects import MAX_ELEMENTS as MAX_SHAPE
 from ai8xtools.checkpoint.onnx_wire import Decoder, Fields, damaged, integer, integers, pieces, text
@@ -42,10 +45,14 @@ _OTHER_TYPES = {8: "STRING", 14: "COMPLEX64", 15: "COMPLEX128", 21: "UINT4", 22:
 
 
 class TensorReader:
-    """Converts the tensors of one file and limits what they claim together."""
+    """Converts the tensors of one file and limits what they claim together.
 
-    def __init__(self, decoder: Decoder) -> None:
+    `beside` gives the bytes of a file in the same folder by its name, or raises CheckpointError.
+    """
+
+    def __init__(self, decoder: Decoder, beside: Callable[[str], memoryview]) -> None:
         self._decoder = decoder
+        self._beside = functools.cache(beside)
         self._elements_left = MAX_ELEMENTS
 
     def name(self, message: memoryview) -> str:
@@ -56,11 +63,10 @@ class TensorReader:
         """Return a tensor's values (bfloat16 widened to float32), read-only.
 
         `name` stands in messages and is printable. Raises CheckpointError E503 (damaged), E512 (its
-        data is in another file), E513 (a type without plain numbers) or E505 (too large).
+        data is in a file that cannot be read), E513 (a type without plain numbers) or E505 (too
+        large).
         """
         fields = self._decoder.fields(message)
-        if integer(fields, DATA_LOCATION) or EXTERNAL_DATA in fields:
-            raise self._elsewhere(fields, name)
         shape = self._shape(fields, name)
         code = integer(fields, DATA_TYPE)
         if code not in _TYPES:
@@ -69,7 +75,10 @@ class TensorReader:
                 f"the tensor '{name}' is of the data type {_OTHER_TYPES.get(code, code)}",
                 remedy="Export weights as FLOAT or as integers of 8 to 64 bits.",
             )
-        flat = _flat(fields, code, math.prod(shape), name)
+        if integer(fields, DATA_LOCATION) or EXTERNAL_DATA in fields:
+            flat = _flat({RAW: [self._elsewhere(fields, name)]}, code, 0, name)
+        else:
+            flat = _flat(fields, code, math.prod(shape), name)
         if flat.size != math.prod(shape):
             raise damaged(f"the tensor '{name}' of shape {list(shape)} holds {flat.size} values")
         array = flat.reshape(shape)
@@ -92,16 +101,35 @@ class TensorReader:
             raise damaged(f"the tensor '{name}' has the shape {list(shape)}, beyond all memory")
         return shape
 
-    def _elsewhere(self, fields: Fields, name: str) -> CheckpointError:
-        """The data is in another file, which is never opened on behalf of this one."""
-        entries = [self._decoder.fields(piece) for piece in pieces(fields, EXTERNAL_DATA)]
-        where = next((text(entry, 2) for entry in entries if text(entry, 1) == "location"), "")
-        return CheckpointError(
+    def _elsewhere(self, fields: Fields, name: str) -> memoryview:
+        """Return the data of a tensor that is in another file, which has to lie beside this one."""
+        parts = map(self._decoder.fields, pieces(fields, EXTERNAL_DATA))
+        entries = {text(part, 1): text(part, 2) for part in parts}
+        where = entries.get("location", "")
+        why = "a name without folders is taken"
+        if PureWindowsPath(where).name == where and where not in ("", ".."):
+            try:
+                return self._section(self._beside(where), entries, name)
+            except UnreadableFileError as exc:
+                why = exc.message.rpartition(": ")[2]
+        raise CheckpointError(
             "E512",
-            f"the data of the tensor '{name}' is in another file, '{printable(where)}'",
-            remedy="Save the model in one file (torch.onnx.export: external_data=False; "
-            "onnx.save: save_as_external_data=False).",
+            f"the data of the tensor '{name}' is in another file, '{printable(where)}': {why}",
+            remedy="Put that file beside the model, or save the model in one file "
+            "(torch.onnx.export: external_data=False; onnx.save: save_as_external_data=False).",
         )
+
+    def _section(self, data: memoryview, entries: Mapping[str, str], name: str) -> memoryview:
+        stated = [entries.get("offset", "0"), entries.get("length", "")]
+        if not all(one.isascii() and (one.isdecimal() or not one) for one in stated):
+            raise damaged(f"the data of the tensor '{name}' is at {printable(' '.join(stated))}")
+        begin = int(stated[0] or 0)
+        end = begin + int(stated[1]) if stated[1] else len(data)
+        if end > len(data):
+            raise damaged(
+                f"the data of the tensor '{name}' ends at {end}, its file has {len(data)} bytes"
+            )
+        return data[begin:end]
 
 
 def _flat(fields: Fields, code: int, count: int, name: str) -> Array:

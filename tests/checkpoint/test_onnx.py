@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,50 @@ def test_each_sign_of_data_in_another_file_is_enough(tmp_path: Path, elsewhere: 
     assert refused(tmp_path, model([node("Conv", ["x", "w"])], [content]))[0] == "E512"
 
 
+def beside(**entries: Any) -> bytes:
+    """Return the fields of a tensor whose data is in another file."""
+    parts = [field(13, field(1, key) + field(2, str(value))) for key, value in entries.items()]
+    return b"".join(parts) + field(14, 1)
+
+
+def test_data_in_a_file_beside_the_model_is_read(tmp_path: Path) -> None:
+    values = np.arange(6, dtype="<f4").reshape(6, 1, 1, 1)
+    (tmp_path / "w.data").write_bytes(b"0123" + values.tobytes() + b"rest")
+    for entries, count in (({"offset": 4, "length": 24}, 6), ({"offset": 4, "length": 8}, 2)):
+        content = tensor_of("w", [count, 1, 1, 1], 1, beside(location="w.data", **entries))
+        (layer,) = read(tmp_path, model([node("Conv", ["x", "w"])], [content])).layers
+        np.testing.assert_array_equal(layer.weights, values[:count])
+    (tmp_path / "w.data").write_bytes(values.tobytes())  # all of it
+    content = tensor_of("w", [6, 1, 1, 1], 1, beside(location="w.data"))
+    (layer,) = read(tmp_path, model([node("Conv", ["x", "w"])], [content])).layers
+    np.testing.assert_array_equal(layer.weights, values)
+
+
+@pytest.mark.parametrize(
+    ("entries", "code"),
+    [
+        ({"location": "w.data", "length": 25}, "E503"),
+        ({"location": "w.data", "length": 20}, "E503"),
+        ({"location": "w.data", "offset": 30}, "E503"),
+        ({"location": "w.data", "offset": -4}, "E503"),
+        ({"location": "w.data", "length": "\u0662"}, "E503"), ({"location": "none"}, "E512"),
+        ({"location": "sub/w.data"}, "E512"), ({"location": "sub"}, "E512"), ({}, "E512"),
+        ({"location": ".."}, "E512"), ({"location": "/dev/zero"}, "E512"),
+        ({"location": "sub\\w.data"}, "E512"), ({"location": "C:w.data"}, "E512"),
+        ({"location": "pipe"}, "E512"),
+    ],
+)  # fmt: skip
+def test_data_beside_the_model_that_is_not_there_is_refused(
+    entries: Any, code: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    for path in ("w.data", "sub/w.data", "sub\\w.data", "C:w.data"):
+        (tmp_path / path).write_bytes(bytes(24))
+    os.mkfifo(tmp_path / "pipe")
+    content = tensor_of("w", [6, 1, 1, 1], 1, beside(**entries))
+    assert refused(tmp_path, model([node("Conv", ["x", "w"])], [content]))[0] == code
+
+
 def test_codes_of_other_types_are_refused(tmp_path: Path) -> None:
     known = {16, *(code for code, _, _ in NUMBERS)}
     for code in {*range(30)} - known:
@@ -272,7 +317,8 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
     "data outside": (
         model([CONV], [tensor_of("w", [1], onnx.FLOAT, OUTSIDE)]),
         "E512",
-        "the data of the tensor 'w' is in another file, '../../secret'",
+        "the data of the tensor 'w' is in another file, '../../secret': a name without folders is "
+        "taken",
     ),
     "texts as weights": (
         model([CONV], [tensor_of("w", [1], 8, field(6, "cat"))]),

@@ -21,7 +21,7 @@ import ai8xize
 import quantize
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.checkpoint.errors import CheckpointError
-from ai8xtools.commands.loader.graph_proof import prove_graph
+from ai8xtools.commands.loader.graph_proof import executed, prove_graph
 from ai8xtools.commands.loader.options import ModelSource
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
@@ -376,10 +376,26 @@ def test_cycles_and_several_inputs_are_refused(tmp_path: Path) -> None:
         describe_onnx(path, None, None)
 
 
-def test_data_in_other_files_is_refused(tmp_path: Path) -> None:
+def test_data_in_a_file_beside_the_graph_is_part_of_it(tmp_path: Path) -> None:
+    """It is read, and the graph is executed with it, wherever the process stands."""
+    path = graph(tmp_path / "net.onnx", op("Conv", "x", "w"), tensors=[KERNEL])
+    wanted, samples = describe_onnx(path, None, None), np.ones((2, 3, 8, 8))
+    results = executed(path, samples)
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="w.data",
+              size_threshold=0)  # fmt: skip
+    assert (tmp_path / "w.data").stat().st_size == 4 * KERNEL[1].size
+    found = describe_onnx(path, None, None)
+    assert found[0] == wanted[0]
+    for name, value in wanted[1].state_dict.items():
+        np.testing.assert_array_equal(found[1].state_dict[name], value)
+    np.testing.assert_array_equal(executed(path, samples), results)
+
+
+def test_data_in_files_that_are_not_there_is_refused(tmp_path: Path) -> None:
     model = onnx.load(graph(tmp_path / "net.onnx", op("Conv", "x", "w"), tensors=[KERNEL]))
     path = str(tmp_path / "far.onnx")
     onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="far.bin")
+    (tmp_path / "far.bin").rename(tmp_path / "near.bin")
     with pytest.raises(CheckpointError, match="is in another file, 'far.bin'"):
         describe_onnx(path, None, None)
 

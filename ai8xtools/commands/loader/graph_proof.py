@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.checkpoint.onnx import file_bytes
-from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.checkpoint.onnx_graph import OnnxGraph, read_graph
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.diagnostics import Diagnostic, Severity, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError, reason_of
@@ -37,6 +37,7 @@ _CHANGING = ("no_bias", "ignore_activation", "ignore_bn", "stop_after", "output_
              "skip_checkpoint_layers", "skip_yaml_layers", "input_split",
              "camera_format")  # fmt: skip
 """Options with which the network is another one than that of the graph."""
+_MISSING = "the package onnx is not installed"
 _SEVERAL = frozenset({"Concat", "Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "MatMul"})
 """What takes more data than its first input; further inputs of others are shapes and the like."""
 
@@ -59,13 +60,11 @@ def prove_graph(
     if changed or not source.prove:
         option = f"--{changed[0].replace('_', '-')}" if changed else "--no-prove-import"
         return (_unchecked(source.model, f"{option} is given"),)
-    try:
-        import onnx
-    except ImportError:
-        return (_unchecked(source.model, "the package onnx is not installed"),)
-    model = onnx.load_model_from_string(bytes(file_bytes(Path(source.model))))
-    _cut(model, source.left)
     graph = read_graph(source.model)
+    model = _loaded(source.model, graph)
+    if model is None:
+        return (_unchecked(source.model, _MISSING),)
+    _cut(model, source.left)
     samples = list(_samples(network.sample))
     computed = [_computed(network, one, options.encode.average_rounding) for one in samples]
     fed = [_fed(one, graph.input_sizes, last=channels_last(graph)) for one in samples]
@@ -102,12 +101,11 @@ def executed(path: str, samples: Array) -> Outputs | None:
     Returns None, and says so, where the package onnx is not installed; raises InputError E667 for
     a graph that nothing can execute.
     """
-    try:
-        import onnx
-    except ImportError:
-        print_diagnostics([_unchecked(path, "the package onnx is not installed")])
+    graph = read_graph(path)
+    model = _loaded(path, graph)
+    if model is None:
+        print_diagnostics([_unchecked(path, _MISSING)])
         return None
-    graph, model = read_graph(path), onnx.load_model_from_string(bytes(file_bytes(Path(path))))
     last, failed = channels_last(graph), ""
     for run in _runners(model, graph.input_name):
         try:
@@ -117,6 +115,22 @@ def executed(path: str, samples: Array) -> Outputs | None:
             failed = f"{type(exc).__name__}: {reason_of(exc)[:200]}"
     raise InputError("E667", f"the graph cannot be executed, so that what was made of it is not "
                      f"compared: {failed}", path, "Mend the graph.")  # fmt: skip
+
+
+def _loaded(path: str, graph: OnnxGraph) -> Any:
+    """Return the graph of a file for runtimes, with the data that stands in files beside it; None
+    without the package onnx.
+    """
+    try:
+        import onnx
+    except ImportError:
+        return None
+    model = onnx.load_model_from_string(bytes(file_bytes(Path(path))))
+    for tensor in model.graph.initializer:
+        if tensor.external_data:
+            values = graph.constants[tensor.name]
+            tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+    return model
 
 
 def _unchecked(file: str, reason: str) -> Diagnostic:
