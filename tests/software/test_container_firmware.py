@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ai8xtools.commands import targets
@@ -16,6 +17,7 @@ from ai8xtools.emulator.plain import compile_plain, run_plain
 from ai8xtools.software.container import unpack, verify_vectors
 from ai8xtools.software.container.firmware import Room, firmware
 from ai8xtools.software.container.from_graph import container_of
+from ai8xtools.software.container.records import Element
 from ai8xtools.software.container.soundness import planned
 from ai8xtools.software.lower import lower
 from ai8xtools.synthesis.simulate import simulate
@@ -35,6 +37,15 @@ def container(name: str) -> bytes:
     outputs = simulate(network, average_rounding=False).outputs
     expected = outputs[network.outputs()[-1].index]
     return container_of(lower(network), network.sample, expected, None)
+
+
+def shown(blob: bytes) -> str:
+    """What firmware prints of the output of the last test vector: 16 values at most."""
+    found = unpack(blob)
+    assert found.vectors is not None
+    kind = Element(found.tensors[found.layers[-1].output].type)
+    values = np.frombuffer(found.vectors.outputs[-1], f"<i{kind.bits // 8}")[:16]
+    return "Output of final layer:\n" + " ".join(map(str, values.tolist())) + "\n"
 
 
 def create(folder: Path, *words: str, device: str = "MCU") -> int:
@@ -69,6 +80,7 @@ def test_one_image_runs_two_networks(core: str, tmp_path: Path) -> None:
         assert result.passed, result.text
         seen.append(result.text)
     assert seen[0] == seen[2] != seen[1]
+    assert shown(one) in seen[0] and shown(other) in seen[1]
     for damage, name in ((other[:-1], "size"), (b"", "magic")):
         result = run_plain(program, contents={"nnb_slot": damage})
         expected = "body_crc" if name == "size" else name  # erased flash follows
