@@ -70,7 +70,7 @@ def test_what_containers_cannot_hold_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0plus"])
 def test_one_image_runs_two_networks(core: str, tmp_path: Path) -> None:
-    one, other = container("residual"), container("pooling of every kind")
+    one, other = container("residual"), container("32 bits")
     for name, text in firmware(one, SLOT, core, "net", "").items():
         (tmp_path / name).write_text(text)
     program = compile_plain(tmp_path, ARCHITECTURES[core], "-O2")
