@@ -16,10 +16,12 @@ import math
 import operator as python
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -31,18 +33,24 @@ from torch.nn import functional
 
 import ai8x
 from ai8xtools.checkpoint.onnx_graph import read_graph
-from ai8xtools.commands.loader.graph_proof import executed
+from ai8xtools.commands.loader.graph_proof import executed, prove_graph
+from ai8xtools.commands.loader.options import ModelSource
 from ai8xtools.commands.q15.network import _compare, graph_of
 from ai8xtools.commands.quantize import importer
 from ai8xtools.commands.quantize.samples import as_maps
+from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph.nodes import Node, constant, shape_of
 from ai8xtools.frontends.graph.operators import Each, Function, Reshape, Slice, Transpose
 from ai8xtools.frontends.graph.passes import results
-from ai8xtools.frontends.layers import refuse
+from ai8xtools.frontends.layers import Refusal, refuse
 from ai8xtools.frontends.modules import door as torch_door
 from ai8xtools.frontends.modules.plain.network import import_network, import_operators
 from ai8xtools.frontends.onnx import door as onnx_door
+from ai8xtools.frontends.onnx.network import describe_onnx
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
+from ai8xtools.synthesis.parse import Described
+from ai8xtools.synthesis.understand import understand
 
 ROADS = ("accelerator", "kernels")
 SHAPE = (3, 6, 6)
@@ -286,17 +294,27 @@ Build = Callable[["Nodes"], str]
 
 
 class Nodes:
-    """Nodes from `x`; `a` and `b` are results [1, 4, 6, 6]."""
+    """Nodes from `x`; `a` and `b` are results [1, 4, 6, 6], in `whole` numbers of 8 bits or not."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
         self.nodes: list[Any] = []
         self.tensors: list[Any] = []
         self._random = np.random.default_rng(3)
-        self.a, self.b = (self("Conv", "x", self.drawn(4, 3, 3, 3), pads=[1] * 4) for _ in "ab")
+        self._whole = whole
+        self.a, self.b = (self.front() for _ in "ab")
+
+    def front(self) -> str:
+        """Return the result of a convolution."""
+        sums = str(self("Conv", "x", self.drawn(4, 3, 3, 3), pads=[1] * 4))
+        if not self._whole:
+            return sums
+        rounded = self("Floor", self("Add", self("Mul", sums, _f(1 / 128)), _f(0.5)))
+        return str(self("Clip", rounded, _f(-128)[0], _f(127)[0]))
 
     def drawn(self, *shape: int) -> Any:
         """Return random weights."""
-        return self._random.normal(0, 0.4, shape).astype(np.float32)
+        drawn = self._random.normal(0, 0.4, shape)
+        return (np.rint(30 * drawn) if self._whole else drawn).astype(np.float32)
 
     def __call__(self, kind: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
@@ -432,6 +450,52 @@ class OfOnnx:
         _compare(expected, graph, as_maps(INPUTS), left, "net", "net")
 
 
+class OfIntegers:
+    """A graph of whole numbers whose door calls a handler."""
+
+    door: Any = onnx_door
+    names = ONNX.keys()
+    sample = np.random.default_rng(1).integers(-128, 128, (1, *SHAPE)).astype(np.float64)
+
+    def __init__(self, name: str) -> None:
+        self.roads = () if name in ENDS_OF_ONNX else ("integers",)
+        self.codes: dict[str, str] = {}
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = Path(self._folder.name) / "net.onnx"
+        nodes = Nodes(whole=True)
+        output = ONNX[name](nodes)
+        if name in ("Add", "Sub", "Sum", "Constant"):
+            output = nodes("Clip", output, _f(-128)[0], _f(127)[0])
+        nodes.write(self._path, output, _OPSETS.get(name, 17))
+
+    def read(self) -> Any:
+        """Return the graph of operators."""
+        graph, refusals = onnx_door.read_operators(read_graph(str(self._path)), SHAPE)
+        refuse(refusals, "net")
+        return graph
+
+    def integers(self) -> None:
+        """Import it with its own integers."""
+        _, left = prove_integers(str(self._path), self.sample[0].astype(np.int64))
+        refuse((Refusal(one, "it is left to the application") for one in left), "net")
+
+
+def prove_integers(path: str, sample: Any) -> tuple[Any, tuple[str, ...]]:
+    """Make a network of a graph of whole numbers; return it, with the nodes that are left to the
+    application, once both agree.
+    """
+    found, tensors = describe_onnx(path, None, None)
+    np.save(file := str(Path(path).with_suffix(".npy")), sample)
+    options = ResolveOptions(checkpoint_file=path, tensors=tensors, sample_input=file)
+    described = Described(found.text, found.model, found.nodes)
+    network, _, problems = understand(described, None, options)
+    assert not [p for p in problems if p.severity == "error"], problems
+    loader: Any = SimpleNamespace(resolve=options, encode=EncodeOptions())
+    source = replace(ModelSource(path), left=found.left, doubts=found.doubts)
+    assert not prove_graph(loader, source, network)
+    return network, found.left
+
+
 ENDS_OF_ONNX = ("Softmax", "LogSoftmax", "LpNormalization")
 DOORS: tuple[Any, ...] = (OfTorch, OfOnnx)
 
@@ -442,6 +506,8 @@ def taken(of: Any, road: str) -> str:
         getattr(of, road)()
     except InputError as refusal:
         return refusal.code
+    except DiagnosticError as refusal:
+        return refusal.diagnostics[0].code
     return ""
 
 
@@ -457,7 +523,7 @@ def roads_of(of: Any) -> Iterator[str]:
 
 def effective(of: Any, name: str) -> Iterator[Planted]:
     """Yield the faults of a handler that change what its network computes."""
-    sample = INPUTS[:1].double().numpy()
+    sample = getattr(of, "sample", INPUTS[:1].double().numpy())
     expected = results(of.read(), sample)
     number = 0
     while True:
@@ -476,8 +542,9 @@ def main() -> int:
     """Plant all faults, and print a table; return 1 if one is not noticed."""
     ai8x.set_device(87, simulate=False, round_avg=False, verbose=False)
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # of numpy, about faults that divide by zero
     counts: Counter[tuple[str, str, str]] = Counter()
-    for door in DOORS:
+    for door in (*DOORS, OfIntegers):
         for name in door.names:
             of = door(name)
             roads = [*roads_of(of)]

@@ -13,6 +13,8 @@ from ai8xtools.frontends.onnx.values import Tensors
 
 _ROUND = "Round and limit them first: Mul by 2^-7, Add 0.5, Floor, Clip to -128..127."
 
+_UNIT = 128
+
 
 class Sums:
     """Layers whose results nothing rounds, by index; `limited` are those of 32 bits on purpose.
@@ -23,7 +25,7 @@ class Sums:
     def __init__(
         self, layers: Sequence[DescribedLayer], tensors: Mapping[int, Tensors], *, exact: bool
     ) -> None:
-        self._layers = layers
+        self._layers, self._tensors = layers, tensors
         self._exact = exact and not any((one.weights % 1).any() for one in tensors.values())
         self._bare = {index for index, one in tensors.items() if not one.rounded}
         self._limited = {index for index, layer in enumerate(layers) if layer.wide}
@@ -46,10 +48,15 @@ class Sums:
         yield from wide_data(self._layers, _ROUND)
 
     def doubts(self) -> Iterator[Refusal]:
-        """Yield a refusal for each sum that does not leave the network: the graph is computed
-        right only if rounding changes nothing.
+        """Yield a refusal for each sum that does not leave the network, and each bias that has to
+        be rounded: the graph is computed right only if rounding changes nothing.
         """
         readers = self._readers()
+        for index, one in self._tensors.items() if self._exact else ():
+            odd = () if one.bias is None else one.bias[one.bias % _UNIT != 0]
+            if len(odd):
+                why = f"its bias of {odd[0]:g} is no multiple of {_UNIT}, the unit of the chip's"
+                yield Refusal(self._layers[index].node, why, "Round the bias.")
         for index in sorted(self._bare) if self._exact else ():
             layer = self._layers[index]
             if index in readers:
