@@ -52,9 +52,10 @@ class Sums:
         be rounded: the graph is computed right only if rounding changes nothing.
         """
         readers = self._readers()
-        for index, one in self._tensors.items() if self._exact else ():
-            odd = () if one.bias is None else one.bias[one.bias % _UNIT != 0]
-            if len(odd):
+        biases = {index: one.bias for index, one in self._tensors.items() if one.bias is not None}
+        for index, bias in biases.items() if self._exact else ():
+            odd = bias[bias % _UNIT != 0]
+            if odd.size:
                 why = f"its bias of {odd[0]:g} is no multiple of {_UNIT}, the unit of the chip's"
                 yield Refusal(self._layers[index].node, why, "Round the bias.")
         for index in sorted(self._bare) if self._exact else ():
