@@ -89,14 +89,16 @@ def _wave(path: Path, data: bytes, tell: Tell) -> Sound:
         raise _refused(path, f"{fault}, a sample has {block}: it is cut, or was never finished")
     _check_length(path, size // width)
     if _is_more(data[begin + size + size % 2 :]):
-        tell("bytes behind its samples, of which its header does not tell", path)
+        tell("bytes behind the samples of its header, which are left out", path)
     return Sound(_samples(path, data[begin : begin + size], tag, width, tracks), rate, bits)
 
 
 def _is_more(rest: bytes) -> bool:
-    """Return whether something else than chunks and zeros follows."""
+    """Return whether something else follows than zeros, and chunks without samples."""
     place = 0
     while rest[place : place + 4].isalnum() and place + 8 <= len(rest):
+        if rest[place : place + 4] == b"data":
+            return True
         size = int.from_bytes(rest[place + 4 : place + 8], "little")
         place += 8 + size + size % 2
     return place > len(rest) + 1 or bool(rest[place:].strip(b"\0"))

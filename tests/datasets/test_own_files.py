@@ -333,7 +333,7 @@ def test_what_is_done_to_a_sound_is_told(tmp_path: Path) -> None:
     list_chunk = b"LIST" + struct.pack("<I", 5) + b"INFOx\0"
     for rest, more in ((b"", False), (list_chunk * 2, False), (list_chunk[:-1], False),
                        (bytes(99), False), (TONE.tobytes(), True), (list_chunk[:-3], True),
-                       (list_chunk + b"x", True)):  # fmt: skip
+                       (list_chunk + plain[36:], True), (list_chunk + b"x", True)):  # fmt: skip
         path.write_bytes(plain + rest)
         told = notes_of(lambda tell: read_sound(path, how, tell))[1]
         assert ("header" in told) == more and bool(told) == more
