@@ -445,6 +445,7 @@ def test_bookkeeping_has_one_order_whatever_was_added_when() -> None:
                     assert not layer.has_range
         names = [n for n in layer.state_dict() if not n.startswith("op")]
         assert names == [n for n in BOOKKEEPING if n in names]
+        assert not any(getattr(layer, name).requires_grad for name in names)
         assert (int(layer.weight_bits), float(layer.shift_quantile)) == (4, pytest.approx(0.9))
         assert bool(layer.quantize_activation) and bool(layer.adjust_output_shift)
         for other in (ai8x.Conv2d(1, 1, 1), copy.deepcopy(layer)):

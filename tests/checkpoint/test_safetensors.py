@@ -243,6 +243,7 @@ def test_changed_bytes_end_in_a_checkpoint_or_a_refusal(folder: Path, data: st.D
     ("entries", "words"),
     [
         ({"state_dict": {"w": np.ones(1, np.complex64)}}, "complex64"),
+        ({"state_dict": {"w": np.ones(1, np.uint16)}}, "uint16"),
         ({"state_dict": {"__metadata__": np.ones(1)}}, "__metadata__"),
         ({"state_dict": {}, "format": 1}, "format"),
         ({"state_dict": {}, "x": {1, 2}}, "type set"),

@@ -347,6 +347,15 @@ def test_outputs_of_a_quad_layer_are_dealt_out_to_the_groups(bits: int) -> None:
                 assert found[i, number, 0].reshape(-1).tolist() == wanted
 
 
+def test_kernels_are_decoded_again_when_others_have_been_written() -> None:
+    decoded, memory, modes = DecodedKernels(), Memory(MAX78000), {"binary": 0}
+    before = decoded.of(memory, LAYER, modes, quad=False)
+    assert decoded.of(memory, LAYER, modes, quad=False) is before
+    memory.kernels[:] = 1
+    memory.kernel_version += 1
+    assert (decoded.of(memory, LAYER, modes, quad=False).values != before.values).any()
+
+
 @pytest.mark.parametrize("kind", [LayerKind.CONVOLUTION, LayerKind.DEPTHWISE])
 def test_only_binary_kernels_of_unsure_outputs_do_not_count_as_used(kind: LayerKind) -> None:
     """A bit of zero is a weight of one there, so that nobody can tell an output without kernels."""

@@ -64,7 +64,7 @@ def pages_of(folder: Path, *options: str) -> tuple[str, dict[str, Any], str]:
     [
         (("--device", "MCU", "--mcu", "ch32v003"), "E905", "those of layer 1 (conv2) alone"),
         (("--device", "CMSIS-NN", "--mcu", "stm32l4r5", "--l1", "1500"), "E905", "the smallest"),
-        ((*MCU, "--scheme", "planes", "--l1", "900"), "E905", "needs"),
+        ((*MCU, "--scheme", "planes", "--l1", "900"), "E905", "layer 1 (conv2) needs"),
         ((*MCU, "--flash", "9000", "--l2", "1M", "--l1", "64K"), "E905", "and 0 of l3"),
     ],
 )
