@@ -20,6 +20,11 @@ _OTHERS = {
     "&=": "|=", "|=": "&=", "^=": "|=", "++": "--", "--": "++",
 }  # fmt: skip
 
+_EITHER = re.compile(
+    r"(?<![\w.>])(?=(\w[^=?:]*?) (?P<sign><=?|>=?) ([^=?:]+?) \? (?:\1 : \3|\3 : \1)(?!\w))"
+)
+"""The larger or smaller of two, where equal ones do not matter."""
+
 
 class CFile:
     """A file of C from which mutants are drawn."""
@@ -49,7 +54,10 @@ class CFile:
             value = value + 1 if value == 0 else value + rng.choice((1, -1))
             new = hex(value) if site[0].startswith("0x") else str(value)
         else:
-            new = rng.choice(_OTHERS[site[0]].split())
+            others = _OTHERS[site[0]].split()
+            if site.start() in {one.start("sign") for one in _EITHER.finditer(code)}:
+                others = others[1:]
+            new = rng.choice(others)
         lines = self._text.split("\n")
         whole = lines[line - 1]
         lines[line - 1] = whole[: site.start()] + new + whole[site.end() :]

@@ -74,6 +74,8 @@ def test_c_is_changed_outside_of_comments_strings_and_labels() -> None:
     file = CFile(text)
     assert [len(_all(file, line)) for line in range(1, 6)] == [0, 0, 4, 0, 0]
     assert len(_all(CFile('"sub sp, #36\\n"'), 1)) == 2
+    assert _all(CFile("a = b < c ? b : c;"), 1) == {"a = b > c ? b : c;"}
+    assert len(_all(CFile("a = b < c ? d : c;"), 1)) == 2
 
 
 def _tree(root: Path) -> Path:
