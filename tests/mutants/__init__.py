@@ -20,8 +20,9 @@ What could change nothing but wording, or states only what cannot happen, is not
 strings, comments, f-strings; annotations and names of types; arguments of what ends in Error, of
 warnings, log and print; `__repr__`, `__str__`; `if TYPE_CHECKING` and `__main__`; assertions,
 `assert_never`, `strict=` of zip; `frozen=`, `slots=` and the like of dataclasses; caches, which
-only save time; `|` and `^` for `+`; `<=` for `<` where the smaller of two is taken; in C comments, strings (save assembly), `#include` and `#if`. Nor are files of
-wording alone drawn (`errors.py`, `report.py`).
+only save time; `|` and `^` for `+`; `<=` for `<` where the smaller of two is taken; in C comments,
+strings (save assembly), `#include` and `#if`. Nor are files of wording alone drawn (`errors.py`,
+`report.py`).
 
 Which tests execute a line is measured by coverage, once for each file of tests, and kept in
 build/mutants (or `--map FILE`): files of tests that changed are measured anew, lines that moved in
