@@ -114,8 +114,8 @@ def test_rings_above_their_bound_are_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    known = software_networks.Known("cats-dogs", "catsdogs", ring_bytes, {})
-    monkeypatch.setattr(software_networks, "NETWORKS", (known,))
+    case = software_networks.Case("cats-dogs", "catsdogs", ring_bytes, {})
+    monkeypatch.setattr(software_networks, "NETWORKS", (case,))
     folder = shared / "kat-software/cmsis-software-nn"
     assert software_networks.known_networks(folder) == good
     assert ("EXCEEDED" in capsys.readouterr().out) != good

@@ -74,7 +74,10 @@ def test_an_ordinary_network_is_imported_and_trained(tiny: Callable[..., Any]) -
         done.error
     )
     done = tiny("net.py:Net", *given, "--import")
-    assert done.status == 1 and "cumsum: the accelerator has no cumsum [E670]" in done.error
+    assert (
+        done.status == 1
+        and "cumsum: the accelerator has no cumsum (net.py:12) [E670]" in done.error
+    )
     done = tiny("net.py:Good", *given, "--import")
     assert done.status == 0, done.error
     found = read_checkpoint(done.folder / "qat_checkpoint.pth.tar")
