@@ -120,9 +120,9 @@ def _kernels(program: Program) -> HashedWords:
 
 def _hashed(runs: Iterable[tuple[int, int, Words]]) -> HashedWords:
     """Hash runs of words: address, count as the file tells it, words."""
-    known = list(runs)
-    table = np.array([run[:2] for run in known], np.uint32).reshape(-1, 2)
-    hashes = run_hashes([run[2] for run in known])
+    entries = list(runs)
+    table = np.array([run[:2] for run in entries], np.uint32).reshape(-1, 2)
+    hashes = run_hashes([run[2] for run in entries])
     return HashedWords(table[:, 0].copy(), table[:, 1].copy(), hashes)
 
 
@@ -130,11 +130,11 @@ def _layers(result: Synthesis, room: int) -> list[LayerAnswer]:
     """Return the layers in the order of execution, in forms that take `room` bytes together."""
     numbering = Numbering.of(result.network, result.chip, 1)
     outputs = result.activations.outputs
-    known = [
+    layers = [
         layer for layer in result.mapped.layers if layer.index in outputs and not layer.buffer_shift
     ]
     marked = {layer.index for layer in result.mapped.outputs()}
-    forms = choose_forms([_sizes(layer, outputs[layer.index]) for layer in known], room)
+    forms = choose_forms([_sizes(layer, outputs[layer.index]) for layer in layers], room)
     return [
         _layer(
             layer,
@@ -143,7 +143,7 @@ def _layers(result: Synthesis, room: int) -> list[LayerAnswer]:
             form,
             is_output=layer.index in marked,
         )
-        for layer, form in zip(known, forms, strict=True)
+        for layer, form in zip(layers, forms, strict=True)
     ]
 
 

@@ -36,11 +36,11 @@ _OTHERS: dict[str, tuple[object, ...]] = {
 
 
 def errors_as_meant(
-    reading: Reading, chip: Chip, options: ResolveOptions, known: Set[Diagnostic]
+    reading: Reading, chip: Chip, options: ResolveOptions, complaints: Set[Diagnostic]
 ) -> Iterator[Diagnostic]:
     """Yield errors that hold whatever the sizes are, if the network is plausible as it was meant.
 
-    `known` are the complaints about the description as it stands.
+    `complaints` are those about the description as it stands.
     """
     tried = (_put_together(description, chip, options) for description in _as_meant(reading))
     network, layout = next(filter(None, tried), (None, None))
@@ -48,7 +48,7 @@ def errors_as_meant(
         return
     layout = complete(network.layers, network.order, layout)
     mapped = map_network(network, layout, chip)
-    lines = {d.place.line for d in known if d.place is not None and d.severity.is_error}
+    lines = {d.place.line for d in complaints if d.place is not None and d.severity.is_error}
     for layer in mapped.layers:
         if layer.flatten:
             layer = _with_channels_before(layer, mapped)
@@ -88,13 +88,13 @@ def _put_together(
         problems = [p for p in parts.problems if p.place not in masks]
         if parts.sample is None or not parts.ordered or has_errors(problems):
             return None
-        layers, found = build_layers(parts)
+        layers, complaints = build_layers(parts)
     except DiagnosticError:
         return None
     flattened = [layer for layer in description.layers if layer.get("flatten", False)]
     places = {layer.place for layer in flattened}
     places |= {entry.place for layer in flattened for entry in layer.entries.values()}
-    wrong = any(p.place not in places for p in found if p.severity.is_error)
+    wrong = any(p.place not in places for p in complaints if p.severity.is_error)
     if wrong or len(layers) < len(parts.description.layers):
         return None
     network = network_of(parts, layers, parts.order, parts.simulated)
@@ -156,10 +156,10 @@ def _without_broken_rules(
 
 def _with_names(layer: LayerDescription, names: list[str]) -> LayerDescription:
     """Return a layer whose references have the nearest names that exist."""
-    known = {name.lower() for name in names}
+    existing = {name.lower() for name in names}
 
     def nearest(reference: int | str) -> int | str | None:
-        right = not isinstance(reference, str) or reference.lower() in known
+        right = not isinstance(reference, str) or reference.lower() in existing
         return reference if right else closest(str(reference), names)
 
     entries = dict(layer.entries)

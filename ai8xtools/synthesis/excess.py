@@ -22,21 +22,21 @@ def with_judged_padding(reading: Reading) -> Reading:
     Its layer has the default instead, which is what was probably meant.
     """
     layers, problems, meant = [], [], dict(reading.meant)
-    for layer, found in zip(reading.description.layers, reading.of_layers, strict=True):
+    for layer, complaints in zip(reading.description.layers, reading.of_layers, strict=True):
         complaint = _complaint(layer)
         if complaint is not None:
             entry = layer.entries["pad"]
             meant[entry.place] = ("pad", replace(entry, value=(1, 1)))
             kept = {key: value for key, value in layer.entries.items() if key != "pad"}
-            layer, found = replace(layer, entries=kept), (*found, complaint)
+            layer, complaints = replace(layer, entries=kept), (*complaints, complaint)
         layers.append(layer)
-        problems.append(found)
+        problems.append(complaints)
     description = replace(reading.description, layers=tuple(layers))
-    known = dict.fromkeys((*reading.problems, *(p for found in problems for p in found)))
+    unique = dict.fromkeys((*reading.problems, *(p for complaints in problems for p in complaints)))
     return replace(
         reading,
         description=description,
-        problems=tuple(sorted(known, key=position)),
+        problems=tuple(sorted(unique, key=position)),
         of_layers=tuple(problems),
         meant=meant,
     )

@@ -16,7 +16,7 @@ def final_scales(layer: int, network: Network) -> dict[int, int]:
     A layer with weights has its own; others pass on, combine or pool what they read. Empty if all
     data are the input of the network.
     """
-    found: dict[int, int] = {}
+    scales: dict[int, int] = {}
     waiting, seen = [layer], set[int]()  # there may be very many ways through a network
     while waiting:
         index = waiting.pop()
@@ -25,10 +25,10 @@ def final_scales(layer: int, network: Network) -> dict[int, int]:
         seen.add(index)
         producer = network.layer(index)
         if producer.has_weights:
-            found[index] = producer.final_scale
+            scales[index] = producer.final_scale
         else:
             waiting += [source for source in reversed(producer.sources or ()) if source >= 0]
-    return found
+    return scales
 
 
 def final_scale(layer: int, network: Network) -> int:

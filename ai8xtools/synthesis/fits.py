@@ -113,20 +113,20 @@ def judge(
         if not memories[name].fits
     )
     mapped = map_network(network, placement.layout, chip)
-    found = statistics(mapped, placement, encoding)
+    totals = statistics(mapped, placement, encoding)
     cycles = [_cycles(layer, placement) for layer in map(mapped.layer, mapped.simulated)]
     return ChipFit(
         chip.name,
         reasons,
         tuple(
             _cost(network.layer(one.index), placement, count)
-            for one, count in zip(found.layers, cycles, strict=True)
+            for one, count in zip(totals.layers, cycles, strict=True)
         ),
         memories,
-        sum(cycles) + found.startup_cycles,
+        sum(cycles) + totals.startup_cycles,
         program.power.clock_mhz,
         chip.apb_clock_mhz,
-        -(-(found.weight_bytes + found.bias_bytes) // WORD_BYTES),
+        -(-(totals.weight_bytes + totals.bias_bytes) // WORD_BYTES),
         sum(block.words.size for block in program.inputs)
         + sum(stream.stored.size for stream in program.fifo),
     )

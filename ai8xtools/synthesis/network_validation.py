@@ -25,12 +25,12 @@ _MAX_SHIFT = 15
 
 def validate_network(network: Network) -> None:
     """Raise InvariantError with everything in a checked network that contradicts itself."""
-    found = list(_of_network.violations(network))
-    if not found:  # else layers may not be found
+    contradictions = list(_of_network.violations(network))
+    if not contradictions:  # else layers may not be found
         for layer in network.layers:
-            found += [f"{layer}: {text}" for text in _of_layer.violations(layer, network)]
-    if found:
-        raise InvariantError("\n".join(found))
+            contradictions += [f"{layer}: {text}" for text in _of_layer.violations(layer, network)]
+    if contradictions:
+        raise InvariantError("\n".join(contradictions))
 
 
 @_of_network
@@ -44,9 +44,9 @@ def layers_are_numbered(network: Network) -> Iterator[str]:
 @_of_network
 def order_names_layers_once(network: Network) -> Iterator[str]:
     """What is executed and simulated are configured layers, each once."""
-    known = {layer.index for layer in network.layers}
+    indices = {layer.index for layer in network.layers}
     for what, order in (("executed", network.order), ("simulated", network.simulated)):
-        if not order or len(set(order)) != len(order) or not set(order) <= known:
+        if not order or len(set(order)) != len(order) or not set(order) <= indices:
             yield f"{what} are the layers {list(order)}"
 
 
@@ -85,9 +85,9 @@ def sources_are_there_before(layer: Layer, network: Network) -> Iterator[str]:
     if layer.sources is None or layer.index not in network.order:
         return
     before = network.order[: network.order.index(layer.index)]
-    known = {_SAMPLE, *before, *([_BUFFER] if network.buffer is not None else [])}
-    if not layer.sources or not set(layer.sources) <= known:
-        yield f"reads {list(layer.sources)}, there are {sorted(known)}"
+    available = {_SAMPLE, *before, *([_BUFFER] if network.buffer is not None else [])}
+    if not layer.sources or not set(layer.sources) <= available:
+        yield f"reads {list(layer.sources)}, there are {sorted(available)}"
 
 
 @_of_layer

@@ -64,14 +64,14 @@ def examine(
 
     options = tuple(check_chip_options(chip, resolving, encoding))
     try:
-        network, layout, found = understand(source, chip, resolving, arranged)
+        network, layout, complaints = understand(source, chip, resolving, arranged)
     except DiagnosticError as refusal:
         raise DiagnosticError((*options, *refusal.diagnostics)) from None
     if has_errors(options):
-        raise DiagnosticError((*options, *found))
+        raise DiagnosticError((*options, *complaints))
     layers = Numbering.of(network, chip, encoding.place.repeat_layers).count
     repetition = check_repetition(layers, chip, network.final.place)
-    return network, *_placed(network, layout, chip, encoding, (*options, *found, *repetition))
+    return network, *_placed(network, layout, chip, encoding, (*options, *complaints, *repetition))
 
 
 def _placed(
@@ -79,21 +79,21 @@ def _placed(
     layout: Layout,
     chip: Chip,
     encoding: EncodeOptions,
-    found: tuple[Diagnostic, ...],
+    diagnostics: tuple[Diagnostic, ...],
 ) -> tuple[Placement, tuple[Diagnostic, ...]]:
     """Place a network as far as what was found permits; return all warnings too."""
-    options, unknown = encoding.place, blocked(found)
+    options, unknown = encoding.place, blocked(diagnostics)
     if unknown & {Fact.PLACES, Fact.SIZES}:
-        raise DiagnosticError(sorted(found, key=position))
+        raise DiagnosticError(sorted(diagnostics, key=position))
     anywhere = replace(options, overlap_data=True)
     placement, problems = place_what_fits(
         network, layout, chip, anywhere if Fact.OVERLAPS in unknown else options
     )
     limits = check_limits(network, layout, chip, encoding)
     streams = check_streams(network, placement, chip, options)
-    found = tuple(sorted((*found, *problems, *limits, *streams), key=position))
-    refuse_errors(found)
-    return placement, found
+    diagnostics = tuple(sorted((*diagnostics, *problems, *limits, *streams), key=position))
+    refuse_errors(diagnostics)
+    return placement, diagnostics
 
 
 def synthesize(
@@ -116,8 +116,8 @@ def synthesize(
         cross_check(network, activations)
     program = encode(network, placement, activations, chip, encoding)
     summary = summarize(network, placement, activations, chip, encoding)
-    found = (*warnings, *_all_zero(network, activations))
-    return Synthesis(network, chip, placement, activations, program, summary, found)
+    complaints = (*warnings, *_all_zero(network, activations))
+    return Synthesis(network, chip, placement, activations, program, summary, complaints)
 
 
 def _all_zero(network: Network, activations: Activations) -> Iterator[Diagnostic]:

@@ -49,14 +49,14 @@ def recover(
     parts = gather(description, chip, options)
     skipped = len(description.layers) - len(parts.description.layers)
     parts, layers, problems = _sound_part(parts, frozenset(i - skipped for i in damaged))
-    found = (*reading.problems, *problems)
+    complaints = (*reading.problems, *problems)
     if not has_errors(problems) and max(damaged | unplaced, default=-1) < skipped:
         network = network_of(parts, layers, parts.order, parts.simulated)
-        return network, layout_of(parts, layers), found
-    said = dict.fromkeys(found)
+        return network, layout_of(parts, layers), complaints
+    messages = dict.fromkeys(complaints)
     if chip is not None and reading.description.placed and has_errors(reading.problems):
-        said |= dict.fromkeys(errors_as_meant(reading, chip, options, said.keys()))
-    raise DiagnosticError(sorted(said, key=position))
+        messages |= dict.fromkeys(errors_as_meant(reading, chip, options, messages.keys()))
+    raise DiagnosticError(sorted(messages, key=position))
 
 
 def _usable(reading: Reading) -> tuple[Description, frozenset[int], frozenset[int]]:
@@ -71,7 +71,7 @@ def _usable(reading: Reading) -> tuple[Description, frozenset[int], frozenset[in
         _usable_layer(layer, problems)
         for layer, problems in zip(description.layers, reading.of_layers, strict=True)
     )
-    lost = [blocked(found) for found in reading.of_layers]
+    lost = [blocked(complaints) for complaints in reading.of_layers]
     damaged, unplaced = (
         frozenset(index for index, facts in enumerate(lost) if fact in facts)
         for fact in (Fact.SIZES, Fact.PLACES)
@@ -107,10 +107,10 @@ def _sound_part(
     lost |= _blamed(description, problems) | _without_weights(parts)
     if parts.sample is None:
         parts = replace(parts, sample=_any_sample(description))
-    layers, found = build_layers(parts)
+    layers, complaints = build_layers(parts)
     if Fact.WEIGHTS in blocked(problems):
-        found = tuple(p for p in found if Fact.WEIGHTS not in p.effects.needs)
-    return parts, layers, [*problems, *_in_front(parts, found, lost)]
+        complaints = tuple(p for p in complaints if Fact.WEIGHTS not in p.effects.needs)
+    return parts, layers, [*problems, *_in_front(parts, complaints, lost)]
 
 
 def _any_sample(description: Description) -> Tensor:

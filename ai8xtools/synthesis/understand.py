@@ -39,26 +39,26 @@ def understand(
     """
     try:
         description = parse_file(source, placed=chip is not None, limited=chip is not None)
-        network, layout, found = resolve(description, chip, options)
+        network, layout, complaints = resolve(description, chip, options)
     except DiagnosticError:
         from ai8xtools.synthesis.recovery import recover  # most descriptions are sound
 
-        network, layout, found = recover(source, chip, options)
+        network, layout, complaints = recover(source, chip, options)
     if chip is None:
-        return network, layout, said((*found, *check_network(network, options.waiving)))
+        return network, layout, shown((*complaints, *check_network(network, options.waiving)))
     chosen = arrange is not None and is_left_open(network.layers, layout)
     if arrange is not None and chosen:
         wrong = check_network(network, options.waiving)
         if has_errors(wrong):
-            raise DiagnosticError((*found, *wrong))
+            raise DiagnosticError((*complaints, *wrong))
         network, layout, notes = arrange(network, layout)
-        found = (*found, *notes)
+        complaints = (*complaints, *notes)
     layout = complete(network.layers, network.order, layout)
     checked = check(network, layout, chip, options.waiving)
-    return network, layout, said((*found, *(without_doubts(checked) if chosen else checked)))
+    return network, layout, shown((*complaints, *(without_doubts(checked) if chosen else checked)))
 
 
-def said(found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """Return what is to be said of complaints; hints are said beside errors only."""
-    wrong = has_errors(found)
-    return tuple(d for d in found if wrong or not d.effects.hint)
+def shown(complaints: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """Return the complaints to show; hints are shown beside errors only."""
+    wrong = has_errors(complaints)
+    return tuple(d for d in complaints if wrong or not d.effects.hint)

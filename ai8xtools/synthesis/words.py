@@ -62,9 +62,9 @@ def phase_words(program: Program) -> dict[str, PhaseWords]:
 def final_registers(program: Program) -> dict[int, tuple[int, int]]:
     """Return the registers when the network starts: value and number of the phase, by address."""
     number = {name: index for index, name in enumerate(PHASES)}
-    found: dict[int, tuple[int, int]] = {}
+    registers: dict[int, tuple[int, int]] = {}
     for address, value in _power(program):
-        found[address] = value, number["cnn_enable"]
+        registers[address] = value, number["cnn_enable"]
     for phase, blocks in (
         ("cnn_init", program.init),
         ("cnn_configure", program.configure),
@@ -73,8 +73,8 @@ def final_registers(program: Program) -> dict[int, tuple[int, int]]:
         for block in blocks:
             for step in block.steps:
                 if isinstance(step, Write) and not step.skipped:
-                    found[step.address] = step.value, number[phase]
-    return found
+                    registers[step.address] = step.value, number[phase]
+    return registers
 
 
 def _power(program: Program) -> tuple[tuple[int, int], ...]:
@@ -99,11 +99,11 @@ def _ordered_addresses(program: Program) -> frozenset[int]:
 
 def pushes(program: Program) -> dict[int, tuple[int, ...]]:
     """Words by FIFO address; streams that share an address take turns."""
-    found: dict[int, list[int]] = {}
+    queues: dict[int, list[int]] = {}
     for words in zip(*(stream.words.tolist() for stream in program.fifo), strict=True):
         for stream, word in zip(program.fifo, words, strict=True):
-            found.setdefault(stream.data_address, []).append(word)
-    return {address: tuple(words) for address, words in found.items()}
+            queues.setdefault(stream.data_address, []).append(word)
+    return {address: tuple(words) for address, words in queues.items()}
 
 
 def _blocks(blocks: Iterable[Block], ordered: frozenset[int]) -> PhaseWords:

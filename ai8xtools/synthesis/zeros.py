@@ -42,16 +42,16 @@ def spread_weights(
     if depthwise:
         if len(weights) != np.count_nonzero(read):
             return weights
-        found = np.full((len(read), *weights.shape[1:]), fill, np.int8)
-        found[read] = weights
-        return found
+        spread = np.full((len(read), *weights.shape[1:]), fill, np.int8)
+        spread[read] = weights
+        return spread
     outs, ins = weights.shape[:2]
     if ins != np.count_nonzero(read):
         return weights
-    found = np.full((outs + zero_outputs, len(read), *weights.shape[2:]), 0, np.int8)
-    found[:outs, ~read] = fill
-    found[:outs, read] = weights
-    return found
+    spread = np.full((outs + zero_outputs, len(read), *weights.shape[2:]), 0, np.int8)
+    spread[:outs, ~read] = fill
+    spread[:outs, read] = weights
+    return spread
 
 
 def spread_bias(
@@ -64,9 +64,9 @@ def spread_bias(
         return np.concatenate([bias, np.zeros(zero_outputs, np.int64)])
     if len(bias) != np.count_nonzero(read):
         return bias
-    found = np.zeros(len(read), np.int64)
-    found[read] = bias
-    return found
+    spread = np.zeros(len(read), np.int64)
+    spread[read] = bias
+    return spread
 
 
 def copying_weights(
@@ -77,9 +77,9 @@ def copying_weights(
     With `COPYING_SHIFT` the result is exactly the data, whatever the width.
     """
     first, count = copied
-    found = np.zeros((count + zero_outputs, channels, 1, 1), np.int8)
-    found[range(count), range(first, first + count)] = _ONE >> 8 - bits
-    return found
+    kernels = np.zeros((count + zero_outputs, channels, 1, 1), np.int8)
+    kernels[range(count), range(first, first + count)] = _ONE >> 8 - bits
+    return kernels
 
 
 COPYING_SHIFT = 1

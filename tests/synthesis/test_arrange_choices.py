@@ -177,9 +177,9 @@ def test_what_one_way_to_load_the_sample_excludes_leaves_the_others() -> None:
     lanes = with_layers(plain, _1={**PASSES, "sources": (-1,)})
     fixed = layout_with(lanes)
     options = PlaceOptions()
-    assert attempted(lanes, fixed, MAX78000, options, Choice()).found is not None
+    assert attempted(lanes, fixed, MAX78000, options, Choice()).decoded is not None
     planar = attempted(lanes, fixed, MAX78000, options, Choice(planar=True))
-    assert planar.found is None and planar.proven and planar.failure and not planar.hopeless
+    assert planar.decoded is None and planar.proven and planar.failure and not planar.hopeless
     sums = with_layers(plain, _1={**SUMS, "sources": (0,)})
     for choice in (Choice(), Choice(planar=True), Choice(port=FIFO), Choice(in_place=True)):
         if choice == Choice():
@@ -187,7 +187,7 @@ def test_what_one_way_to_load_the_sample_excludes_leaves_the_others() -> None:
                 attempted(sums, fixed, MAX78000, options, choice)
         else:
             found = attempted(sums, fixed, MAX78000, options, choice)
-            assert found.found is None and found.proven and found.failure
+            assert found.decoded is None and found.proven and found.failure
 
 
 def test_kernels_that_are_too_large_end_all_attempts_and_data_does_not() -> None:
@@ -196,16 +196,16 @@ def test_kernels_that_are_too_large_end_all_attempts_and_data_does_not() -> None
     options = PlaceOptions()
     little = replace(MAX78000, kernel_columns=12, kernel_columns_first=12)
     (attempt,) = attempts_of(network, fixed, little, options)
-    assert attempt.found is None and attempt.hopeless and attempt.proven
+    assert attempt.decoded is None and attempt.hopeless and attempt.proven
     assert not attempt.of_data and attempt.layers
     tiny = replace(MAX78000, instance_bytes=12)
     attempts = [*attempts_of(network, fixed, tiny, options)]
-    assert len(attempts) > 1 and all(x.found is None for x in attempts)
+    assert len(attempts) > 1 and all(x.decoded is None for x in attempts)
     assert attempts[0].of_data and attempts[0].proven and not attempts[0].hopeless
     said = [*_other_ways(attempts)]
     assert len(said) == len({x.failure for x in attempts}) - 1
     enough = [*attempts_of(network, fixed, MAX78000, options)]
-    assert len(enough) == 1 and enough[0].found is not None
+    assert len(enough) == 1 and enough[0].decoded is not None
 
 
 def test_what_is_no_matter_of_data_is_not_cured_by_pooling() -> None:
@@ -218,7 +218,7 @@ def test_what_is_no_matter_of_data_is_not_cured_by_pooling() -> None:
         fixed = layout_with(network, _0=choice)
         chip = replace(MAX78000, instance_bytes=words) if words else MAX78000
         attempts = [*attempts_of(network, fixed, chip, PlaceOptions())]
-        assert all(x.found is None for x in attempts)
+        assert all(x.decoded is None for x in attempts)
         said = str(_refusal(network, fixed, chip, PlaceOptions(), attempts).remedy)
         assert ("pooling" in said) == (words is not None)
         assert ("4-bit" in said) == (words is None)

@@ -715,7 +715,7 @@ def test_streams_are_found_where_the_loader_has_nothing_against_them() -> None:
             continue
         attempt = attempted(network, fixed, chip, options, given.choice, 40)
         if attempt.problem is None or search(attempt.problem, 40)[0].cost:
-            assert attempt.found is None
+            assert attempt.decoded is None
             continue
         problem = attempt.problem
         places = simplified(problem, polished(problem, search(problem, 40)[0]))
@@ -724,7 +724,7 @@ def test_streams_are_found_where_the_loader_has_nothing_against_them() -> None:
         told = (*check(network, layout, chip), *found)
         told = (*told, *check_streams(network, placed, chip, options))
         wrong = any(x.severity is Severity.ERROR for x in told)
-        assert (attempt.found is None) == wrong
+        assert (attempt.decoded is None) == wrong
         outcomes[wrong] += 1
     assert outcomes[0] > 15
 

@@ -114,7 +114,7 @@ def test_a_sample_that_cannot_arrive_so_is_a_proof() -> None:
         choice = Choice(planar=True)
         assert (obstacle(network, MAX78000, choice) is not None) == proven
         attempt = attempted(network, open_layout(network), MAX78000, PlaceOptions(), choice)
-        assert attempt.proven == proven and (attempt.found is None) == proven
+        assert attempt.proven == proven and (attempt.decoded is None) == proven
 
 
 def test_poolings_become_one_wherever_layers_stand_that_cannot() -> None:

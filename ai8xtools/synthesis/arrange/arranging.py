@@ -55,7 +55,7 @@ class Attempt:
 
     choice: Choice
     problem: Problem | None = None
-    found: Decoded | None = None
+    decoded: Decoded | None = None
     failure: str | None = None
     layers: tuple[int, ...] = ()
     of_data: bool = False
@@ -80,16 +80,16 @@ def arrange(
     network, widened = with_wider_weights(network)
     network, fixed, notices, attempts = _attempts(network, fixed, chip, options)
     *_, last = attempts
-    if last.problem is None or last.found is None:
+    if last.problem is None or last.decoded is None:
         refuse_errors(tuple(errors_anywhere(network, chip)))
         raise DiagnosticError(_refusal(network, fixed, chip, options, attempts))
-    layout = layout_of(last.problem, last.found, fixed)
+    layout = layout_of(last.problem, last.decoded, fixed)
     refuse_errors(tuple(unkept(network, fixed, layout)))
     if options.explain:
         from ai8xtools.synthesis.arrange.reasons import reasons_of  # only for people
 
         obstacles = tuple(a.failure for a in attempts if a.failure)
-        reasons = reasons_of(last.problem, last.found, layout, fixed, obstacles)
+        reasons = reasons_of(last.problem, last.decoded, layout, fixed, obstacles)
         layout = replace(layout, reasons=reasons)
     return (
         network,
@@ -99,19 +99,19 @@ def arrange(
 
 
 def _attempts(
-    bare: Network, given: Layout, chip: Chip, options: PlaceOptions
+    bare: Network, layout: Layout, chip: Chip, options: PlaceOptions
 ) -> tuple[Network, Layout, tuple[Diagnostic, ...], tuple[Attempt, ...]]:
     """Try a network with the copies that it needs; with more where ties cannot be kept."""
-    network, fixed, notices = with_copies(bare, given, chip)
+    network, fixed, notices = with_copies(bare, layout, chip)
     stuck: TiedLayerError | None = None
     attempts: tuple[Attempt, ...] = ()
     try:
         attempts = tuple(attempts_of(network, fixed, chip, options))
     except TiedLayerError as exc:
         stuck = exc
-    if any(attempt.found for attempt in attempts):
+    if any(attempt.decoded for attempt in attempts):
         return network, fixed, notices, attempts
-    changed, open_, moved = untied(bare, given, chip)
+    changed, open_, moved = untied(bare, layout, chip)
     if moved:
         network, fixed, notices = with_copies(changed, open_, chip)
         attempts, notices = tuple(attempts_of(network, fixed, chip, options)), (*moved, *notices)
@@ -127,14 +127,14 @@ def attempts_of(
     for choice in choices_of(network, fixed, chip):
         attempt = attempted(network, fixed, chip, options, choice, tries)
         yield attempt
-        if attempt.found is not None or attempt.hopeless:
+        if attempt.decoded is not None or attempt.hopeless:
             return
 
 
 def fits(network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, tries: int) -> bool:
     """Whether places are found for a network, with a number of tries for each choice."""
     try:
-        return any(a.found for a in attempts_of(network, fixed, chip, options, tries))
+        return any(a.decoded for a in attempts_of(network, fixed, chip, options, tries))
     except DiagnosticError:
         return False
 
@@ -185,18 +185,18 @@ def attempted(
         return Attempt(
             choice, problem, None, witness.text, witness.layers, witness.of_data, True, hopeless
         )
-    found, count = search(problem, tries)
-    if found.cost:
+    decoded, count = search(problem, tries)
+    if decoded.cost:
         return Attempt(
-            choice, problem, None, *_nearest_miss(problem, found, count),
-            of_data=bool(found.lost), hopeless=not found.lost,
+            choice, problem, None, *_nearest_miss(problem, decoded, count),
+            of_data=bool(decoded.lost), hopeless=not decoded.lost,
         )  # fmt: skip
-    found = simplified(problem, polished(problem, found))
+    decoded = simplified(problem, polished(problem, decoded))
     if choice.streamed or choice.port.is_fifo:
-        wrong = _stream_errors(network, layout_of(problem, found, fixed), chip, options)
+        wrong = _stream_errors(network, layout_of(problem, decoded, fixed), chip, options)
         if wrong:
             return Attempt(choice, problem, None, wrong)
-    return Attempt(choice, problem, found)
+    return Attempt(choice, problem, decoded)
 
 
 def _stream_errors(
@@ -204,28 +204,28 @@ def _stream_errors(
 ) -> str | None:
     """Return what the loader has against a stream; None if nothing."""
     placement, problems = place_what_fits(network, layout, chip, options)
-    found = (
+    diagnostics = (
         *check(network, layout, chip), *problems,
         *check_streams(network, placement, chip, options),
     )  # fmt: skip
-    errors = [d for d in found if d.severity.is_error]
+    errors = [d for d in diagnostics if d.severity.is_error]
     return errors[0].message if errors else None
 
 
-def _nearest_miss(problem: Problem, found: Decoded, tries: int) -> tuple[str, tuple[int, ...]]:
+def _nearest_miss(problem: Problem, decoded: Decoded, tries: int) -> tuple[str, tuple[int, ...]]:
     """Say what did not fit in the best try."""
     parts = []
     layers: list[int] = []
-    for index in found.over:
+    for index in decoded.over:
         load = next(x for x in problem.loads if x.layer == index)
         parts.append(f"the kernels of {problem.layer(index)} ({load.columns} columns)")
         layers.append(index)
-    for cell in found.lost:
+    for cell in decoded.lost:
         member, *_ = problem.cells[cell].members
         parts.append(f"{problem.name(member)} ({4 * problem.cells[cell].words} bytes)")
         layers.append(max(problem.tensors[member].owner, 0))
-    if found.bias_bytes:
-        parts.append(f"{found.bias_bytes} bytes of biases")
+    if decoded.bias_bytes:
+        parts.append(f"{decoded.bias_bytes} bytes of biases")
     text = ", ".join(parts) or "joined parts in rising order"
     return f"no places found after {tries} tries; in the best one there was no room for {text}", (
         *layers,
@@ -299,10 +299,10 @@ def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -
 def _other_ways(attempts: Sequence[Attempt]) -> Iterator[str]:
     """Yield a line for each further choice; what fails for the reason before is left out."""
     first, *others = attempts
-    said = {first.failure}
+    reasons = {first.failure}
     for attempt in others:
-        if attempt.failure not in said:
-            said.add(attempt.failure)
+        if attempt.failure not in reasons:
+            reasons.add(attempt.failure)
             yield f"{attempt.choice}: {attempt.failure}."
 
 

@@ -60,8 +60,8 @@ def groups_of(problem: Problem) -> tuple[Group, ...] | None:
         return None
     places = _joined(problem)
     roots = list(dict.fromkeys(root for root, _ in places))
-    found = [_group(problem, n, root, places) for n, root in enumerate(roots)]
-    return tuple(group for group in found if group is not None) if all(found) else None
+    groups = [_group(problem, n, root, places) for n, root in enumerate(roots)]
+    return tuple(group for group in groups if group is not None) if all(groups) else None
 
 
 def _joined(problem: Problem) -> list[tuple[int, int]]:

@@ -27,8 +27,8 @@ class Witness:
 def witness_of(problem: Problem) -> Witness | None:
     """Return the first proof that a problem has no solution; None if none is known."""
     for proof in (_starts, _order, _single, _kernel_clique, _kernel_volume, _data, _biases):
-        for found in proof(problem):
-            return found
+        for witness in proof(problem):
+            return witness
     return None
 
 
@@ -114,7 +114,7 @@ def _kernel_clique(problem: Problem) -> Iterator[Witness]:
             del clique[-1]
         cliques.append((clique, limit))
     if cliques:
-        best, have = min(cliques, key=lambda found: len(found[0]))
+        best, have = min(cliques, key=lambda one: len(one[0]))
         layers = tuple(sorted(load.layer for _, load in best))
         columns = sum(x.blocks for _, x in best) * BLOCK
         counts = {x.layer: x.columns for _, x in best}
@@ -185,15 +185,15 @@ def _instances(problem: Problem, tensor: int) -> int:
 
 def _alive(problem: Problem, position: int) -> dict[tuple[int, int], tuple[int, int, int]]:
     """Return what is in memory at a position: instances, words, tensor, by cell and unit."""
-    found: dict[tuple[int, int], tuple[int, int, int]] = {}
+    alive: dict[tuple[int, int], tuple[int, int, int]] = {}
     for number, tensor in enumerate(problem.tensors):
         if tensor.born <= position <= tensor.dies:
             key = problem.cell_of[number], problem.unit_of[number]
             words = tensor.words * problem.step[number]
             entry = _instances(problem, number), words, number
-            if key not in found or found[key][1] < words:
-                found[key] = entry
-    return found
+            if key not in alive or alive[key][1] < words:
+                alive[key] = entry
+    return alive
 
 
 def _shared(problem: Problem, entries: list[tuple[int, int, int]]) -> int:

@@ -76,9 +76,9 @@ class Constructor:
                 if mask is not None:
                     loads.append(number)
                 if mask is not None and first is not None:
-                    wanted = (1 << problem.loads[number].blocks) - 1 << first
+                    blocks = (1 << problem.loads[number].blocks) - 1 << first
                     for instance in _instances(mask):
-                        taken[instance] |= wanted
+                        taken[instance] |= blocks
             for tensor in self.members[unit]:
                 cell = problem.cell_of[tensor]
                 if cell not in offsets:
@@ -91,22 +91,22 @@ class Constructor:
         self, unit: int, taken: list[int], held: dict[int, int], offsets: dict[int, int]
     ) -> tuple[float, int]:
         """Return how high the higher memory reaches at least, and the start (by number) for it."""
-        found = []
+        candidates = []
         for choice, masks in enumerate(self.masks[unit]):
             now = {**held, **dict(zip(self.members[unit], masks, strict=True))}
             top = max(self._kernel_top(unit, now, taken), self._data_top(unit, now, offsets))
-            found.append((top, choice))
-        return min(found)
+            candidates.append((top, choice))
+        return min(candidates)
 
     def _mask_of(self, number: int, held: dict[int, int]) -> int | None:
         """Return the instances of a layer's processors; None as long as some are open."""
-        found = 0
+        union = 0
         for part in self.problem.loads[number].reads:
             mask = held.get(part)
             if mask is None:
                 return None
-            found |= mask
-        return found
+            union |= mask
+        return union
 
     def _find(self, number: int, mask: int, taken: list[int]) -> int | None:
         used = 0
@@ -168,11 +168,11 @@ def _sizes(problem: Problem) -> list[float]:
 
 def _meeting(problem: Problem) -> list[list[tuple[int, int, int, int]]]:
     """Return by tensor those of other cells alive with it: how far it stays below and above."""
-    found: list[list[tuple[int, int, int, int]]] = [[] for _ in problem.tensors]
+    meeting: list[list[tuple[int, int, int, int]]] = [[] for _ in problem.tensors]
     words = [t.words * s for t, s in zip(problem.tensors, problem.step, strict=True)]
     for a, b in problem.pairs:
         under = problem.overlaps.get((a, b), words[a])
         over = problem.overlaps.get((b, a), words[b])
-        found[a].append((b, problem.cell_of[b], under, over))
-        found[b].append((a, problem.cell_of[a], over, under))
-    return found
+        meeting[a].append((b, problem.cell_of[b], under, over))
+        meeting[b].append((a, problem.cell_of[a], over, under))
+    return meeting

@@ -99,10 +99,10 @@ def _final(problem: Problem) -> int:
 
 
 def _union(masks: Sequence[int], parts: Sequence[int]) -> int:
-    found = 0
+    union = 0
     for part in parts:
-        found |= masks[part]
-    return found
+        union |= masks[part]
+    return union
 
 
 def misplaced(problem: Problem, masks: Sequence[int]) -> int:
@@ -151,8 +151,8 @@ def _kernels(
         if load.fixed is None:
             first = memory.find(mask, load.columns, depthwise=load.depthwise)
         else:
-            given = load.fixed // BLOCK
-            first = given if memory.fits(mask, given, load.columns) else None
+            block = load.fixed // BLOCK
+            first = block if memory.fits(mask, block, load.columns) else None
         if first is None:
             over.append(load.layer)
             lacking += load.blocks
@@ -188,8 +188,8 @@ def _data(
             for j, (below, above) in conflicts[i].items()
             if offsets[j] >= 0
         ]
-        offsets[i] = found = lowest_offset(rivals)
-        surplus = found + problem.cells[i].words - problem.capacity
+        offsets[i] = offset = lowest_offset(rivals)
+        surplus = offset + problem.cells[i].words - problem.capacity
         if surplus > 0:
             beyond += surplus
             lost.append(i)
@@ -211,7 +211,7 @@ def lowest_offset(rivals: Sequence[tuple[int, int, int]]) -> int:
 
 def _conflicts(problem: Problem, masks: Sequence[int]) -> list[dict[int, tuple[int, int]]]:
     """Return, by cell, how far it must stay below and above each other cell that it may meet."""
-    found: list[dict[int, tuple[int, int]]] = [{} for _ in problem.cells]
+    conflicts: list[dict[int, tuple[int, int]]] = [{} for _ in problem.cells]
     held = [instance_mask(mask) for mask in masks]
     step, overlaps = problem.step, problem.overlaps
     for a, b in problem.pairs:
@@ -220,11 +220,11 @@ def _conflicts(problem: Problem, masks: Sequence[int]) -> list[dict[int, tuple[i
         under = overlaps.get((a, b), problem.tensors[a].words * step[a])
         over = overlaps.get((b, a), problem.tensors[b].words * step[b])
         x, y = problem.cell_of[a], problem.cell_of[b]
-        below, above = found[x].get(y, (0, 0))
-        found[x][y] = max(below, under), max(above, over)
-        below, above = found[y].get(x, (0, 0))
-        found[y][x] = max(below, over), max(above, under)
-    return found
+        below, above = conflicts[x].get(y, (0, 0))
+        conflicts[x][y] = max(below, under), max(above, over)
+        below, above = conflicts[y].get(x, (0, 0))
+        conflicts[y][x] = max(below, over), max(above, under)
+    return conflicts
 
 
 def orders_of_cells(problem: Problem) -> list[tuple[int, ...]]:

@@ -28,10 +28,10 @@ def is_left_open(layers: Sequence[Layer], layout: Layout) -> bool:
     """Whether places are to be chosen: some processors are not fixed, or no offset is."""
     buffer = layout.buffer_place
     no_buffer = buffer is not None and None in (buffer.processors, buffer.offset)
-    given = [layout.layers[x.index] for x in layers]
-    offsets = any(x.in_offset is not None or x.out_offset is not None for x in given)
-    without_offsets = len(given) > 1 and not offsets
-    return no_buffer or without_offsets or any(x.processors is None for x in given)
+    layouts = [layout.layers[x.index] for x in layers]
+    offsets = any(x.in_offset is not None or x.out_offset is not None for x in layouts)
+    without_offsets = len(layouts) > 1 and not offsets
+    return no_buffer or without_offsets or any(x.processors is None for x in layouts)
 
 
 def _missing_processors(layer: Layer) -> Diagnostic:
@@ -53,8 +53,8 @@ def _before(layer: Layer, order: Sequence[int]) -> int | None:
 
 def _completed(layer: Layer, before: int | None, layout: Layout) -> LayerLayout:
     """Data is read where the layer before wrote it, and written for the layer behind."""
-    given = layout.layers[layer.index]
-    in_offset, outputs, tcalc = given.in_offset, given.output_processors, given.tcalc
+    own = layout.layers[layer.index]
+    in_offset, outputs, tcalc = own.in_offset, own.output_processors, own.tcalc
     if in_offset is None:
         in_offset = (layout.layers[before].out_offset or 0) if before is not None else 0
     behind = layer.next_layer
@@ -63,20 +63,20 @@ def _completed(layer: Layer, before: int | None, layout: Layout) -> LayerLayout:
     if outputs is None:
         outputs = (1 << channels_per_pass(layer.out_channels)) - 1
     if tcalc is None:
-        tcalc = bool(given.read_ahead) and passes(layer.in_channels) > 1
+        tcalc = bool(own.read_ahead) and passes(layer.in_channels) > 1
     return replace(
-        given,
+        own,
         output_processors=outputs,
         in_offset=in_offset,
-        out_offset=given.out_offset or 0,
-        write_gap=given.write_gap or 0,
-        read_gap=given.read_gap or 0,
-        channels_first=bool(given.channels_first),
-        streaming=bool(given.streaming),
-        calcx4=bool(given.calcx4),
-        read_ahead=bool(given.read_ahead),
+        out_offset=own.out_offset or 0,
+        write_gap=own.write_gap or 0,
+        read_gap=own.read_gap or 0,
+        channels_first=bool(own.channels_first),
+        streaming=bool(own.streaming),
+        calcx4=bool(own.calcx4),
+        read_ahead=bool(own.read_ahead),
         tcalc=tcalc,
-        widened=_widened(layer, before, layout) if given.widened is None else given.widened,
+        widened=_widened(layer, before, layout) if own.widened is None else own.widened,
     )
 
 

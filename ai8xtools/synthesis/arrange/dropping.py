@@ -72,29 +72,29 @@ def culprits(
     network: Network, fixed: Layout, fits: Callable[[Layout], bool]
 ) -> tuple[GivenKey, ...]:
     """Return keys without which everything fits: each alone, or two together; none if not."""
-    given = given_keys(network, fixed)
-    alone = tuple(key for key in given if fits(without(fixed, key)))
+    keys = given_keys(network, fixed)
+    alone = tuple(key for key in keys if fits(without(fixed, key)))
     if alone:
         return alone[:3]
-    pairs: Iterator[tuple[GivenKey, GivenKey]] = islice(combinations(given, 2), PAIRS)
+    pairs: Iterator[tuple[GivenKey, GivenKey]] = islice(combinations(keys, 2), PAIRS)
     return next((pair for pair in pairs if fits(without(fixed, *pair))), ())
 
 
-def unkept(network: Network, fixed: Layout, found: Layout) -> Iterator[Diagnostic]:
+def unkept(network: Network, fixed: Layout, chosen: Layout) -> Iterator[Diagnostic]:
     """Yield a complaint about each given value that another one had to replace."""
     for layer in network.executed():
-        given, result = fixed.layers[layer.index], found.layers[layer.index]
+        own, result = fixed.layers[layer.index], chosen.layers[layer.index]
         for name, key in _KEYS.items():
-            wanted, got = getattr(given, name), getattr(result, name)
-            if wanted is not None and wanted != got:
-                yield _unkept(layer, key, wanted, got)
+            value, got = getattr(own, name), getattr(result, name)
+            if value is not None and value != got:
+                yield _unkept(layer, key, value, got)
 
 
-def _unkept(layer: Layer, key: str, wanted: object, got: object) -> Diagnostic:
+def _unkept(layer: Layer, key: str, value: object, got: object) -> Diagnostic:
     """Gaps follow from what is combined and joined; a layer streams if those before it do."""
     return layer.diagnostic(
         "E423",
-        f"'{key}' is {wanted}, but what is read and written here needs {got}",
+        f"'{key}' is {value}, but what is read and written here needs {got}",
         key,
         f"Leave out '{key}'.",
     )

@@ -130,18 +130,18 @@ def given_offsets(
             if offset is None:
                 continue
             words = offset // 4 - front - slot[tensor]
-            given = Given(tensor, layer, key, words, f"0x{offset:x}")
+            entry = Given(tensor, layer, key, words, f"0x{offset:x}")
             if offset % 4 or words < 0:
-                raise DiagnosticError(_out_of_place(given))
-            yield given
+                raise DiagnosticError(_out_of_place(entry))
+            yield entry
 
 
-def _out_of_place(given: Given) -> Diagnostic:
+def _out_of_place(entry: Given) -> Diagnostic:
     """Offsets are words, and data before the valid part needs room."""
-    return given.layer.diagnostic(
+    return entry.layer.diagnostic(
         "E423",
-        f"{given.line}; the data that belongs there would begin between two words or below 0",
-        given.key,
+        f"{entry.line}; the data that belongs there would begin between two words or below 0",
+        entry.key,
         "Use a multiple of 4 that leaves room, or leave the key out.",
     )
 
@@ -176,12 +176,12 @@ def shortest_chain(ties: Sequence[Tie], begin: int, end: int) -> list[str]:
     return list(dict.fromkeys(reversed(chain)))
 
 
-def unfit(given: Given, tensor: Tensor, choice: Choice) -> str | None:
+def unfit(entry: Given, tensor: Tensor, choice: Choice) -> str | None:
     """Return why given processors cannot hold a tensor; None if they can."""
-    if given.value.bit_count() != tensor.pattern.bit_count():
-        return f"{given.line}, {tensor.pattern.bit_count()} processors are needed"
+    if entry.value.bit_count() != tensor.pattern.bit_count():
+        return f"{entry.line}, {tensor.pattern.bit_count()} processors are needed"
     special = tensor.owner == -1 and (choice.planar or choice.port.is_fifo)
-    start = lowest_bit(given.value)
-    if special and (given.value >> start != tensor.pattern or start not in tensor.starts):
-        return f"{given.line}, which {choice} does not reach"
+    start = lowest_bit(entry.value)
+    if special and (entry.value >> start != tensor.pattern or start not in tensor.starts):
+        return f"{entry.line}, which {choice} does not reach"
     return None

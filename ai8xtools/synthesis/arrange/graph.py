@@ -134,15 +134,15 @@ def pass_places(network: Network, layer: Layer) -> tuple[tuple[int, int], ...]:
 
     Raises DiagnosticError if a part crosses from one pass into the next.
     """
-    share, found, first = channels_per_pass(layer.in_channels), [], 0
+    share, places, first = channels_per_pass(layer.in_channels), [], 0
     for owner in sources(network, layer):
         count = channels_of(network, owner)
         number, place = divmod(first, share)
         if passes(count) > 1 or place + count > share or place % 4:
             raise DiagnosticError(_crossing(network, layer, owner, share))
-        found.append((number, place))
+        places.append((number, place))
         first += count
-    return tuple(found)
+    return tuple(places)
 
 
 def _crossing(network: Network, layer: Layer, owner: int, share: int) -> Diagnostic:

@@ -23,7 +23,7 @@ def overlaps_of(
     slot: tuple[int, ...],
 ) -> dict[tuple[int, int], int]:
     """Return, for output and input of a layer, the distance at which the output may begin below."""
-    found = {}
+    overlaps = {}
     for position, layer in enumerate(network.executed()):
         if layer.index not in number or not _qualifies(network, layer, position, tensors, number):
             continue
@@ -34,8 +34,8 @@ def overlaps_of(
         if written > read:
             continue
         least = distance(layer, read, written, slot[result]) + MARGIN_WORDS * read
-        found[result, source] = min(tensors[result].words * step[result], least)
-    return found
+        overlaps[result, source] = min(tensors[result].words * step[result], least)
+    return overlaps
 
 
 def _qualifies(

@@ -55,24 +55,24 @@ def with_given_processors(
     origins: dict[int, int] = {}
     first: dict[int, Given] = {}
     changed = list(tensors)
-    for given in given_masks(network, layout, number, reads):
-        reason = unfit(given, tensors[given.tensor], choice)
+    for entry in given_masks(network, layout, number, reads):
+        reason = unfit(entry, tensors[entry.tensor], choice)
         if reason is not None:
             raise UnreachableError(reason)
-        root, distance = links.distances.find(given.tensor)
-        start = lowest_bit(given.value)
-        pattern = given.value >> start
-        earlier = first.setdefault(root, given)
+        root, distance = links.distances.find(entry.tensor)
+        start = lowest_bit(entry.value)
+        pattern = entry.value >> start
+        earlier = first.setdefault(root, entry)
         origins.setdefault(root, start - distance)
-        same = earlier.tensor == given.tensor
-        differs = same and earlier.value != given.value
+        same = earlier.tensor == entry.tensor
+        differs = same and earlier.value != entry.value
         if differs or origins[root] != start - distance:
-            chain = shortest_chain(links.reasons, earlier.tensor, given.tensor)
-            raise DiagnosticError(contradiction(earlier, given, chain))
+            chain = shortest_chain(links.reasons, earlier.tensor, entry.tensor)
+            raise DiagnosticError(contradiction(earlier, entry, chain))
         for i, tensor in enumerate(tensors):
             where = links.distances.find(i)
-            alike = where == (root, distance) and tensor.width == tensors[given.tensor].width
-            if alike and (i == given.tensor or tensor.owner != -1):
+            alike = where == (root, distance) and tensor.width == tensors[entry.tensor].width
+            if alike and (i == entry.tensor or tensor.owner != -1):
                 changed[i] = replace(changed[i], pattern=pattern)
     _refuse_beyond(changed, links, origins, first)
     return tuple(changed), origins
@@ -88,9 +88,9 @@ def _refuse_beyond(
             continue
         start = origins[root] + distance
         if start < 0 or start + tensor.span > PROCESSORS:
-            given = first[root]
+            entry = first[root]
             raise DiagnosticError(
-                contradiction(given, given, shortest_chain(links.reasons, given.tensor, i))
+                contradiction(entry, entry, shortest_chain(links.reasons, entry.tensor, i))
             )
 
 
@@ -107,12 +107,12 @@ def with_given_offsets(
 ) -> tuple[Cell, ...]:
     """Return the cells with the offsets that are given."""
     first: dict[int, Given] = {}
-    for given in given_offsets(network, layout, number, reads, slot, tensors):
-        cell = cell_of[given.tensor]
-        earlier = first.setdefault(cell, given)
-        if earlier.value != given.value:
-            chain = shortest_chain(links.reasons, earlier.tensor, given.tensor)
-            raise DiagnosticError(contradiction(earlier, given, chain))
+    for entry in given_offsets(network, layout, number, reads, slot, tensors):
+        cell = cell_of[entry.tensor]
+        earlier = first.setdefault(cell, entry)
+        if earlier.value != entry.value:
+            chain = shortest_chain(links.reasons, earlier.tensor, entry.tensor)
+            raise DiagnosticError(contradiction(earlier, entry, chain))
     return tuple(
         replace(cell, fixed=first[i].value) if i in first else cell for i, cell in enumerate(cells)
     )

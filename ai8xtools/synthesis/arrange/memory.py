@@ -71,9 +71,9 @@ class KernelBlocks:
         if depthwise and self.chip.kernel_parts > 1:
             return self._within_part(free, columns)
         if large and columns <= extra:
-            found = highest_run(free, count)
-            if found is not None:
-                return found
+            block = highest_run(free, count)
+            if block is not None:
+                return block
         return lowest_run(free, count)
 
     def _within_part(self, free: int, columns: int) -> int | None:
@@ -91,14 +91,14 @@ class KernelBlocks:
     def fits(self, mask: int, first: int, columns: int) -> bool:
         """Whether a range from a given block on is free in all processors."""
         count = -(-columns // BLOCK)
-        wanted = (1 << count) - 1 << first
-        return self._free(mask)[0] & wanted == wanted
+        blocks = (1 << count) - 1 << first
+        return self._free(mask)[0] & blocks == blocks
 
     def take(self, mask: int, first: int, columns: int) -> None:
         """Take a range in all processors."""
-        wanted = (1 << -(-columns // BLOCK)) - 1 << first
+        blocks = (1 << -(-columns // BLOCK)) - 1 << first
         for processor in _numbers(mask):
-            self.taken[processor] |= wanted
+            self.taken[processor] |= blocks
 
 
 def loader_order(masks: Sequence[int]) -> list[int]:

@@ -158,7 +158,7 @@ class Packer:
 
         What leaves no room beside itself may as well stand below everything else.
         """
-        found = []
+        candidates = []
         alone = [b for b in state.rest if INSTANCES - b.width < self._narrowest]
         walls = _walls(state, left, right, self.limit)
         for block in alone[:1] if right - left == INSTANCES and alone else state.rest:
@@ -176,9 +176,9 @@ class Packer:
                     )
                     rank = -(exact + flush) if self._flush else self._exact and not exact
                     size = self._sizes[block.load]
-                    found.append((rank, -size, self.random.random(), block, at))
-        found.sort(key=lambda entry: entry[:3])
-        return [(block, at) for *_, block, at in found]
+                    candidates.append((rank, -size, self.random.random(), block, at))
+        candidates.sort(key=lambda entry: entry[:3])
+        return [(block, at) for *_, block, at in candidates]
 
     def _with(self, state: _State, block: Block, at: int) -> Found:
         """Yield packings with a block in the gap; return whether there are none."""

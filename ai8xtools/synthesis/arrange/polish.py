@@ -18,12 +18,12 @@ TRIES = 200
 _SEED = 2
 
 
-def polished(problem: Problem, found: Decoded) -> Decoded:
-    """Return places with the fewest cycles of those tried, `found` if none has fewer."""
+def polished(problem: Problem, decoded: Decoded) -> Decoded:
+    """Return places with the fewest cycles of those tried, `decoded` if none has fewer."""
     units = _units_that_matter(problem)
-    best, least = found, cycles(problem, found)
+    best, least = decoded, cycles(problem, decoded)
     if not units or not least:
-        return found
+        return decoded
     random = Random(_SEED)
     for _ in range(TRIES):
         starts = list(best.tried.starts)
@@ -36,13 +36,13 @@ def polished(problem: Problem, found: Decoded) -> Decoded:
     return best
 
 
-def simplified(problem: Problem, found: Decoded) -> Decoded:
+def simplified(problem: Problem, decoded: Decoded) -> Decoded:
     """Return places without changes that the search made in vain.
 
     Kernels go back to the loader's order, units to lower starts, where everything still fits in no
     more cycles.
     """
-    best, least = found, cycles(problem, found)
+    best, least = decoded, cycles(problem, decoded)
 
     def accepted(tried: Try) -> bool:
         nonlocal best
@@ -51,7 +51,7 @@ def simplified(problem: Problem, found: Decoded) -> Decoded:
         best = changed if fits else best
         return fits
 
-    if found.tried.kernels is not None:
+    if decoded.tried.kernels is not None:
         accepted(replace(best.tried, kernels=None))
     for number, unit in enumerate(problem.units):
         for start in [s for s in unit.starts if s < best.tried.starts[number]]:
@@ -64,11 +64,11 @@ def simplified(problem: Problem, found: Decoded) -> Decoded:
 
 def _units_that_matter(problem: Problem) -> list[int]:
     """Return the units that are read by layers whose cycles depend on places."""
-    found = set()
+    units = set()
     for layer, reads in zip(problem.network.executed(), problem.reads, strict=True):
         if not layer.has_weights or _kernels_in_front(layer):
-            found |= {problem.unit_of[t] for t in reads}
-    return sorted(found)
+            units |= {problem.unit_of[t] for t in reads}
+    return sorted(units)
 
 
 def _kernels_in_front(layer: Layer) -> int:
@@ -84,14 +84,14 @@ def _kernels_in_front(layer: Layer) -> int:
     )
 
 
-def cycles(problem: Problem, found: Decoded) -> int:
+def cycles(problem: Problem, decoded: Decoded) -> int:
     """Return the part of the cycles that depends on places."""
     total = 0
     for position, layer in enumerate(problem.network.executed()):
         if layer.has_weights:
-            total += _kernels_in_front(layer) * found.columns.get(layer.index, 0)
+            total += _kernels_in_front(layer) * decoded.columns.get(layer.index, 0)
             continue
-        mask = found.processors(problem, position)
+        mask = decoded.processors(problem, position)
         most = max((mask >> PROCESSORS_PER_GROUP * g & 0xFFFF).bit_count() for g in range(GROUPS))
         rows, columns = layer.pooled_dim
         passes = -(-layer.in_channels // 64)

@@ -80,12 +80,12 @@ def _nearness(
     """
     if choice.in_place:
         return overlaps_of(network, tensors, number, step, slot)
-    found = {}
+    gaps = {}
     for layer in list(network.executed())[: choice.streamed]:
         (owner,) = sources(network, layer)
         source, result = number[owner], number[layer.index]
-        found[result, source] = max(tensors[result].words * step[result], rings[layer.index] + 1)
-    return found
+        gaps[result, source] = max(tensors[result].words * step[result], rings[layer.index] + 1)
+    return gaps
 
 
 def _written(network: Network, owner: int) -> int:
@@ -100,21 +100,21 @@ def _units(
 
     `origins` are given places of the origins of sets in `ties`.
     """
-    found = [ties.find(i) for i in range(len(tensors))]
-    roots = list(dict.fromkeys(root for root, _ in found))
+    places = [ties.find(i) for i in range(len(tensors))]
+    roots = list(dict.fromkeys(root for root, _ in places))
     numbers = {root: n for n, root in enumerate(roots)}
     units = []
     for root in roots:
-        members = [i for i, (r, _) in enumerate(found) if r == root]
-        least = min(found[i][1] for i in members)
+        members = [i for i, (r, _) in enumerate(places) if r == root]
+        least = min(places[i][1] for i in members)
         starts = set(range(64))
         for i in members:
-            starts &= {s - found[i][1] + least for s in tensors[i].starts}
+            starts &= {s - places[i][1] + least for s in tensors[i].starts}
         if root in origins:
             starts = {origins[root] + least}
         units.append((least, Unit(tuple(members), tuple(sorted(starts)))))
-    distance = tuple(d - units[numbers[root]][0] for root, d in found)
-    return tuple(numbers[root] for root, _ in found), distance, tuple(u for _, u in units)
+    distance = tuple(d - units[numbers[root]][0] for root, d in places)
+    return tuple(numbers[root] for root, _ in places), distance, tuple(u for _, u in units)
 
 
 def _cells(
@@ -177,7 +177,7 @@ def _loads(
 ) -> tuple[Load, ...]:
     """Return the kernels of the layers that have any, in the order of the layers."""
     contents: dict[tuple[object, ...], int] = {}
-    found = []
+    loads = []
     for layer, parts in zip(network.executed(), reads, strict=True):
         if layer.weights is None or layer.bypass:
             continue
@@ -189,10 +189,10 @@ def _loads(
         content = contents.setdefault(key, layer.index)
         fixed = layout.layers[layer.index].kernel_offset
         mask = layout.layers[layer.index].output_processors
-        found.append(
+        loads.append(
             Load(layer.index, parts, columns_of(hardware, mask), layer.depthwise, content, fixed)
         )
-    return tuple(found)
+    return tuple(loads)
 
 
 def _biases(

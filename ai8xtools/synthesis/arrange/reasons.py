@@ -20,16 +20,16 @@ _SHOWN = 3
 
 
 def reasons_of(
-    problem: Problem, found: Decoded, layout: Layout, fixed: Layout, obstacles: tuple[str, ...]
+    problem: Problem, decoded: Decoded, layout: Layout, fixed: Layout, obstacles: tuple[str, ...]
 ) -> dict[int, dict[str, str]]:
     """Return the reasons by layer and key; `obstacles` tell why simpler choices did not do."""
-    starts = _reasons_of_starts(problem, found)
+    starts = _reasons_of_starts(problem, decoded)
     number = {tensor.owner: i for i, tensor in enumerate(problem.tensors)}
     reasons: dict[int, dict[str, str]] = {}
     for position, layer in enumerate(problem.network.executed()):
-        given, result = fixed.layers[layer.index], number[owner_of(layer)]
+        own, result = fixed.layers[layer.index], number[owner_of(layer)]
         read = problem.reads[position]
-        chosen = dict(_of_layer(problem, found, layout.layers[layer.index], result, read))
+        chosen = dict(_of_layer(problem, decoded, layout.layers[layer.index], result, read))
         if result in starts:
             chosen["output_processors"] = starts[result]
         if position == 0:
@@ -41,15 +41,15 @@ def reasons_of(
         if layer.zero_outputs and "zero_outputs" not in layer.places:
             chosen["zero_outputs"] = "they fill a pass of a layer behind this one"
         reasons[layer.index] = {
-            key: text for key, text in chosen.items() if not _is_given(given, key)
+            key: text for key, text in chosen.items() if not _is_fixed(own, key)
         }
     return reasons
 
 
-def _is_given(given: LayerLayout, key: str) -> bool:
+def _is_fixed(own: LayerLayout, key: str) -> bool:
     """Whether the user fixed what a key says."""
     name = {"data_format": "channels_first"}.get(key, key)
-    return getattr(given, name, None) is not None
+    return getattr(own, name, None) is not None
 
 
 def _place_of_reader(problem: Problem, layer: Layer) -> object:
@@ -82,14 +82,14 @@ def _of_sample(problem: Problem, obstacles: tuple[str, ...]) -> Iterator[tuple[s
 
 def _of_layer(
     problem: Problem,
-    found: Decoded,
+    decoded: Decoded,
     layout: LayerLayout,
     result: int,
     read: tuple[int, ...],
 ) -> Iterator[tuple[str, str]]:
     """Yield the reasons of offsets, gaps and columns."""
     if layout.out_offset:
-        neighbour = _neighbour(problem, found, result)
+        neighbour = _neighbour(problem, decoded, result)
         if neighbour is not None:
             yield "out_offset", neighbour
     if layout.write_gap:
@@ -102,17 +102,17 @@ def _of_layer(
         yield "in_place", "nothing else fits; no chip has been measured"
 
 
-def _neighbour(problem: Problem, found: Decoded, result: int) -> str | None:
+def _neighbour(problem: Problem, decoded: Decoded, result: int) -> str | None:
     """Say what data stands below the place of a result."""
     cell = problem.cell_of[result]
-    offset = found.offsets[cell]
-    held = instance_mask(found.masks[result])
+    offset = decoded.offsets[cell]
+    held = instance_mask(decoded.masks[result])
     below: list[str] = []
     for other, tensor in enumerate(problem.tensors):
         apart = problem.cell_of[other] != cell and tensor.meets(problem.tensors[result])
-        if not apart or not held & instance_mask(found.masks[other]):
+        if not apart or not held & instance_mask(decoded.masks[other]):
             continue
-        start = found.offsets[problem.cell_of[other]]
+        start = decoded.offsets[problem.cell_of[other]]
         end = start + tensor.words * problem.step[other]
         if end == offset:
             below.append(problem.name(other))
@@ -132,22 +132,22 @@ def _turns(problem: Problem, result: int) -> str:
     return f"between them are words of {' and '.join(mates[:_SHOWN]) or 'nobody'}"
 
 
-def _reasons_of_starts(problem: Problem, found: Decoded) -> Mapping[int, str]:
+def _reasons_of_starts(problem: Problem, decoded: Decoded) -> Mapping[int, str]:
     """Return, by tensor, why it does not begin at the lowest processor that it could."""
     reasons = {}
     for number, unit in enumerate(problem.units):
-        starts, (lowest, *_) = list(found.tried.starts), unit.starts
+        starts, (lowest, *_) = list(decoded.tried.starts), unit.starts
         if starts[number] == lowest:
             continue
         starts[number] = lowest
-        lower = decode(problem, replace(found.tried, starts=tuple(starts)))
-        text = _why_not(problem, found, lower)
+        lower = decode(problem, replace(decoded.tried, starts=tuple(starts)))
+        text = _why_not(problem, decoded, lower)
         for member in unit.members:
             reasons[member] = text
     return reasons
 
 
-def _why_not(problem: Problem, found: Decoded, lower: Decoded) -> str:
+def _why_not(problem: Problem, decoded: Decoded, lower: Decoded) -> str:
     """Say what is wrong with places in which one unit stands lower."""
     if lower.over:
         layers = ", ".join(str(problem.layer(i)) for i in lower.over[:_SHOWN])
@@ -156,12 +156,12 @@ def _why_not(problem: Problem, found: Decoded, lower: Decoded) -> str:
         cell, *_ = lower.lost
         first, *_ = problem.cells[cell].members
         return f"lower, {problem.name(first)} does not fit"
-    if lower.bias_bytes > found.bias_bytes:
+    if lower.bias_bytes > decoded.bias_bytes:
         return "lower, the biases do not fit"
     if misplaced(problem, lower.masks):
         return "joined parts stand in rising order"
     if lower.cost:
         return "so that every group that holds a result takes part"
-    if cycles(problem, lower) > cycles(problem, found):
+    if cycles(problem, lower) > cycles(problem, decoded):
         return "lower, data passes through in more steps"
     return "one of several places that fit"

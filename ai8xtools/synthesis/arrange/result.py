@@ -17,25 +17,25 @@ from ai8xtools.synthesis.network import DATA_BUFFER, Layer
 WORD = 4
 
 
-def layout_of(problem: Problem, found: Decoded, fixed: Layout) -> Layout:
+def layout_of(problem: Problem, decoded: Decoded, fixed: Layout) -> Layout:
     """Return the complete layout of the places of a try."""
     network, number = problem.network, {t.owner: i for i, t in enumerate(problem.tensors)}
     layers = {
-        layer.index: _layer(problem, found, layer, position, number, fixed.layers[layer.index])
+        layer.index: _layer(problem, decoded, layer, position, number, fixed.layers[layer.index])
         for position, layer in enumerate(network.executed())
     }
     buffer = fixed.buffer_place
     if DATA_BUFFER in number:
         tensor = number[DATA_BUFFER]
-        place = WORD * found.offsets[problem.cell_of[tensor]]
-        buffer = BufferLayout(found.masks[tensor], place)
+        place = WORD * decoded.offsets[problem.cell_of[tensor]]
+        buffer = BufferLayout(decoded.masks[tensor], place)
     open_ends = replace(fixed, layers=layers, input_port=problem.choice.port, buffer_place=buffer)
     return complete(network.layers, network.order, open_ends)
 
 
 def _layer(
     problem: Problem,
-    found: Decoded,
+    decoded: Decoded,
     layer: Layer,
     position: int,
     number: dict[int, int],
@@ -43,27 +43,27 @@ def _layer(
 ) -> LayerLayout:
     choice, reads = problem.choice, problem.reads[position]
     result = number[owner_of(layer)]
-    written = found.offsets[problem.cell_of[result]] + problem.slot[result]
+    written = decoded.offsets[problem.cell_of[result]] + problem.slot[result]
     read = min(
-        found.offsets[problem.cell_of[t]] + problem.slot[t] + problem.tensors[t].leading
+        decoded.offsets[problem.cell_of[t]] + problem.slot[t] + problem.tensors[t].leading
         for t in reads
     )
     tensor = problem.tensors[result]
-    processors = found.processors(problem, position)
-    order = found.tried.kernels is not None and layer.index in found.columns
+    processors = decoded.processors(problem, position)
+    order = decoded.tried.kernels is not None and layer.index in decoded.columns
     over = [source for source in reads if (result, source) in problem.overlaps]
     return replace(
         fixed,
         processors=processors,
-        output_processors=found.masks[result],
+        output_processors=decoded.masks[result],
         in_offset=WORD * (read + skipped_words(problem.network, layer)),
         out_offset=WORD * (written + tensor.leading + words_in_front(problem.network, layer)),
         write_gap=problem.step[result] - 1,
         read_gap=_read_gap(problem, layer, reads),
         channels_first=choice.planar and position == 0,
         streaming=position < choice.streamed,
-        kernel_offset=found.columns[layer.index] if order else fixed.kernel_offset,
-        in_place=_is_over(problem, found, result, *over) if over else fixed.in_place,
+        kernel_offset=decoded.columns[layer.index] if order else fixed.kernel_offset,
+        in_place=_is_over(problem, decoded, result, *over) if over else fixed.in_place,
     )
 
 
@@ -75,13 +75,13 @@ def _read_gap(problem: Problem, layer: Layer, reads: tuple[int, ...]) -> int:
     return problem.step[source] - 1
 
 
-def _is_over(problem: Problem, found: Decoded, result: int, source: int) -> bool | None:
+def _is_over(problem: Problem, decoded: Decoded, result: int, source: int) -> bool | None:
     """Whether an output shares words with its input; None: it does not."""
     a, b = problem.tensors[result], problem.tensors[source]
-    if not instance_mask(found.masks[result]) & instance_mask(found.masks[source]):
+    if not instance_mask(decoded.masks[result]) & instance_mask(decoded.masks[source]):
         return None
-    low = found.offsets[problem.cell_of[result]]
-    high = found.offsets[problem.cell_of[source]]
+    low = decoded.offsets[problem.cell_of[result]]
+    high = decoded.offsets[problem.cell_of[source]]
     apart = low + a.words * problem.step[result] <= high
     apart = apart or high + b.words * problem.step[source] <= low
     return None if apart else True

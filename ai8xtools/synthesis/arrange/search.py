@@ -45,9 +45,9 @@ def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
     count = 0
     for tried in _first_tries(problem):
         count += 1
-        found = decode(problem, tried)
-        if best is None or found.cost < best.cost:
-            best = found
+        decoded = decode(problem, tried)
+        if best is None or decoded.cost < best.cost:
+            best = decoded
         if not best.cost:
             return best, count
     assert best is not None
@@ -66,20 +66,20 @@ def _pack(
     """Pack the kernels like rectangles, and look whether the data finds room then."""
     orders = orders_of_cells(problem)
     for packed in packer.packings(PACKING_STEPS * tries // TRIES):
-        found: Decoded | None = None
+        decoded: Decoded | None = None
         for number in range(len(orders) + _MORE_ORDERS):
             if number < len(orders):
                 cells = orders[number]
             else:
-                assert found is not None
-                cells = _moved(found.tried.cells, random)
+                assert decoded is not None
+                cells = _moved(decoded.tried.cells, random)
             count += 1
             packer.steps += _STEPS_OF_TRY
             now = decode(problem, Try(packed.starts, cells, packed.loads))
-            found = now if found is None or now.cost <= found.cost else found
-            if not found.cost:
-                return found, count
-        best = found if found is not None and found.cost < best.cost else best
+            decoded = now if decoded is None or now.cost <= decoded.cost else decoded
+            if not decoded.cost:
+                return decoded, count
+        best = decoded if decoded is not None and decoded.cost < best.cost else best
     return best, count
 
 
@@ -169,9 +169,9 @@ def _improve(
     best, count = _build(problem, best, count, constructions, random)
     while best.cost and count < last:
         count += 1
-        found = decode(problem, _changed(problem, best.tried, random))
-        if found.cost <= best.cost:
-            best = found
+        decoded = decode(problem, _changed(problem, best.tried, random))
+        if decoded.cost <= best.cost:
+            best = decoded
     return best, count
 
 
@@ -184,10 +184,10 @@ def _build(
     current = constructor.build(order)
     for _ in range(tries):
         tried = replace(current.tried, starts=repaired(problem, list(current.tried.starts)))
-        found = decode(problem, tried)
+        decoded = decode(problem, tried)
         count += 1
-        if found.cost < best.cost:
-            best = found
+        if decoded.cost < best.cost:
+            best = decoded
         if not best.cost:
             break
         for _ in range(_STEPS):

@@ -21,18 +21,18 @@ def unsuited(network: Network, fixed: Layout) -> Iterator[Diagnostic]:
         yield _left_out("layers that are not executed one after the other", network.place)
     for layer in network.executed():
         layout = fixed.layers[layer.index]
-        for key, wanted in (
+        for key, is_set in (
             ("calcx4", layout.calcx4),
             ("readahead", layout.read_ahead),
             ("snoop_sequence", layout.snoop_layer is not None),
         ):
-            if wanted:
+            if is_set:
                 yield _left_out(f"'{key}' of {layer}", layer.place_of(key))
-    for what, key, wanted in (
+    for what, key, is_set in (
         ("'unload'", "unload", "unload" in network.places),
         ("'snoop'", "snoop", fixed.snoop is not None),
     ):
-        if wanted:
+        if is_set:
             yield _left_out(what, network.places.get(key, network.place))
     if fixed.input_port.feeds_all_groups:
         yield _left_out("the mode of all groups", Place(option="--fast-fifo-quad"))

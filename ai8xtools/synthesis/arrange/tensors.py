@@ -25,13 +25,13 @@ def tensors_of(network: Network, choice: Choice, rings: Mapping[int, int]) -> tu
 
     `rings` has the words of the ring from which a streaming layer reads, by layer index.
     """
-    found = [_sample(network, choice, rings)]
+    tensors = [_sample(network, choice, rings)]
     if network.buffer is not None:
-        found.append(_buffer(network))
+        tensors.append(_buffer(network))
     for position, layer in enumerate(network.executed()):
         if not (layer.buffer_shift or layer.buffer_insert):
-            found.append(_result(network, layer, position, choice, rings))
-    return tuple(found)
+            tensors.append(_result(network, layer, position, choice, rings))
+    return tuple(tensors)
 
 
 def owner_of(layer: Layer) -> int:

@@ -62,7 +62,7 @@ def _steps(state: _State) -> list[_State]:
     """Return the networks with one copy more for a layer that is stuck."""
     for number in state.stuck:
         reader = state.network.layers[number]
-        found = []
+        states = []
         for place, owner in enumerate(sources(state.network, reader)):
             if owner >= 0 and _copies_for(state.network, owner, reader):
                 continue
@@ -73,11 +73,11 @@ def _steps(state: _State) -> list[_State]:
                 f"{reader} needs them elsewhere than others", notices,
             )  # fmt: skip
             if changed is not None:
-                found.append(_State(*changed, tuple(notices)))
+                states.append(_State(*changed, tuple(notices)))
         if _passes_on(state, reader):
-            found.append(_by_kernels(state, reader))
-        if found:
-            return found
+            states.append(_by_kernels(state, reader))
+        if states:
+            return states
     return []
 
 
@@ -122,8 +122,8 @@ def _judged(state: _State, chip: Chip) -> _State:
         if witness is None:
             return state
         stuck, size = _ties(problem, witness)
-    known = {layer.name for layer in network.layers}
-    places = [sum(x.name in known for x in whole.layers[:i]) for i in stuck]
+    names = {layer.name for layer in network.layers}
+    places = [sum(x.name in names for x in whole.layers[:i]) for i in stuck]
     return replace(state, stuck=tuple(places), size=size)
 
 

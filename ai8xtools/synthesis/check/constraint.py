@@ -210,17 +210,17 @@ def check(
     are left out unless they are asked for.
     """
     mapped = map_network(network, layout, chip)
-    return _complaints(network, tuple(_found(network, mapped)), waiving, consequences)
+    return _complaints(network, tuple(_findings(network, mapped)), waiving, consequences)
 
 
 def check_network(
     network: Network, waiving: Container[str] = (), *, consequences: bool = False
 ) -> list[Diagnostic]:
     """Return the complaints about a network that are true of any target."""
-    return _complaints(network, tuple(_found(network, None)), waiving, consequences)
+    return _complaints(network, tuple(_findings(network, None)), waiving, consequences)
 
 
-def _found(
+def _findings(
     network: Network, mapped: MappedNetwork | None
 ) -> Iterator[tuple[Layer, Constraint, Finding]]:
     """Test every layer; without a chip only what is true of networks."""
@@ -237,13 +237,13 @@ def _found(
 
 def _complaints(
     network: Network,
-    found: Collection[tuple[Layer, Constraint, Finding]],
+    findings: Collection[tuple[Layer, Constraint, Finding]],
     waiving: Container[str],
     consequences: bool,
 ) -> list[Diagnostic]:
     """Return the diagnostics; without consequences, and each thing said once."""
     position = {index: place for place, index in enumerate(network.order)}
-    wrong = [(layer, entry) for layer, entry, _ in found if Fact.SIZES in entry.effects.blocks]
+    wrong = [(layer, entry) for layer, entry, _ in findings if Fact.SIZES in entry.effects.blocks]
     first = min((position.get(layer.index, 0) for layer, _ in wrong), default=len(position))
     channels_known = all(
         entry.alone is not None and Fact.PLACES not in entry.effects.blocks for _, entry in wrong
@@ -255,20 +255,20 @@ def _complaints(
         behind = position.get(layer.index, 0) >= first
         return Fact.SIZES in entry.effects.needs and behind and not certain
 
-    covered = _covered(network, {(layer.index, entry.covers) for layer, entry, _ in found})
+    covered = _covered(network, {(layer.index, entry.covers) for layer, entry, _ in findings})
     return [
         entry.complain(layer, finding, waiving)
-        for layer, entry, finding in found
+        for layer, entry, finding in findings
         if consequences or ((layer.index, entry.code) not in covered and not follows(layer, entry))
     ]
 
 
 def _covered(
-    network: Network, found: Collection[tuple[int, Covered | None]]
+    network: Network, complaints: Collection[tuple[int, Covered | None]]
 ) -> set[tuple[int, str]]:
     """Return the complaints, by layer and code, for which another one says the same.
 
-    `found` are the layers complained about and what these complaints cover.
+    `complaints` are the layers complained about and what these complaints cover.
     """
     neighbours = tuple(pairwise(network.executed()))
 
@@ -284,7 +284,7 @@ def _covered(
                 assert_never(which)
 
     result = set()
-    for index, covered in found:
+    for index, covered in complaints:
         other = others(covered.of).get(index) if covered else None
         if covered and other and covered.unless not in other.places:
             result.add((other.index, covered.code))

@@ -202,24 +202,24 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
     if layer is not network.first:
         return
     channels, rows, columns = network.sample.shape
-    wanted = layer.in_channels * layer.operands
-    if channels != wanted or (rows, columns) != layer.in_dim:
+    expected = layer.in_channels * layer.operands
+    if channels != expected or (rows, columns) != layer.in_dim:
         yield Finding(
             f"the sample {network.sample_file} has {channels}x{rows}x{columns} values, "
-            f"the layer reads {wanted}x{layer.in_dim[0]}x{layer.in_dim[1]}",
+            f"the layer reads {expected}x{layer.in_dim[0]}x{layer.in_dim[1]}",
             ("in_dim", "in_channels", "processors"),
-            _remedy_of_sample((channels, rows, columns), (wanted, *layer.in_dim)),
+            _remedy_of_sample((channels, rows, columns), (expected, *layer.in_dim)),
         )
 
 
-def _remedy_of_sample(found: tuple[int, int, int], wanted: tuple[int, int, int]) -> str:
+def _remedy_of_sample(shape: tuple[int, int, int], expected: tuple[int, int, int]) -> str:
     """Say what is probably meant by a sample of another shape."""
-    channels, rows, columns = wanted
-    if found == (rows, columns, 1) and channels == 1:  # an array with this axis, or without
+    channels, rows, columns = expected
+    if shape == (rows, columns, 1) and channels == 1:  # an array with this axis, or without
         return f"The sample has no channels in front: save sample.reshape(1, {rows}, {columns})."
-    if found[2] == channels != found[0] and (found[0] > 4 or found[:2] == (rows, columns)):
+    if shape[2] == channels != shape[0] and (shape[0] > 4 or shape[:2] == (rows, columns)):
         return "The sample seems to be rows, columns, channels: save sample.transpose(2, 0, 1)."
-    if found == (rows, columns, 1):
+    if shape == (rows, columns, 1):
         return "The sample has no axis of channels: save it as channels, rows, columns."
     return "Use a sample of this data set, or correct the description."
 

@@ -41,12 +41,12 @@ def is_read_right(
         return None
     written = [place for source in _as_they_stand(layer, sources) for place in _written(source)]
     pixels = layer.in_dim[0] * layer.in_dim[1]
-    found = all(
+    matches = all(
         (a.processor, a.first) == (b.processor, b.first) and (a.step == b.step or pixels == 1)
         for a, b in zip(written, _read(layer), strict=True)
     )
     in_time = sorted(sources, key=lambda source: order.index(source.index))
-    return found and not any(_overwrites(b, a) for a, b in combinations(in_time, 2))
+    return matches and not any(_overwrites(b, a) for a, b in combinations(in_time, 2))
 
 
 def _as_they_stand(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> tuple[MappedLayer, ...]:

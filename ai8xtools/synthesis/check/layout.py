@@ -45,24 +45,24 @@ def _suggestion(mask: int, count: int) -> str:
 def processors_match_channels(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each processor handles one channel of a pass, so their numbers must be equal."""
     processors = network.input_processors if layer is network.first else layer.processors
-    for found in other_processors_than_channels(layer, processors):
-        yield Finding(*found)
+    for mismatch in other_processors_than_channels(layer, processors):
+        yield Finding(*mismatch)
 
 
 def other_processors_than_channels(
     layer: MappedLayer, processors: int
 ) -> Iterator[tuple[str, str, str]]:
     """Yield message, key and remedy if a layer reads other than its channels."""
-    found, wanted = processors.bit_count(), layer.in_share
-    if found != wanted:
+    count, needed = processors.bit_count(), layer.in_share
+    if count != needed:
         passes = f" in {layer.in_passes} passes" if layer.in_passes > 1 else ""
-        remedy = f"For example {_suggestion(processors, wanted)}."
+        remedy = f"For example {_suggestion(processors, needed)}."
         if layer.channels_first:
-            spread = sum(1 << PROCESSORS_PER_INSTANCE * i for i in range(min(wanted, 16)))
+            spread = sum(1 << PROCESSORS_PER_INSTANCE * i for i in range(min(needed, 16)))
             remedy = f"For example {mask_text(spread)}."
         yield (
-            f"'processors' {mask_text(processors)} names {found}, "
-            f"{layer.in_channels} input channels{passes} need {wanted}",
+            f"'processors' {mask_text(processors)} names {count}, "
+            f"{layer.in_channels} input channels{passes} need {needed}",
             "processors",
             remedy,
         )
@@ -79,8 +79,8 @@ def output_processors_match_channels(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
     """Each output channel of a pass goes to one processor of the next layer."""
-    found, wanted = layer.output_processors.bit_count(), layer.out_share
-    if found == wanted:
+    count, needed = layer.output_processors.bit_count(), layer.out_share
+    if count == needed:
         return
     passes = f" in {layer.out_passes} passes" if layer.out_passes > 1 else ""
     source = "'output_processors'"
@@ -89,10 +89,10 @@ def output_processors_match_channels(
     if "output_processors" not in layer.places and layer is not network.final:
         source = f"the next layer's 'processors' (line {_next_line(layer, network)})"
     yield Finding(
-        f"{source} {mask_text(layer.output_processors)} names {found}, "
-        f"{layer.out_channels} output channels{passes} need {wanted}",
+        f"{source} {mask_text(layer.output_processors)} names {count}, "
+        f"{layer.out_channels} output channels{passes} need {needed}",
         "output_processors",
-        f"For example {_suggestion(layer.output_processors, wanted)}.",
+        f"For example {_suggestion(layer.output_processors, needed)}.",
     )
 
 

@@ -295,14 +295,14 @@ def features_of_the_chip(layer: MappedLayer, network: MappedNetwork) -> Iterator
     """Kernel bypass, reading ahead and calculating four outputs at a time came with MAX78002."""
     if network.chip.has_extended_modes:
         return
-    for key, wanted in (
+    for key, is_set in (
         ("bypass", layer.bypass),
         ("readahead", layer.read_ahead),
         ("calcx4", layer.calcx4),
         ("tcalc", layer.tcalc),
         ("snoop_sequence", layer.snoop_layer is not None),
     ):
-        if wanted and layer.place_of(key).option is None:
+        if is_set and layer.place_of(key).option is None:
             others = names_where(lambda chip: chip.has_extended_modes)
             remedy = f"Remove the key, or use --device {others}."
             yield Finding(f"'{key}' is not supported by {network.chip.name}", key, remedy)

@@ -66,15 +66,15 @@ def data_given_is_data_read(layer: Layer, network: Network) -> Iterator[Finding]
     if layer.index not in network.simulated or layer.buffer_shift:
         return
     shapes = [_shape(source, network) for source in _read(layer, network)]
-    given = _joined(shapes, sum(layer.in_crop))
+    joined = _joined(shapes, sum(layer.in_crop))
     rows, columns = layer.in_dim
     pixels, channels = rows * columns, layer.operands * layer.in_channels
     if network.reshapes_inputs:
-        fits = given[0] >= layer.channel_skip + channels and given[1] == given[0] * pixels
+        fits = joined[0] >= layer.channel_skip + channels and joined[1] == joined[0] * pixels
     else:
-        fits = given[1] == channels * pixels
-    divides = network.reshapes_inputs or given[0] % layer.operands == 0
-    if not (divides if fits else _is_told_elsewhere(layer, network)):
+        fits = joined[1] == channels * pixels
+    divides = network.reshapes_inputs or joined[0] % layer.operands == 0
+    if not (divides if fits else _is_reported_elsewhere(layer, network)):
         operands = f"{layer.operands} x " if layer.operands > 1 else ""
         before, after = layer.in_crop
         cropped = f" less {before} and {after} rows" if before or after else ""
@@ -86,7 +86,7 @@ def data_given_is_data_read(layer: Layer, network: Network) -> Iterator[Finding]
         )
 
 
-def _is_told_elsewhere(layer: Layer, network: Network) -> bool:
+def _is_reported_elsewhere(layer: Layer, network: Network) -> bool:
     """Whether another constraint (E349, E360) compares what the layer needs with the same data."""
     read = _read(layer, network)
     if layer is network.first:

@@ -39,17 +39,17 @@ def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator
     if layer is network.first or min(layer.sources or (0,)) < 0:
         return
     cropped = sum(layer.in_crop)
-    found = sum(
+    available = sum(
         s.out_channels * (s.out_dim[0] - cropped) * s.out_dim[1] for s in _sources(layer, network)
     )
     pixels = layer.in_dim[0] * layer.in_dim[1]
-    wanted = layer.operands * layer.in_channels * pixels
+    needed = layer.operands * layer.in_channels * pixels
     skipped = layer.channel_skip if network.reshapes_inputs else 0
-    if network.reshapes_inputs and found >= wanted + skipped * pixels:
+    if network.reshapes_inputs and available >= needed + skipped * pixels:
         rows, columns = _sources(layer, network)[0].out_dim
         if (rows - cropped) * columns == pixels:
             return
-    if found != wanted or skipped:
+    if available != needed or skipped:
         origin = " and ".join(
             f"{s} gives {s.out_channels}x{s.out_dim[0]}x{s.out_dim[1]}"
             for s in _sources(layer, network)

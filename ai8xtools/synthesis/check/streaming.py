@@ -149,8 +149,8 @@ def streaming_with_bias(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
 @constraint("E358", Kind.HARDWARE)
 def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Words of a progression hold whole pixels and fill the image in rounds of equal length."""
-    made = network.layout.progression
-    if layer is not network.first or made is None:
+    rule = network.layout.progression
+    if layer is not network.first or rule is None:
         return
     if layer.channels_first or layer.in_channels > FIFO_LANES:
         order = "CHW" if layer.channels_first else "HWC"
@@ -160,15 +160,15 @@ def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iter
             ("data_format", "in_channels"),
         )
     pixels = layer.in_dim[0] * layer.in_dim[1]
-    if made.words < 1 or pixels % made.words:
+    if rule.words < 1 or pixels % rule.words:
         yield Finding(
-            f"--synthesize-words is {made.words}, the image has {pixels} pixels",
+            f"--synthesize-words is {rule.words}, the image has {pixels} pixels",
             "in_dim",
             f"Use a divisor of {pixels}.",
         )
-    if not 0 <= made.step <= made.mask:
+    if not 0 <= rule.step <= rule.mask:
         yield Finding(
-            f"--synthesize-input is 0x{made.step:x}, the limits are 0 and 0x{made.mask:x}",
+            f"--synthesize-input is 0x{rule.step:x}, the limits are 0 and 0x{rule.mask:x}",
             "in_channels",
         )
 

@@ -64,12 +64,12 @@ def computed(network: Network, layer: Layer) -> Keys:
     if layer.has_weights and layer.output_width == _DEFAULT_BITS:
         yield "activate", str(layer.activation) if layer.activation else "None"
     yield from _numbers(layer)
-    for key, wanted in (
+    for key, is_set in (
         ("flatten", layer.flatten),
         ("bypass", layer.bypass),
         ("output", layer.is_output),
     ):
-        if wanted:
+        if is_set:
             yield key, "true"
     if layer.buffer_shift:
         yield "buffer_shift", str(layer.buffer_shift)
@@ -218,13 +218,13 @@ def placed(layout: LayerLayout, *, first: bool) -> Keys:
         yield "kernel_offset", str(layout.kernel_offset)
     if layout.bias_groups is not None:
         yield "bias_group", str(list(layout.bias_groups))
-    for key, wanted in (
+    for key, is_set in (
         ("in_place", layout.in_place),
         ("calcx4", layout.calcx4),
         ("readahead", layout.read_ahead),
         ("tcalc", layout.tcalc),
     ):
-        if wanted:
+        if is_set:
             yield key, "true"
     if layout.snoop_layer is not None:
         yield "snoop_sequence", str(layout.snoop_layer)

@@ -86,9 +86,9 @@ def _deliveries(layout: Layout) -> Iterator[str]:
 def _layer(network: Network, layout: Layout, layer: Layer) -> Iterator[str]:
     """Yield the lines of a layer."""
     reasons: Mapping[str, str] = layout.reasons.get(layer.index, {})
-    taken = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
-    given = "x".join(map(str, (layer.out_channels, *layer.out_dim)))
-    yield from _comment(f"{taken} -> {given}", "  ")
+    input_shape = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
+    output_shape = "x".join(map(str, (layer.out_channels, *layer.out_dim)))
+    yield from _comment(f"{input_shape} -> {output_shape}", "  ")
     if WHOLE in reasons:
         yield from _comment(reasons[WHOLE], "  ")
     keys = [

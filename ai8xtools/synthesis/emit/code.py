@@ -89,14 +89,14 @@ def _classified(
     last = summary.last_layer
     final = last.index
     layers = delivered(program, options)
-    found = [
+    candidates = [
         (layer, offset)
         for layer, offset in zip(layers, layer_offsets(layers), strict=False)
         if layer.layer in (final, -1)
         and layer.width == program.output_width
         and layer.channels * layer.pixels == program.output_count
     ]
-    if not found:
+    if not candidates:
         raise DiagnosticError(
             Diagnostic(
                 "E075",
@@ -105,4 +105,4 @@ def _classified(
                 f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
             )
         )
-    return found[-1]
+    return candidates[-1]

@@ -97,7 +97,7 @@ def _terms(program: Program, options: ProjectOptions) -> Terms:
 def _main(options: ProjectOptions) -> Iterator[str]:
     """Yield what every project has, and what options add to the main program."""
     yield "program"
-    given = {
+    used = {
         "weights read back": options.checks_weights,
         "softmax": options.softmax,
         "energy": options.energy,
@@ -107,7 +107,7 @@ def _main(options: ProjectOptions) -> Iterator[str]:
         "timer": options.inference_timer is not None,
         "riscv": options.riscv,
     }
-    yield from (kind for kind, is_given in given.items() if is_given)
+    yield from (kind for kind, is_used in used.items() if is_used)
 
 
 def _registers(blocks: Iterable[Block], *, verify: bool) -> Iterator[str]:

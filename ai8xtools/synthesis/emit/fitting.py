@@ -43,8 +43,8 @@ def fitted(program: Program, options: ProjectOptions, wide_share: float = 0) -> 
 
     `wide_share` is the part of the weights' bytes that have 8 bits.
     """
-    found = _with_result_that_fits(Fitting(program, options))
-    return _with_flash_that_fits(found, wide_share)
+    fitting = _with_result_that_fits(Fitting(program, options))
+    return _with_flash_that_fits(fitting, wide_share)
 
 
 def _with_flash_that_fits(whole: Fitting, wide_share: float) -> Fitting:

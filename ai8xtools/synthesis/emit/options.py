@@ -178,13 +178,15 @@ class ProjectOptions:
 
 def check_options(options: ProjectOptions) -> list[Diagnostic]:
     """Return complaints about options that cannot be honoured, whatever the network is."""
-    found = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
+    complaints = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
     if options.timer is not None and options.energy and not options.no_timer:
-        found.append(no_effect("--timer", "with --energy, which measures with the power monitor"))
+        complaints.append(
+            no_effect("--timer", "with --energy, which measures with the power monitor")
+        )
     if options.one_shot and options.inference_timer is not None:
-        found.append(excludes("--timer", "--one-shot"))
-    found += _debugging(options)
-    return found
+        complaints.append(excludes("--timer", "--one-shot"))
+    complaints += _debugging(options)
+    return complaints
 
 
 def file_names(options: ProjectOptions) -> dict[str, str]:
@@ -263,7 +265,9 @@ def _is_debugging(name: str, options: ProjectOptions) -> bool:
         (options.debug_computation, r"compute-\d+\.csv"),
         (options.log_pooling, r"(un)?pooled-\d+-L\d+-ch\d+\.csv"),
     )
-    return any(given and re.fullmatch(pattern, name, re.IGNORECASE) for given, pattern in patterns)
+    return any(
+        enabled and re.fullmatch(pattern, name, re.IGNORECASE) for enabled, pattern in patterns
+    )
 
 
 def is_plain(name: str) -> bool:
@@ -304,8 +308,8 @@ def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
 
 def _cores(options: ProjectOptions) -> Iterator[Diagnostic]:
     """What only the RISC-V core can do, and what it needs."""
-    for option, given in (("--deepsleep", options.deepsleep), ("--fast-fifo", options.fast_fifo)):
-        if given and not options.riscv:
+    for option, enabled in (("--deepsleep", options.deepsleep), ("--fast-fifo", options.fast_fifo)):
+        if enabled and not options.riscv:
             yield needs(option, "--riscv")
     if options.riscv and not options.riscv_cache and not options.simulated:
         yield excludes("--no-riscv-cache", "--riscv")

@@ -63,7 +63,7 @@ def _facts(report: Report) -> dict[str, Any]:
         "reasons": [
             {"layer": layer, "key": key, "reason": reason} for layer, key, reason in report.reasons
         ],
-        "messages": [message_facts(found) for found in report.diagnostics],
+        "messages": [message_facts(message) for message in report.diagnostics],
     }  # fmt: skip
 
 
@@ -122,14 +122,14 @@ def _step(report: Report, index: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def message_facts(found: Diagnostic) -> dict[str, Any]:
+def message_facts(diagnostic: Diagnostic) -> dict[str, Any]:
     """Return a message with its place."""
-    place = found.place
+    place = diagnostic.place
     return {
-        "code": found.code,
-        "severity": str(found.severity),
-        "message": found.message,
-        "remedy": found.remedy,
+        "code": diagnostic.code,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        "remedy": diagnostic.remedy,
         "file": None if place is None else place.file,
         "line": None if place is None else place.line,
         "column": None if place is None else place.column,

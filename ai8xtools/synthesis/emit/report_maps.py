@@ -151,7 +151,7 @@ def memory_picture(report: Report) -> MemoryPicture:
 
 def _groups(report: Report) -> list[tuple[int, ...]]:
     """Return the instances that are used, those together that hold the same at every time."""
-    found: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
     steps = [
         [*((0, data.instances) for data in step.ranges),
          *((1, loss.instances) for loss in step.losses)]
@@ -165,8 +165,8 @@ def _groups(report: Report) -> list[tuple[int, ...]]:
             if use.instance in instances
         )
         if held:
-            found.setdefault(held, []).append(use.instance)
-    return [tuple(instances) for instances in found.values()]
+            groups.setdefault(held, []).append(use.instance)
+    return [tuple(instances) for instances in groups.values()]
 
 
 @frozen

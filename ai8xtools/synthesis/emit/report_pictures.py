@@ -48,8 +48,8 @@ def pictures(report: Report) -> dict[int, Picture]:
 
     The more layers there are, the fewer channels and pixels each picture has.
     """
-    known = [layer for layer in report.layers if layer.result is not None]
-    return dict(_pictures(known, _BUDGET // max(1, len(known))))
+    layers = [layer for layer in report.layers if layer.result is not None]
+    return dict(_pictures(layers, _BUDGET // max(1, len(layers))))
 
 
 def _pictures(layers: Iterable[LayerRow], budget: int) -> Iterable[tuple[int, Picture]]:

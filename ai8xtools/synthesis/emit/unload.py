@@ -295,10 +295,10 @@ def chunks(run: Run, unroll: int) -> tuple[Chunk, ...]:
 
 def loops(reads: int, bodies: int) -> tuple[Chunk, ...]:
     """Cut equal reads into a loop with `bodies` of them in each round, and the rest."""
-    found, left = [], reads
+    pieces, left = [], reads
     while left:
         rounds = left // bodies
         chunk = Chunk(rounds, bodies) if rounds else Chunk(1, left)
-        found.append(chunk)
+        pieces.append(chunk)
         left -= chunk.loops * chunk.bodies
-    return tuple(found)
+    return tuple(pieces)

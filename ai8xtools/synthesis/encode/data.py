@@ -86,9 +86,11 @@ def loaded_input(network: MappedNetwork, program: Program) -> Tensor | None:
     if len(loaded) != len(places):
         return None
     values = loaded[used].view(np.int8).astype(np.int64)
-    found = np.zeros(sample.size, np.int64)
-    found[places[used] - 1] = values
-    return found.reshape(sample.shape) if np.array_equal(found[places[used] - 1], values) else None
+    result = np.zeros(sample.size, np.int64)
+    result[places[used] - 1] = values
+    return (
+        result.reshape(sample.shape) if np.array_equal(result[places[used] - 1], values) else None
+    )
 
 
 def _input_bytes(network: MappedNetwork, apb_base: int) -> NDArray[np.uint8]:
@@ -161,11 +163,11 @@ def fifo_streams(network: MappedNetwork, apb_base: int) -> Iterator[FifoStream]:
             words = data_words(channels.reshape(-1))
         else:
             fed = bits(group_slice(mask, fifo))
-            found = {lane: data for lane, data in enumerate(channels) if lane in fed}
-            words = lane_words(found, pixels.shape[1])
+            by_lane = {lane: data for lane, data in enumerate(channels) if lane in fed}
+            words = lane_words(by_lane, pixels.shape[1])
         registers = _fifo_registers(network.input_port, fifo, apb_base)
-        made = network.layout.progression
-        rule = (made.words, made.step, made.mask) if made else ()
+        progression = network.layout.progression
+        rule = (progression.words, progression.step, progression.mask) if progression else ()
         yield FifoStream(fifo, *registers, words, *rule)
 
 

@@ -95,8 +95,8 @@ def _writes(
     try:
         for name, fields in _registers(view, group, options):
             if target.reset and name in _RESET_FIELDS:
-                wanted = _RESET_FIELDS[name].items()
-                values = {k: fields[k] if v is None else v for k, v in wanted}
+                reset_fields = _RESET_FIELDS[name].items()
+                values = {k: fields[k] if v is None else v for k, v in reset_fields}
                 yield writer.layer(group, number - 1, name, values)
             yield writer.layer(group, number, name, fields)
         yield from frame_size(view, group, writer.apb_base)

@@ -25,17 +25,17 @@ def kernel_blocks(
     A run may go on into the next processor where the addresses are contiguous. With `zero_sram`
     the memory is zero already and zero columns are left out.
     """
-    wanted = memory.owner >= 0
+    written = memory.owner >= 0
     if options.zero_sram:
-        wanted = np.logical_and(wanted, memory.data.any(axis=2))
+        written = np.logical_and(written, memory.data.any(axis=2))
     if options.place.old_kernel_loader:  # its arrays have no holes
-        before = np.maximum.accumulate(wanted, axis=1)
-        behind = np.maximum.accumulate(wanted[:, ::-1], axis=1)[:, ::-1]
-        wanted = np.logical_and(before, behind)
-    processors, columns = np.nonzero(wanted)
+        before = np.maximum.accumulate(written, axis=1)
+        behind = np.maximum.accumulate(written[:, ::-1], axis=1)[:, ::-1]
+        written = np.logical_and(before, behind)
+    processors, columns = np.nonzero(written)
     if not len(processors):
         return
-    bases = np.array([chip.kernel_address(p) for p in range(wanted.shape[0])])
+    bases = np.array([chip.kernel_address(p) for p in range(written.shape[0])])
     addresses = options.apb_base + bases[processors] + columns * KERNEL_COLUMN_STRIDE_BYTES
     breaks = np.flatnonzero(np.diff(addresses) != KERNEL_COLUMN_STRIDE_BYTES) + 1
     data = memory.data[processors, columns]

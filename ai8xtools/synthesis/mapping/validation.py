@@ -29,9 +29,9 @@ def violations(network: MappedNetwork) -> Iterator[str]:
 
 def validate_mapped(network: MappedNetwork) -> None:
     """Raise InvariantError with everything in a layout that contradicts the network."""
-    found = list(violations(network))
-    if found:
-        raise InvariantError("\n".join(found))
+    contradictions = list(violations(network))
+    if contradictions:
+        raise InvariantError("\n".join(contradictions))
 
 
 @_of_layer
@@ -60,12 +60,12 @@ def offsets_are_not_negative(layer: MappedLayer, _: MappedNetwork) -> Iterator[s
 @_of_layer
 def hardware_has_the_same_weights(layer: MappedLayer, _: MappedNetwork) -> Iterator[str]:
     """The hardware's kernels hold the same numbers, only zeros and the order may differ."""
-    stored, wanted = layer.hardware.weights, layer.weights
-    if (stored is None) != (wanted is None):
+    stored, expected = layer.hardware.weights, layer.weights
+    if (stored is None) != (expected is None):
         yield f"the hardware has {'no' if stored is None else 'surplus'} weights"
-    elif stored is not None and wanted is not None:
-        same = np.array_equal(np.sort(stored[stored != 0]), np.sort(wanted[wanted != 0]))
-        if not same or stored.shape[:2] != wanted.shape[:2]:
+    elif stored is not None and expected is not None:
+        same = np.array_equal(np.sort(stored[stored != 0]), np.sort(expected[expected != 0]))
+        if not same or stored.shape[:2] != expected.shape[:2]:
             yield "the hardware has other weights"
         if stored.shape[2:] != layer.hardware.kernel:
             yield f"hardware weights {list(stored.shape)} for a {layer.hardware.kernel} kernel"

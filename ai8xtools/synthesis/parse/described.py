@@ -84,5 +84,5 @@ def _layer(layer: LayerDescription, moved: Move) -> LayerDescription:
     return replace(layer, place=moved(layer.place), entries=_entries(layer, moved))
 
 
-def _diagnostics(found: Iterable[Diagnostic], moved: Move) -> tuple[Diagnostic, ...]:
-    return tuple(replace(d, place=d.place and moved(d.place)) for d in found)
+def _diagnostics(diagnostics: Iterable[Diagnostic], moved: Move) -> tuple[Diagnostic, ...]:
+    return tuple(replace(d, place=d.place and moved(d.place)) for d in diagnostics)

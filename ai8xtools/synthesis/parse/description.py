@@ -81,8 +81,8 @@ class Description(Section):
 
     def layer_named(self, name: str) -> LayerDescription | None:
         """Return the layer of a name, in any case."""
-        wanted = name.lower()
-        return next((x for x in self.layers if x.name and x.name.lower() == wanted), None)
+        lower = name.lower()
+        return next((x for x in self.layers if x.name and x.name.lower() == lower), None)
 
 
 Problems = tuple[Diagnostic, ...]

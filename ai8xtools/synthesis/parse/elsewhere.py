@@ -22,25 +22,25 @@ _FOREIGN = {
 """What stands for keys of frameworks whose names resemble others of ours, or none."""
 
 
-def misplaced_or_foreign(key: str, known: Container[str]) -> str | None:
-    """Return the remedy for a key that is not `known` where it stands; None: it is of no level."""
+def misplaced_or_foreign(key: str, allowed: Container[str]) -> str | None:
+    """Return the remedy for a key that is not `allowed` where it stands; None: of no level."""
     of_layers = {s for k in LAYER_KEYS for s in k.spellings}
-    if key in of_layers and key not in known and "layers" in known:
+    if key in of_layers and key not in allowed and "layers" in allowed:
         return "It is a key of layers: write it below the layer that it is for."
     if (key in {s for k in GLOBAL_KEYS for s in k.spellings} or key == "layers") and (
-        "processors" in known
+        "processors" in allowed
     ):
         return "It is a key of the whole network: write it at the top, without indentation."
-    return _FOREIGN.get(key.lower()) if "processors" in known else None
+    return _FOREIGN.get(key.lower()) if "processors" in allowed else None
 
 
 def remedy_of_comment(node: yaml.Node) -> str | None:
     """Return the remedy for a plain value that ends in what looks like a comment, or in `;`."""
     if not isinstance(node, yaml.ScalarNode) or node.style:
         return None
-    found = _COMMENT.match(str(node.value))
-    if found is None:
+    comment = _COMMENT.match(str(node.value))
+    if comment is None:
         return None
-    if found[1].strip() == ";":
+    if comment[1].strip() == ";":
         return "Remove the semicolon."
     return "A comment begins with # behind a space."

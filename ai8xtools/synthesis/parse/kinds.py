@@ -322,10 +322,10 @@ class Reference:
     def read(self, node: yaml.Node) -> Any:  # noqa: D102 - see Kind
         if not self.several:
             return self._one(node)
-        found = tuple(self._one(n) for n in _elements(node))
-        if not found:
+        values = tuple(self._one(n) for n in _elements(node))
+        if not values:
             raise KindError("is an empty list")
-        return found
+        return values
 
     def _one(self, node: yaml.Node) -> int | str:
         value = _scalar(node)
@@ -355,12 +355,12 @@ class Integers:
     count: int | None = None
 
     def read(self, node: yaml.Node) -> tuple[int, ...]:  # noqa: D102 - see Kind
-        found = tuple(Integer(self.low, self.high).read(n) for n in _elements(node))
-        if not found:
+        values = tuple(Integer(self.low, self.high).read(n) for n in _elements(node))
+        if not values:
             raise KindError("is an empty list")
-        if self.count is not None and len(found) != self.count:
-            raise KindError(f"is a list of {len(found)}")
-        return found
+        if self.count is not None and len(values) != self.count:
+            raise KindError(f"is a list of {len(values)}")
+        return values
 
     def expected(self) -> str:  # noqa: D102 - see Kind
         each = Integer(self.low, self.high).expected()

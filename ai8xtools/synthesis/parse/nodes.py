@@ -110,15 +110,15 @@ def compose(text: str, file: str) -> yaml.MappingNode:
 
 def _refuse_control_characters(text: str, file: str) -> None:
     """Refuse characters that YAML forbids; the parser would not say where they stand."""
-    found = _CONTROL.search(text)
-    if found is None:
+    character = _CONTROL.search(text)
+    if character is None:
         return
-    breaks = list(re.finditer(_LINE_BREAK, text[: found.start()]))
-    column = found.start() - (breaks[-1].end() if breaks else 0) + 1
+    breaks = list(re.finditer(_LINE_BREAK, text[: character.start()]))
+    column = character.start() - (breaks[-1].end() if breaks else 0) + 1
     raise DiagnosticError(
         Diagnostic(
             "E102",
-            f"the character U+{ord(found.group()):04X} is not allowed in YAML",
+            f"the character U+{ord(character.group()):04X} is not allowed in YAML",
             Place(file, len(breaks) + 1, column),
             'Remove it; in quotes it can be written as an escape such as "\\x07".',
         )
@@ -160,8 +160,8 @@ def _syntax_error(exc: yaml.YAMLError, text: str, file: str) -> Diagnostic:
     better = explained(problem, text, mark.line, mark.column) if mark else None
     if better is not None:
         problem, remedy, context = *better, ""
-    said = f"not valid YAML: {problem}" + (f" ({context})" if context else "")
-    return Diagnostic("E102", said, place, remedy)
+    message = f"not valid YAML: {problem}" + (f" ({context})" if context else "")
+    return Diagnostic("E102", message, place, remedy)
 
 
 def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Iterator[Diagnostic]:

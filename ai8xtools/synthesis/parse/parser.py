@@ -81,21 +81,21 @@ def read(text: str, file: str = "<text>", *, placed: bool = True, limited: bool 
     for name, keys in NESTED_KEYS.items():
         if name in others:
             sections = tuple(
-                reader.section(node, reader.known(keys), (), f"{name}: ")[0]
+                reader.section(node, reader.allowed(keys), (), f"{name}: ")[0]
                 for node in reader.mappings(others[name], name)
             )
             entries[name] = Entry(sections, place_of(others[name], file))
-    found: list[tuple[LayerDescription, Problems]] = []
+    pairs: list[tuple[LayerDescription, Problems]] = []
     if "layers" not in others:
         reader.problem("E108", "the key 'layers' is missing", place_of(root, file), "Add it.")
     else:
         nodes = reader.mappings(others["layers"], "layers")
-        found = reader.in_sequence(
+        pairs = reader.in_sequence(
             [reader.layer(node, f"layer {i}: ") for i, node in enumerate(nodes)]
         )
-    layers = tuple(layer for layer, _ in found)
-    complete = [layer for layer, problems in found if Fact.SIZES not in blocked(problems)]
-    faulty = {id(layer) for layer, problems in found if problems}
+    layers = tuple(layer for layer, _ in pairs)
+    complete = [layer for layer, problems in pairs if Fact.SIZES not in blocked(problems)]
+    faulty = {id(layer) for layer, problems in pairs if problems}
     warnings = tuple(rules.warnings(complete, placed=placed, faulty=faulty))
     description = Description(globals_.place, entries, file, layers, warnings, placed, limited)
     broken = [tuple(rules.errors(layer, description)) for layer in layers]
@@ -103,7 +103,7 @@ def read(text: str, file: str = "<text>", *, placed: bool = True, limited: bool 
     return Reading(
         description,
         tuple(sorted((*left, *reader.problems, *chain.from_iterable(broken)), key=position)),
-        tuple((*problems, *rest) for (_, problems), rest in zip(found, broken, strict=True)),
+        tuple((*problems, *rest) for (_, problems), rest in zip(pairs, broken, strict=True)),
         reader.meant,
     )
 
@@ -113,12 +113,12 @@ def unfinished(text: str, file: str) -> list[Diagnostic]:
     return [
         Diagnostic(
             "E135",
-            f"unfinished: {found[1].strip()}",
-            Place(file, number, found.start(1) + 1),
+            f"unfinished: {match[1].strip()}",
+            Place(file, number, match.start(1) + 1),
             "Do what it says, then remove the comment.",
         )
         for number, line in enumerate(text.splitlines(), 1)
-        if (found := _FILL_IN.search(line))
+        if (match := _FILL_IN.search(line))
     ]
 
 
@@ -177,7 +177,7 @@ class _Reader:
         """Note a complaint."""
         self.problems.append(Diagnostic(code, message, place, remedy, effects=effects))
 
-    def known(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    def allowed(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
         """Return the keys of a section; what is not to be placed needs fewer."""
         keys = keys if self.limited else without_limits(keys)
         return keys if self.placed else without_layout(keys)
@@ -199,22 +199,22 @@ class _Reader:
                 place_of(node, self.file),
             )
             return []
-        found = []
+        elements = []
         for element in node.value:
             if isinstance(element, yaml.MappingNode):
-                found.append(element)
+                elements.append(element)
             else:
                 self.problem(
                     "E109",
                     f"an element of '{name}' is {kind_of(element)}, expected a mapping",
                     place_of(element, self.file),
                 )
-        return found
+        return elements
 
     def layer(self, node: yaml.MappingNode, prefix: str) -> tuple[Section, Problems]:
         """Convert a layer; also return the complaints about its keys."""
         before = len(self.problems)
-        section, _ = self.section(node, self.known(LAYER_KEYS), (), prefix, vital=False)
+        section, _ = self.section(node, self.allowed(LAYER_KEYS), (), prefix, vital=False)
         return section, tuple(self.problems[before:])
 
     def section(
@@ -280,12 +280,12 @@ class _Reader:
                 )
         return Section(place_of(node, self.file), entries), {**meant, **rest}
 
-    def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> str | None:
+    def _unknown(self, key: str, node: yaml.Node, allowed: list[str], prefix: str) -> str | None:
         """Complain; return the key that was probably meant."""
-        remedy, near = misplaced_or_foreign(key, known), None
+        remedy, near = misplaced_or_foreign(key, allowed), None
         if remedy is None:
-            near = closest(key.lower(), known)
-            listed = f"Known keys: {', '.join(sorted(known))}."
+            near = closest(key.lower(), allowed)
+            listed = f"Known keys: {', '.join(sorted(allowed))}."
             remedy = f"Did you mean '{near}'?" if near else listed
         place = place_of(node, self.file)
         self.problem("E105", f"{prefix}unknown key '{key}'", place, remedy, NO_EFFECTS)
@@ -305,26 +305,26 @@ class _Reader:
         try:
             entries[key.name] = Entry(key.kind.read(node), place)
         except (KindError, ValueError) as exc:
-            said = exc.message if isinstance(exc, KindError) else f"is {kind_of(node)}"
+            fault = exc.message if isinstance(exc, KindError) else f"is {kind_of(node)}"
             remedy = exc.remedy if isinstance(exc, KindError) else None
             remedy = remedy or remedy_of_comment(node)
             if isinstance(exc, KindError) and exc.meant is not None:
                 self.meant[place] = key.name, Entry(exc.meant, place)
             self.problem(
                 "E109",
-                f"{prefix}'{spelling}' {said}, expected {key.kind.expected()}",
+                f"{prefix}'{spelling}' {fault}, expected {key.kind.expected()}",
                 place,
                 remedy,
                 without,
             )
 
     def in_sequence(
-        self, found: list[tuple[Section, Problems]]
+        self, sections: list[tuple[Section, Problems]]
     ) -> list[tuple[LayerDescription, Problems]]:
         """Order the layers by their slots and close the gaps."""
         slots: dict[int, tuple[Section, Problems]] = {}
         slot = -1
-        for section, problems in found:
+        for section, problems in sections:
             slot = section.get("sequence", slot + 1)
             if slot in slots:
                 other = slots[slot][0].place

@@ -28,8 +28,8 @@ def rule(*blocks: Fact) -> Callable[[Rule], Rule]:
     def register(test: Rule) -> Rule:
         @wraps(test)
         def declared(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-            for found in test(layer, whole):
-                yield replace(found, effects=effects(blocks))
+            for complaint in test(layer, whole):
+                yield replace(complaint, effects=effects(blocks))
 
         LAYER_RULES.append(declared)
         return declared
@@ -97,14 +97,14 @@ def _kernel_of_any_size(layer: LayerDescription, operator: Operator) -> Iterator
     """Complain of a kernel with the wrong number of dimensions: there are no limits of a chip."""
     rows, columns = layer.get("kernel_size")
     if operator.one_dimensional and (columns or rows < 1):
-        wanted, remedy = "a length", f"Use kernel_size: {max(rows, 1)}."
+        expected, remedy = "a length", f"Use kernel_size: {max(rows, 1)}."
     elif not operator.one_dimensional and not columns:
         length = max(rows, 1)
-        wanted, remedy = "rows x columns", f"Use kernel_size: {length}x{length}."
+        expected, remedy = "rows x columns", f"Use kernel_size: {length}x{length}."
     else:
         return
     text = f"{rows}x{columns}" if columns else str(rows)
-    message = f"'kernel_size' is {text}, {operator} takes {wanted}"
+    message = f"'kernel_size' is {text}, {operator} takes {expected}"
     yield layer.error("E121", message, "kernel_size", remedy=remedy)
 
 
@@ -150,16 +150,16 @@ def stride_is_fixed(layer: LayerDescription, whole: Description) -> Iterator[Dia
     operator, _combination = operation(layer)
     if "stride" not in layer or (operator.convolves and not whole.limited):
         return
-    wanted = 2 if operator.transposed else 1
-    if layer.get("stride") != (wanted, wanted):
+    expected = 2 if operator.transposed else 1
+    if layer.get("stride") != (expected, expected):
         rows, columns = layer.get("stride")
         yield layer.error(
             "E122",
-            f"'stride' is {rows}/{columns}, {operator} works with {wanted}",
+            f"'stride' is {rows}/{columns}, {operator} works with {expected}",
             "stride",
             remedy="Remove the key: a transposed convolution always doubles the size. "
             "Other strides are for --device MCU only."
-            if wanted == 2
+            if expected == 2
             else "Use pool_stride (with or without pooling) to reduce the size. "
             "Other strides are for --device MCU only.",
         )
@@ -375,8 +375,8 @@ def layer_index(reference: int | str, whole: Description) -> int | None:
     """Return the index that a reference by number or name means; None for an unknown name."""
     if isinstance(reference, int):
         return reference
-    found = whole.layer_named(reference)
-    return found.index if found else None
+    layer = whole.layer_named(reference)
+    return layer.index if layer else None
 
 
 def errors(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:

@@ -45,14 +45,14 @@ def place_biases(
     """
     memory = _BiasMemory(network, problems)
     ranges: dict[int, BiasRange] = {}
-    known: dict[tuple[object, ...], int] = {}
+    owners: dict[tuple[object, ...], int] = {}
     same: dict[int, int] = {}
     waiting: list[MappedLayer] = []
     for layer in network.layers:
         if layer.bias is None:
             continue
         key = _identity(layer, network)
-        source = known.setdefault(key, layer.index) if deduplicate else layer.index
+        source = owners.setdefault(key, layer.index) if deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
         elif network.input_port.feeds_all_groups and layer is network.first:

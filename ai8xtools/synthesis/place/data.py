@@ -65,8 +65,8 @@ def check_overlap(
         if not layer.streaming:
             owners: set[int] = set()
             for instance in instances(layer.output_processors):
-                found = live[instance, written]
-                owners.update(found[found > _NOBODY].tolist())
+                overwritten = live[instance, written]
+                owners.update(overwritten[overwritten > _NOBODY].tolist())
             if works_in_place(layer):
                 owners -= {NETWORK_INPUT if s < 0 else s for s in read_by(layer, network)} - outputs
             if owners:
@@ -106,10 +106,10 @@ def _free_offset(live: NDArray[np.int16], layer: MappedLayer) -> int | None:
     taken = np.flatnonzero((live[list(instances(layer.output_processors))] != _NOBODY).any(axis=0))
     begins = np.concatenate([[0], taken + 1])
     ends = np.concatenate([taken, [live.shape[1]]])
-    found = begins[ends - begins >= span]
-    if not len(found):
+    starts = begins[ends - begins >= span]
+    if not len(starts):
         return None
-    return int(found[0]) * WORD_BYTES + layer.hardware.leading_bytes
+    return int(starts[0]) * WORD_BYTES + layer.hardware.leading_bytes
 
 
 def _missing_gap(

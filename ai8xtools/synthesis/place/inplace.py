@@ -71,15 +71,15 @@ def check_margins(network: MappedNetwork) -> Iterator[Diagnostic]:
     """Warn of outputs that follow their inputs more closely than places chosen here do."""
     for layer in network.executed():
         room = margin(layer)
-        wanted = MARGIN_WORDS * layer.in_passes * layer.operands * (layer.read_gap + 1)
+        advised = MARGIN_WORDS * layer.in_passes * layer.operands * (layer.read_gap + 1)
         shared = set(instances(layer.processors)) & set(instances(layer.output_processors))
-        if room is not None and 0 <= room < wanted and shared and _overlaps(layer):
+        if room is not None and 0 <= room < advised and shared and _overlaps(layer):
             yield layer.diagnostic(
                 "W416",
                 f"the output stays {WORD_BYTES * room} bytes behind what is still read, "
-                f"{WORD_BYTES * wanted} are advised; no chip has been measured",
+                f"{WORD_BYTES * advised} are advised; no chip has been measured",
                 ("out_offset", "in_place"),
-                f"Lower out_offset by {WORD_BYTES * (wanted - room)}.",
+                f"Lower out_offset by {WORD_BYTES * (advised - room)}.",
                 Severity.WARNING,
             )
 

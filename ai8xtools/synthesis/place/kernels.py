@@ -189,10 +189,10 @@ class _Placer:
             counts = KernelRange(0, -(-counts.length // GROUPS), -(-counts.count // GROUPS))
         processors = np.array(bits(mask))
         capacity = min(self._capacities(layer, mask))
-        given = layer.kernel_offset
-        first = self._find(layer, mask, counts.length) if given is None else given
-        if given is not None and not self._is_free(layer, mask, given, counts.length):
-            self._complain_of_place(layer, given, counts.length, capacity)
+        fixed = layer.kernel_offset
+        first = self._find(layer, mask, counts.length) if fixed is None else fixed
+        if fixed is not None and not self._is_free(layer, mask, fixed, counts.length):
+            self._complain_of_place(layer, fixed, counts.length, capacity)
             return None
         if first is None:
             self._complain_of_size(layer, processors, counts.length, capacity)
@@ -229,8 +229,10 @@ class _Placer:
         Where four outputs are calculated at a time, their four parts do not reach into the larger
         memory of some processors.
         """
-        found = [self.chip.kernel_capacity(p) for p in bits(mask)]
-        return [min(c, self.chip.kernel_columns) for c in found] if layer.calcx4 else found
+        capacities = [self.chip.kernel_capacity(p) for p in bits(mask)]
+        return (
+            [min(c, self.chip.kernel_columns) for c in capacities] if layer.calcx4 else capacities
+        )
 
     def _is_free(self, layer: MappedLayer, mask: int, first: int, length: int) -> bool:
         """Whether a layer's kernels can begin at a given column."""

@@ -68,12 +68,12 @@ def delivered_scale(delivery: Delivery, network: MappedNetwork) -> int | None:
     The last one that writes there counts, and if it does not write all of it, the others as well.
     None if they disagree.
     """
-    wanted, scales = set(_words(delivery)), set[int]()
+    uncovered, scales = set(_words(delivery)), set[int]()
     for layer in reversed(list(network.executed())):
         written = set(_words(delivery_of(layer)))
-        if written & wanted:
+        if written & uncovered:
             scales.add(final_scale(layer.index, network.network))
-            wanted -= written
+            uncovered -= written
     return scales.pop() if len(scales) == 1 else None if scales else 0
 
 

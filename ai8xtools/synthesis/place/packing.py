@@ -57,10 +57,10 @@ def pack_layer(layer: MappedLayer, lane: int, length: int) -> Packed:
 
 def _channels_alike(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Return the channels that have the same `sizes` [channel, step, piece], set by set."""
-    found: dict[bytes, list[int]] = {}
+    groups: dict[bytes, list[int]] = {}
     for channel in range(len(sizes)):
-        found.setdefault(sizes[channel].tobytes(), []).append(channel)
-    return [np.array(channels) for channels in found.values()]
+        groups.setdefault(sizes[channel].tobytes(), []).append(channel)
+    return [np.array(channels) for channels in groups.values()]
 
 
 @frozen

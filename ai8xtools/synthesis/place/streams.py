@@ -43,8 +43,8 @@ def _passes(layer: MappedLayer) -> int:
 
 def place_streams(network: MappedNetwork, options: StreamOptions) -> dict[int, Stream]:
     """Return the settings of the executed layers that take part in streaming, by layer index."""
-    found = {layer.index: stream_of(layer, network, options) for layer in network.executed()}
-    return {index: stream for index, stream in found.items() if stream != Stream()}
+    streams = {layer.index: stream_of(layer, network, options) for layer in network.executed()}
+    return {index: stream for index, stream in streams.items() if stream != Stream()}
 
 
 def stream_of(layer: MappedLayer, network: MappedNetwork, options: StreamOptions) -> Stream:
@@ -60,7 +60,7 @@ def stream_of(layer: MappedLayer, network: MappedNetwork, options: StreamOptions
     return _later_by_window(layer, network, options)
 
 
-def _given(value: int | None, computed: int) -> int:
+def _overriding(value: int | None, computed: int) -> int:
     return computed if value is None else value
 
 
@@ -93,9 +93,9 @@ def _first_by_window(layer: MappedLayer, options: StreamOptions) -> Stream:
         return Stream(start)
     return Stream(
         start,
-        _given(options.override_delta1, (layer.pooling.stride[1] - 1) * layer.operands),
-        _given(options.override_delta2, (rows - 1) * columns * layer.operands),
-        _given(options.override_rollover, _rollover_by_window(layer, start)),
+        _overriding(options.override_delta1, (layer.pooling.stride[1] - 1) * layer.operands),
+        _overriding(options.override_delta2, (rows - 1) * columns * layer.operands),
+        _overriding(options.override_rollover, _rollover_by_window(layer, start)),
     )
 
 
@@ -191,7 +191,7 @@ def _first_deltas(layer: MappedLayer, line: _Line, options: StreamOptions) -> tu
         return -(-value // 4) if layer.channels_first else value
 
     delta1 = stride[1] * layer.operands - (stride[0] == 1 and window[0] == 1)
-    delta1 = _given(options.override_delta1, words(delta1))
+    delta1 = _overriding(options.override_delta1, words(delta1))
     if options.override_delta2 is not None:
         return delta1, options.override_delta2
     if stride[0] == 1:

@@ -36,11 +36,11 @@ def validate_placement(
 
     `overlaps`: data was allowed to overwrite other data.
     """
-    found = [*violations(network), *_of_placement.violations(placement, network)]
+    contradictions = [*violations(network), *_of_placement.violations(placement, network)]
     if not overlaps:
-        found += [f"{text} [data lives until it is read]" for text in _lost_data(network)]
-    if found:
-        raise InvariantError("\n".join(found))
+        contradictions += [f"{text} [data lives until it is read]" for text in _lost_data(network)]
+    if contradictions:
+        raise InvariantError("\n".join(contradictions))
 
 
 def _spreads(layer: MappedLayer, network: MappedNetwork) -> bool:

@@ -189,8 +189,8 @@ class Report:
     @property
     def slowest(self) -> LayerRow | None:
         """The layer with the largest share of the cycles, where they are known."""
-        known = [layer for layer in self.layers if layer.cost is not None]
-        return max(known, key=lambda layer: layer.share, default=None)
+        timed = [layer for layer in self.layers if layer.cost is not None]
+        return max(timed, key=lambda layer: layer.share, default=None)
 
     @property
     def products_per_cycle(self) -> float | None:

@@ -59,7 +59,7 @@ def _weight_keys(state: Mapping[str, Any]) -> Iterator[_Key]:
 
 def tensors_from_checkpoint(
     description: Description,
-    wanted: list[LayerDescription],
+    layers: list[LayerDescription],
     chip: Chip | None,
     options: ResolveOptions,
     problems: list[Diagnostic],
@@ -91,14 +91,14 @@ def tensors_from_checkpoint(
         )
     _check_arch(description, checkpoint, place, problems)
     _check_entries(checkpoint, place, problems)
-    found: dict[int, LayerTensors] = {}
+    by_layer: dict[int, LayerTensors] = {}
     used: list[tuple[LayerDescription, str, NDArray[Any]]] = []
     keys = [
         key
         for key in _weight_keys(checkpoint.state_dict)
         if not (key.is_batch_norm and options.ignore_bn)
     ][options.skip_checkpoint_layers :]
-    for layer, number in paired(wanted, [key.names for key in keys], place, problems):
+    for layer, number in paired(layers, [key.names for key in keys], place, problems):
         key = keys[number]
         used.append((layer, key.weight, np.asarray(checkpoint.state_dict[key.weight])))
         tensors = _CheckpointLayer(checkpoint.state_dict, key, layer, place, problems).read(chip)
@@ -106,9 +106,9 @@ def tensors_from_checkpoint(
             continue
         if bias_is_dropped(layer, options):
             tensors = replace(tensors, bias=None)
-        found[layer.index] = tensors
+        by_layer[layer.index] = tensors
     problems += complain_unquantized(used, place)
-    return found
+    return by_layer
 
 
 def _check_entries(checkpoint: Checkpoint, place: Place, problems: list[Diagnostic]) -> None:

@@ -69,8 +69,8 @@ def complain_unquantized(
         return
     for layer, name, _ in fractional:
         message = f"the fractions of the weights are dropped (tensor '{name}' of {place})"
-        found = layer.error("W270", message, "op", remedy=remedy)
-        yield replace(found, severity=Severity.WARNING)
+        complaint = layer.error("W270", message, "op", remedy=remedy)
+        yield replace(complaint, severity=Severity.WARNING)
 
 
 def limits(bits: int) -> tuple[int, int]:

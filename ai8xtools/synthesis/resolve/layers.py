@@ -183,7 +183,7 @@ class LayerBuilder:
     def _places(self, layer: LayerDescription) -> dict[str, Place]:
         """Where each key stands; values that options gave stand there."""
         first, final = self.previous is None, layer.index == self.order[-1]
-        given = (
+        overriding = (
             ("in_offset", "--input-offset", first and self.options.input_offset is not None),
             ("output_width", "--output-width", final and self.options.output_width is not None),
         )
@@ -192,7 +192,7 @@ class LayerBuilder:
             ("readahead", "--read-ahead", self.options.read_ahead),
             ("streaming", "--streaming-layers", layer.index in self.options.streaming_layers),
         )
-        options = {key: name for key, name, wins in given if wins}
+        options = {key: name for key, name, wins in overriding if wins}
         options |= {key: name for key, name, used in default if used and key not in layer}
         places = {key: entry.place for key, entry in layer.entries.items()}
         return places | {k: layer.place_of(k).with_option(o) for k, o in options.items()}
@@ -341,16 +341,16 @@ class LayerBuilder:
         self, layer: LayerDescription, tensors: LayerTensors, sources: tuple[int, ...] | None
     ) -> str:
         """Say what is probably meant by a layer whose weights are for other channels."""
-        wanted = tensors.weights.shape[1] * layer.get("groups", 1)
+        channels = tensors.weights.shape[1] * layer.get("groups", 1)
         if sources is None or "in_channels" in layer:
             return "Correct 'in_channels' or the order of the layers."
         counts = [self._source_shape(i)[0] for i in sources]
-        if len(counts) > 1 and set(counts) == {wanted} and not operation(layer)[1]:
+        if len(counts) > 1 and set(counts) == {channels} and not operation(layer)[1]:
             return "Add eltwise: add, if the inputs are to be added."
         fitting = [
-            str(built.index) for built in self.built.values() if built.out_channels == wanted
+            str(built.index) for built in self.built.values() if built.out_channels == channels
         ]
-        hint = f"; {wanted} channels have the outputs of {', '.join(fitting)}" if fitting else ""
+        hint = f"; {channels} channels have the outputs of {', '.join(fitting)}" if fitting else ""
         return f"Correct 'in_sequences', whose layers have {counts} channels{hint}."
 
     def _adds_nine(self, layer: LayerDescription, operator: Operator) -> bool:

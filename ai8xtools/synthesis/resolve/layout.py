@@ -30,9 +30,9 @@ def fixed_layout(
     file_has_bias: bool,
 ) -> Layout:
     """Return what is fixed about some of a description's layers, `order` being that of all."""
-    known = {layer.index for layer in layers}
+    present = {layer.index for layer in layers}
     return Layout(
-        layers={x.index: _fixed(x, description, options, order, known) for x in layers},
+        layers={x.index: _fixed(x, description, options, order, present) for x in layers},
         input_port=_port(description, options),
         input_parts=options.input_split,
         progression=progression(sample, options),
@@ -57,7 +57,7 @@ def _fixed(
     description: Description,
     options: ResolveOptions,
     order: Sequence[int],
-    known: Collection[int],
+    present: Collection[int],
 ) -> LayerLayout:
     """Return what the keys of a layer say, and options in their place."""
     keys = description.layers[layer.index]
@@ -66,7 +66,7 @@ def _fixed(
     widened = layer.bypass and layer.kernel != kernel(keys)
     return LayerLayout(
         processors=_processors(keys, options, first=first),
-        output_processors=_output_processors(layer, description, options, known),
+        output_processors=_output_processors(layer, description, options, present),
         in_offset=options.input_offset if moved else keys.get("in_offset"),
         out_offset=keys.get("out_offset"),
         write_gap=keys.get("write_gap"),
@@ -118,9 +118,9 @@ def beyond_group_0(layer: LayerDescription, options: ResolveOptions) -> Diagnost
 
 
 def _output_processors(
-    layer: Layer, description: Description, options: ResolveOptions, known: Collection[int]
+    layer: Layer, description: Description, options: ResolveOptions, present: Collection[int]
 ) -> int | None:
-    """Own key; else the processors of a layer behind that is described, but not among `known`."""
+    """Own key; else the processors of a layer behind that is described, but not among `present`."""
     following = layer.next_layer
     if following is None and "output_map" in description:
         return int(description.get("output_map"))
@@ -129,7 +129,7 @@ def _output_processors(
         return int(keys.get("output_processors"))
     if options.stop_after == layer.index:
         following = layer.index + 1
-    left_open = following == layer.next_layer and following in known
+    left_open = following == layer.next_layer and following in present
     if following is None or left_open or following >= len(description.layers):
         return None
     behind: int | None = description.layers[following].get("processors")

@@ -39,17 +39,17 @@ def paired(
         problems += _shifted(layers, names, position, place)
         return list(zip(layers, range(len(names)), strict=False))
     named = [layer for layer in layers if "weights" in layer]
-    found = []
+    pairs = []
     for layer in named:
-        wanted = layer.get("weights").removeprefix(_PARALLEL)
-        if wanted in position:
-            found.append((layer, position[wanted]))
+        tensor = layer.get("weights").removeprefix(_PARALLEL)
+        if tensor in position:
+            pairs.append((layer, position[tensor]))
         else:
             problems.append(_unknown(layer, list(position), place))
-    taken = {number for _, number in found}
+    taken = {number for _, number in pairs}
     rest = (number for number in range(len(names)) if number not in taken)
     others = (layer for layer in layers if "weights" not in layer)
-    return sorted([*found, *zip(others, rest, strict=False)], key=lambda pair: pair[1])
+    return sorted([*pairs, *zip(others, rest, strict=False)], key=lambda pair: pair[1])
 
 
 def counted(layers: Sequence[LayerDescription], count: int, file: str) -> list[Diagnostic]:
@@ -82,7 +82,7 @@ def _shifted(
             continue
         taken = min(names[number], key=len)
         behind = meant > number
-        found = layer.error(
+        hint = layer.error(
             "N245",
             f"takes the tensors of '{taken}', which come next in {place}; those of "
             f"'{layer.name}' come {'later' if behind else 'earlier'}",
@@ -93,16 +93,16 @@ def _shifted(
             else "Remove the layer that stands twice; or name the tensors that are meant: "
             f"weights: {layer.name}.",
         )
-        return [replace(found, severity=Severity.NOTICE, effects=HINT)]
+        return [replace(hint, severity=Severity.NOTICE, effects=HINT)]
     return []
 
 
-def _unknown(layer: LayerDescription, known: Sequence[str], place: Place) -> Diagnostic:
-    wanted = layer.get("weights")
-    near = closest(wanted, known)
+def _unknown(layer: LayerDescription, names: Sequence[str], place: Place) -> Diagnostic:
+    name = layer.get("weights")
+    near = closest(name, names)
     return layer.error(
         "E240",
-        f"'weights' is {wanted}, but {place} holds no weights of this name",
+        f"'weights' is {name}, but {place} holds no weights of this name",
         "weights",
         remedy=f"Did you mean '{near}'?"
         if near

@@ -68,10 +68,10 @@ def resolve(
     parts = gather(description, chip, options)
     refuse_errors(parts.problems)
     layers, problems = build_layers(parts)
-    found = (*parts.problems, *problems)
-    refuse_errors(found)
+    complaints = (*parts.problems, *problems)
+    refuse_errors(complaints)
     network = network_of(parts, layers, parts.order, parts.simulated)
-    return network, layout_of(parts, layers), found
+    return network, layout_of(parts, layers), complaints
 
 
 def gather(description: Description, chip: Chip | None, options: ResolveOptions) -> Parts:
@@ -162,15 +162,15 @@ def _tensors(
 
     Nothing follows from those of another network.
     """
-    found: list[Diagnostic] = []
+    complaints: list[Diagnostic] = []
     try:
-        tensors = layer_tensors(description, chip, options, found)
+        tensors = layer_tensors(description, chip, options, complaints)
     except (DiagnosticError, CheckpointError) as refusal:
-        found += diagnostics_of(refusal)
+        complaints += diagnostics_of(refusal)
         tensors = {}
-    if Fact.TENSORS in blocked(found):
-        found, tensors = [p for p in found if Fact.TENSORS in p.effects.blocks], {}
-    problems += found
+    if Fact.TENSORS in blocked(complaints):
+        complaints, tensors = [p for p in complaints if Fact.TENSORS in p.effects.blocks], {}
+    problems += complaints
     return tensors
 
 
@@ -178,11 +178,11 @@ def _sample(
     description: Description, options: ResolveOptions, problems: list[Diagnostic]
 ) -> Tensor | None:
     """Return the sample, or None with a complaint."""
-    made: Tensor | None = options.sample
-    if made is None:
-        made = random_sample(description, options, problems)
+    in_memory: Tensor | None = options.sample
+    if in_memory is None:
+        in_memory = random_sample(description, options, problems)
     try:
-        sample = read_sample(description, options) if made is None else made
+        sample = read_sample(description, options) if in_memory is None else in_memory
     except DiagnosticError as refusal:
         problems += refusal.diagnostics
         return None

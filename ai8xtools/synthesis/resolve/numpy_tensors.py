@@ -36,7 +36,7 @@ _SINGLE = (
 
 def tensors_from_numpy(
     description: Description,
-    wanted: list[LayerDescription],
+    layers: list[LayerDescription],
     options: ResolveOptions,
     problems: list[Diagnostic],
 ) -> dict[int, LayerTensors]:
@@ -50,14 +50,14 @@ def tensors_from_numpy(
     place = description.place_of("weights", "dataset")
     if options.weight_input:
         place = Place(option="--weight-input")
-    arrays = _read_arrays(path, "test weights", place) if wanted else []
+    arrays = _read_arrays(path, "test weights", place) if layers else []
     split = len(arrays) == 1
     if split:
         arrays = list(arrays[0])
     biases = _numpy_biases(description, options)
-    problems += counted(wanted, len(arrays), path)
-    found: dict[int, LayerTensors] = {}
-    for position, (layer, array) in enumerate(zip(wanted, arrays, strict=False)):
+    problems += counted(layers, len(arrays), path)
+    by_layer: dict[int, LayerTensors] = {}
+    for position, (layer, array) in enumerate(zip(layers, arrays, strict=False)):
 
         def problem(
             code: str,
@@ -68,7 +68,7 @@ def tensors_from_numpy(
             tensor: str | None = None,
             at: LayerDescription = layer,
         ) -> None:
-            if split and Fact.TENSORS in effects.needs and len(wanted) == 1:
+            if split and Fact.TENSORS in effects.needs and len(layers) == 1:
                 remedy = _SINGLE
             text = (
                 f"{message} (from {path})" if tensor is None else f"{message} ({tensor} of {path})"
@@ -88,8 +88,8 @@ def tensors_from_numpy(
         bias = biases[position] if position < len(biases) else None
         if bias is not None and bias_is_dropped(layer, options):
             bias = None
-        found[layer.index] = LayerTensors(shaped, bias, bits, 0)
-    return found
+        by_layer[layer.index] = LayerTensors(shaped, bias, bits, 0)
+    return by_layer
 
 
 def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDArray[np.int64]]:
@@ -168,14 +168,14 @@ def _lost_bits(weights: NDArray[Any], bits: int) -> str:
 
 def _warning_of_bits(layer: LayerDescription, lost: str, path: str) -> Diagnostic:
     """Weights of a checkpoint would be refused; the vendor's test networks rely on narrowing."""
-    found = layer.error(
+    complaint = layer.error(
         "W242",
         f"the weights need more bits than the layer has: {lost} (from {path})",
         "quantization",
         "op",
         remedy="Give weights of the layer's width, or another 'quantization'.",
     )
-    return replace(found, severity=Severity.WARNING)
+    return replace(complaint, severity=Severity.WARNING)
 
 
 def _requantize(weights: NDArray[Any], bits: int, problem: Complain) -> NDArray[np.int64] | None:

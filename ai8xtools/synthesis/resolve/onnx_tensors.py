@@ -34,7 +34,7 @@ _WIDTHS = (2, 4, 8)
 
 def tensors_from_onnx(
     file: str,
-    wanted: list[LayerDescription],
+    layers: list[LayerDescription],
     options: ResolveOptions,
     problems: list[Diagnostic],
 ) -> dict[int, LayerTensors]:
@@ -47,11 +47,11 @@ def tensors_from_onnx(
     place = Place(file=file)
     if not options.ignore_bn:
         problems += [_not_folded(name, place) for name in model.batch_norms]
-    found: dict[int, LayerTensors] = {}
+    by_layer: dict[int, LayerTensors] = {}
     nodes = model.layers[options.skip_checkpoint_layers :]
     pairs = [
         (layer, nodes[number])
-        for layer, number in paired(wanted, [_names(node) for node in nodes], place, problems)
+        for layer, number in paired(layers, [_names(node) for node in nodes], place, problems)
     ]
     used = [(layer, node.weight_name, node.weights) for layer, node in pairs]
     problems += complain_unquantized(used, place)
@@ -72,8 +72,8 @@ def tensors_from_onnx(
 
         tensors = _tensors(layer, node, options, problem)
         if tensors is not None:
-            found[layer.index] = tensors
-    return found
+            by_layer[layer.index] = tensors
+    return by_layer
 
 
 def _names(node: OnnxLayer) -> tuple[str, ...]:

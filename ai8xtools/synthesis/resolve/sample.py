@@ -137,15 +137,19 @@ def other_than_of_data_set(
     if options.sample_input is None:
         return
     usual = Path(sample_path(description, replace(options, sample_input=None)))
-    wanted, origin = options.sample_shape, "the input of the model"
-    if wanted is None:
-        wanted, origin = _shape_of(usual), f"that of its data set ({usual})"
-    if wanted is None or (*wanted, 1)[1:3] == sample.shape[1:] or sample.size == np.prod(wanted):
+    usual_shape, origin = options.sample_shape, "the input of the model"
+    if usual_shape is None:
+        usual_shape, origin = _shape_of(usual), f"that of its data set ({usual})"
+    if (
+        usual_shape is None
+        or (*usual_shape, 1)[1:3] == sample.shape[1:]
+        or sample.size == np.prod(usual_shape)
+    ):
         return
-    found, expected = ("x".join(map(str, shape)) for shape in (sample.shape, wanted))
+    actual, expected = ("x".join(map(str, shape)) for shape in (sample.shape, usual_shape))
     yield Diagnostic(
         "W235",
-        f"the sample is {found}, {origin} is {expected}",
+        f"the sample is {actual}, {origin} is {expected}",
         Place(file=options.sample_input),
         "Check that the sample is for this network; pooling leaves out rows and columns.",
         Severity.WARNING,
@@ -178,20 +182,20 @@ def progression(sample: Tensor, options: ResolveOptions) -> Progression | None:
     return Progression(options.synthesize_words, options.synthesize_input, mask)
 
 
-def progressing(sample: Tensor, made: Progression) -> Tensor:
+def progressing(sample: Tensor, rule: Progression) -> Tensor:
     """Return the sample whose pixels, taken as words of up to four channels, follow a progression.
 
     A sample of more channels, which `check` refuses, stays as it is.
     Source: docs/generated-project.md, "Arrays".
     """
     channels, *size = sample.shape
-    if channels > _LANES or made.words < 1:
+    if channels > _LANES or rule.words < 1:
         return sample
     lanes = np.zeros((sample[0].size, _LANES), np.uint8)
     lanes[:, :channels] = (sample.reshape(channels, -1).T & 0xFF).astype(np.uint8)
-    rounds, position = np.divmod(np.arange(len(lanes)), made.words)
-    words = lanes.view("<u4").reshape(-1)[position].astype(np.int64) + rounds * made.step
+    rounds, position = np.divmod(np.arange(len(lanes)), rule.words)
+    words = lanes.view("<u4").reshape(-1)[position].astype(np.int64) + rounds * rule.step
     values: Tensor = (
-        (words & made.mask).astype("<u4").view(np.int8).reshape(-1, _LANES).astype(np.int64)
+        (words & rule.mask).astype("<u4").view(np.int8).reshape(-1, _LANES).astype(np.int64)
     )
     return values[:, :channels].T.reshape(channels, *size)

@@ -60,16 +60,16 @@ def simulated_order(
     description: Description, order: tuple[int, ...], problems: list[Diagnostic]
 ) -> tuple[int, ...]:
     """Follow simulated_sequence, which is next_sequence unless the description says otherwise."""
-    found: list[int] = []
+    visited: list[int] = []
     for index in _steps(description, "simulated_sequence", order[0], order[-1]):
-        if index in found:
-            problems.append(_loop(description.layers[found[-1]], index))
+        if index in visited:
+            problems.append(_loop(description.layers[visited[-1]], index))
             break
         if not min(order) <= index <= max(order):
-            problems.append(_never_configured(description.layers[found[-1]], index, order))
+            problems.append(_never_configured(description.layers[visited[-1]], index, order))
             break
-        found.append(index)
-    return tuple(found)
+        visited.append(index)
+    return tuple(visited)
 
 
 def _steps(

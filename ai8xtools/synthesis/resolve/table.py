@@ -41,10 +41,10 @@ def tensor_table(description: Description, tensors: Mapping[int, LayerTensors]) 
         for layer in description.layers
         if takes_weights(layer) and layer.index in tensors
     ]
-    rows = [_row(layer, found) for layer, found in own]
-    weights = sum(found.weights.size for _, found in own)
-    kernel_bytes = sum(_kernel_bytes(found) for _, found in own)
-    biases = sum(found.bias.size for _, found in own if found.bias is not None)
+    rows = [_row(layer, one) for layer, one in own]
+    weights = sum(one.weights.size for _, one in own)
+    kernel_bytes = sum(_kernel_bytes(one) for _, one in own)
+    biases = sum(one.bias.size for _, one in own if one.bias is not None)
     table = tabulate(rows, _COLUMNS, disable_numparse=True, colalign=_ALIGNMENT)
     return (
         f"{table}\n{len(own)} layers, {weights:,} weights in {kernel_bytes:,} bytes, "
@@ -52,24 +52,24 @@ def tensor_table(description: Description, tensors: Mapping[int, LayerTensors]) 
     )
 
 
-def _row(layer: LayerDescription, found: LayerTensors) -> list[Any]:
-    out_channels, in_channels, rows, columns = found.weights.shape
-    bias = found.bias
+def _row(layer: LayerDescription, tensors: LayerTensors) -> list[Any]:
+    out_channels, in_channels, rows, columns = tensors.weights.shape
+    bias = tensors.bias
     return [
         f"{layer.index} ({layer.name})" if layer.name else layer.index,
         in_channels * layer.get("groups", 1),
         out_channels,
         f"{out_channels}x{in_channels}x{rows}x{columns}",
-        "binary" if found.bits == BINARY else found.bits,
-        found.shift,
-        found.weights.min(),
-        found.weights.max(),
-        _kernel_bytes(found),
-        found.weight_name,
-        *(("", "", "") if bias is None else (bias.min(), bias.max(), found.bias_name)),
+        "binary" if tensors.bits == BINARY else tensors.bits,
+        tensors.shift,
+        tensors.weights.min(),
+        tensors.weights.max(),
+        _kernel_bytes(tensors),
+        tensors.weight_name,
+        *(("", "", "") if bias is None else (bias.min(), bias.max(), tensors.bias_name)),
     ]
 
 
-def _kernel_bytes(found: LayerTensors) -> int:
+def _kernel_bytes(tensors: LayerTensors) -> int:
     """Bytes of the weights, packed."""
-    return (found.weights.size * abs(found.bits) + 7) // 8
+    return (tensors.weights.size * abs(tensors.bits) + 7) // 8

@@ -27,7 +27,7 @@ from device import Chip
 
 def _tensors_of_file(
     description: Description,
-    wanted: list[LayerDescription],
+    layers: list[LayerDescription],
     chip: Chip | None,
     options: ResolveOptions,
     problems: list[Diagnostic],
@@ -35,15 +35,15 @@ def _tensors_of_file(
     """Return the tensors from NumPy files, an ONNX file or a checkpoint."""
     named = "arch" in description or options.checkpoint_file is not None
     if description.get("arch") == "test" or not named:
-        return tensors_from_numpy(description, wanted, options, problems)
+        return tensors_from_numpy(description, layers, options, problems)
     if options.tensors is not None:
-        return tensors_from_checkpoint(description, wanted, chip, options, problems)
+        return tensors_from_checkpoint(description, layers, chip, options, problems)
     if options.checkpoint_file and options.checkpoint_file.lower().endswith(".onnx"):
         # imported here: most runs need no ONNX reader
         from ai8xtools.synthesis.resolve.onnx_tensors import tensors_from_onnx
 
-        return tensors_from_onnx(options.checkpoint_file, wanted, options, problems)
-    return tensors_from_checkpoint(description, wanted, chip, options, problems)
+        return tensors_from_onnx(options.checkpoint_file, layers, options, problems)
+    return tensors_from_checkpoint(description, layers, chip, options, problems)
 
 
 def layer_tensors(
@@ -53,21 +53,22 @@ def layer_tensors(
 
     Raises DiagnosticError (or CheckpointError) when the file cannot be read at all.
     """
-    wanted = [layer for layer in description.layers if takes_weights(layer)]
+    layers = [layer for layer in description.layers if takes_weights(layer)]
     try:
-        found = _tensors_of_file(description, wanted, chip, options, problems)
+        by_layer = _tensors_of_file(description, layers, chip, options, problems)
     except UnreadableFileError as refusal:
         place = Place(refusal.place, option="--checkpoint-file")
         unread = Diagnostic(refusal.code, refusal.message, place, refusal.remedy)
         raise DiagnosticError(unread) from None
     refused = any(p.severity.is_error for p in problems)
-    if len(found) < len(wanted) and not refused:
-        missing = wanted[len(found)]
+    if len(by_layer) < len(layers) and not refused:
+        missing = layers[len(by_layer)]
         file = options.weight_input or "the weights file"
         problems.append(
             missing.error(
                 "E210",
-                f"{file} has tensors for {len(found)} layers, the description needs {len(wanted)}",
+                f"{file} has tensors for {len(by_layer)} layers, "
+                f"the description needs {len(layers)}",
                 "op",
                 remedy="Remove layers from the description or use the network's own checkpoint.",
                 effects=OF_ANOTHER_LAYER,
@@ -87,13 +88,13 @@ def layer_tensors(
                         remedy="Name a convolution layer before this one.",
                     )
                 )
-            elif source in found:
-                again = _used_again(layer, found[source], problems)
+            elif source in by_layer:
+                again = _used_again(layer, by_layer[source], problems)
                 if again is not None:
-                    found[layer.index] = again
+                    by_layer[layer.index] = again
         if takes_weights(layer) or "weight_source" in layer:
             with_weights.add(layer.index)
-    return found
+    return by_layer
 
 
 def _used_again(

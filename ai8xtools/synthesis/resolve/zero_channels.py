@@ -73,9 +73,9 @@ def filled_tensors(
 def result_mask(layer: Layer, read: Mask) -> Mask:
     """Return which channels of a layer's result are not always zero."""
     if layer.has_weights and not layer.depthwise:
-        found = whole(layer.out_channels)
-        found[layer.out_channels - layer.zero_outputs :] = False
-        return found
+        mask = whole(layer.out_channels)
+        mask[layer.out_channels - layer.zero_outputs :] = False
+        return mask
     return read if len(read) == layer.out_channels else whole(layer.out_channels)
 
 

@@ -184,7 +184,7 @@ def _groups(layer: MappedLayer) -> list[int]:
 
 
 def _bias(placement: Placement, layer: MappedLayer, field: str) -> object:
-    found = placement.biases.get(layer.index)
-    if found is None:
+    bias = placement.biases.get(layer.index)
+    if bias is None:
         return "none"
-    return found.group if field == "group" else [x for x in found.offsets if x is not None]
+    return bias.group if field == "group" else [x for x in bias.offsets if x is not None]

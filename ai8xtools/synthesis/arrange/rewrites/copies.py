@@ -127,8 +127,8 @@ def _obstacle(
     if source.buffer_shift or source.buffer_insert or hardware_for(source, None).leading_bytes:
         return f"{source} writes without gaps"
     if owner in roles:
-        known, other = roles[owner]
-        if known != role or not _taking_turns(network, owner, other, layer):
+        earlier, other = roles[owner]
+        if earlier != role or not _taking_turns(network, owner, other, layer):
             return f"{source} is also read by {other}, with other gaps"
     for reader in network.executed():
         if owner in sources(network, reader) and not _can_skip(network, chip, reader, owner):

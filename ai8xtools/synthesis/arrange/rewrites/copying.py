@@ -69,8 +69,8 @@ def copied(
         for number, part in enumerate(parts)
         if part.filled > part.count
     }
-    found = with_zero_outputs(network, fixed, zeros) if zeros else network
-    return None if found is None else (found, fixed)
+    result = with_zero_outputs(network, fixed, zeros) if zeros else network
+    return None if result is None else (result, fixed)
 
 
 def _with(network: Network, layer: Layer) -> Network:
@@ -111,13 +111,13 @@ def copying_layer(network: Network, owner: int, reader: Layer, part: Part, numbe
     else:
         source = network.layer(owner)
         name, dim = source.name or f"layer{owner}", source.out_dim
-    wanted = f"{name}_part{number}" if number or part.first else f"{name}_filled"
+    preferred = f"{name}_part{number}" if number or part.first else f"{name}_filled"
     channels = channels_of(network, owner)
     bits = _bits(channels)
     copied = (part.first, part.count)
     return Layer(
         index=reader.index,
-        name=unique_name(network, wanted),
+        name=unique_name(network, preferred),
         place=reader.place,
         operator=_operator(dim),
         in_channels=channels,

@@ -64,7 +64,7 @@ def _renumbered(
             replace(old, index=i, sources=read, next_layer=following, weight_source=shared)
         )
     numbers = tuple(range(len(layers)))
-    kept = {number[i]: given for i, given in fixed.layers.items() if i in number}
+    kept = {number[i]: layout for i, layout in fixed.layers.items() if i in number}
     layouts = {i: kept.get(i, LayerLayout()) for i in numbers}
     return (
         replace(network, layers=tuple(layers), order=numbers, simulated=numbers),

@@ -156,22 +156,22 @@ def _cost(parts: Sequence[Sequence[Part]]) -> tuple[int, int]:
 
 def _evenly(counts: Sequence[int]) -> list[list[int]]:
     """Return the channels of the parts of each source: few and equal ones."""
-    found = []
+    sizes = []
     for count in counts:
         size = _up(-(-count // passes(count)))
-        found.append([min(size, count - first) for first in range(0, count, size)])
-    return found
+        sizes.append([min(size, count - first) for first in range(0, count, size)])
+    return sizes
 
 
 def _at_borders(counts: Sequence[int]) -> list[list[int]]:
     """Return the channels of the parts of each source, divided where a pass ends."""
     share, begin = channels_per_pass(sum(counts)), 0
-    found: list[list[int]] = []
+    sizes: list[list[int]] = []
     for count in counts:
         borders = [b - begin for b in range(0, begin + count, share) if b > begin]
-        found.append([b - a for a, b in pairwise((0, *borders, count))])
+        sizes.append([b - a for a, b in pairwise((0, *borders, count))])
         begin += count
-    return found
+    return sizes
 
 
 def _rows(pieces: Sequence[Sequence[int]]) -> list[Row]:
@@ -193,14 +193,14 @@ def _filled_up(counts: Sequence[int], rows: Sequence[Row]) -> tuple[tuple[Part, 
     share = max(sum(_up(count) for _, _, count in row) for row in rows)
     least = PROCESSORS * (len(rows) - 1) // len(rows)
     share = max(share, _up(least + 1))
-    found: list[list[Part]] = [[] for _ in counts]
+    parts: list[list[Part]] = [[] for _ in counts]
     for row in rows:
         room = share
         for number, (source, first, count) in enumerate(row):
             filled = room if number == len(row) - 1 else _up(count)
-            found[source].append(Part(first, count, filled))
+            parts[source].append(Part(first, count, filled))
             room -= filled
-    return tuple(map(tuple, found))
+    return tuple(map(tuple, parts))
 
 
 def _met(

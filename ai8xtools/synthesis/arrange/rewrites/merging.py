@@ -24,10 +24,10 @@ MAX_WINDOW = 16
 def merged(network: Network, fixed: Layout, chip: Chip) -> tuple[Network, Layout]:
     """Return the network in which layers without weights do as little as possible alone."""
     while True:
-        found = next(_candidates(network, fixed, chip), None)
-        if found is None:
+        candidate = next(_candidates(network, fixed, chip), None)
+        if candidate is None:
             return network, fixed
-        network, fixed = removed(network, fixed, *found)
+        network, fixed = removed(network, fixed, *candidate)
 
 
 def _candidates(network: Network, fixed: Layout, chip: Chip) -> Iterator[tuple[int, Layer]]:

@@ -127,7 +127,7 @@ def _pooling_readers(network: Network, layer: Layer, chip: Chip) -> list[Layer] 
     """Return the layers behind one that pools as they are when they pool; None if some cannot."""
     if any(layer is x for x in network.outputs()):
         return None
-    found = []
+    readers = []
     for reader in network.executed():
         read = sources(network, reader)
         if layer.index not in read:
@@ -136,5 +136,5 @@ def _pooling_readers(network: Network, layer: Layer, chip: Chip) -> list[Layer] 
         taken = taken_in(layer, reader, chip) if alone else None
         if taken is None:
             return None
-        found.append(replace(taken, sources=sources(network, layer)))
-    return found or None
+        readers.append(replace(taken, sources=sources(network, layer)))
+    return readers or None

@@ -23,13 +23,13 @@ def with_wider_weights(network: Network) -> tuple[Network, tuple[Diagnostic, ...
 
     Layers that share weights get the same width; shifts count in bits of the sum and stay.
     """
-    wanted: dict[int, int] = {}
+    widths: dict[int, int] = {}
     for layer in network.executed():
         bits = _bits_needed(layer)
         if bits != layer.weight_bits:
-            wanted[_owner(layer)] = max(bits, wanted.get(_owner(layer), bits))
+            widths[_owner(layer)] = max(bits, widths.get(_owner(layer), bits))
     layers = tuple(
-        replace(x, weight_bits=wanted[_owner(x)]) if x.has_weights and _owner(x) in wanted else x
+        replace(x, weight_bits=widths[_owner(x)]) if x.has_weights and _owner(x) in widths else x
         for x in network.layers
     )
     notices = tuple(
@@ -39,7 +39,7 @@ def with_wider_weights(network: Network) -> tuple[Network, tuple[Diagnostic, ...
             ("quantization", "dilation", "op"),
             severity=Severity.NOTICE,
         )
-        for index, bits in sorted(wanted.items())
+        for index, bits in sorted(widths.items())
     )
     return replace(network, layers=layers), notices
 

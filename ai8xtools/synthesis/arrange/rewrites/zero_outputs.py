@@ -35,13 +35,13 @@ def makers(network: Network, owner: int) -> set[int] | None:
         fit = layer.weights is not None and layer.weight_bits != BINARY
         return {owner} if fit and layer.weight_source is None else None
     read = sources(network, layer)
-    found: set[int] = set()
+    origins: set[int] = set()
     for source in read if layer.combination else read[-1:]:
         more = makers(network, source)
         if more is None:
             return None
-        found |= more
-    return found
+        origins |= more
+    return origins
 
 
 def with_zero_outputs(network: Network, fixed: Layout, added: Mapping[int, int]) -> Network | None:
@@ -62,13 +62,13 @@ def with_zero_outputs(network: Network, fixed: Layout, added: Mapping[int, int])
         if changed is None:
             return None
         if changed is not layer:
-            given = fixed.layers.get(layer.index, LayerLayout())
-            if given.processors is not None or given.output_processors is not None:
+            own = fixed.layers.get(layer.index, LayerLayout())
+            if own.processors is not None or own.output_processors is not None:
                 return None
             kept[layer.index] = _kept(changed, read, added.get(layer.index, 0))
         layers.append(changed)
-    found = replace(network, layers=tuple(layers))
-    return found if _is_sound(network, found) else None
+    result = replace(network, layers=tuple(layers))
+    return result if _is_sound(network, result) else None
 
 
 def _changed(layer: Layer, read: Mask, added: int) -> Layer | None:
@@ -112,9 +112,9 @@ def _kept(layer: Layer, read: Mask, added: int) -> Mask:
     """Return which channels of a changed layer's result it had before."""
     if not (layer.has_weights and not layer.depthwise):
         return read
-    found = whole(layer.out_channels)
-    found[layer.out_channels - added :] = False
-    return found
+    mask = whole(layer.out_channels)
+    mask[layer.out_channels - added :] = False
+    return mask
 
 
 def _is_sound(before: Network, after: Network) -> bool:

@@ -90,7 +90,7 @@ def _data_images(folder: str, words: Mapping[int, str], program: Program) -> dic
         part, rest = divmod(rest, chip.data_part_bytes)
         path = f"{folder}/DRAM_x16_{group}_proc_{quad * PROCESSORS_PER_INSTANCE}_ram_{part}.dat"
         images[path][rest // 4] = digits
-    return {path: _text(found) for path, found in sorted(images.items())}
+    return {path: _text(image) for path, image in sorted(images.items())}
 
 
 def _text(words: Words) -> str:

@@ -102,9 +102,9 @@ def check_rtl_options(
     options: RtlOptions, test_dir: str, program: Program | None = None
 ) -> list[Diagnostic]:
     """Return complaints about options that cannot be honoured."""
-    found = [*_names(options), *_ranges(options), *_combinations(options)]
+    complaints = [*_names(options), *_ranges(options), *_combinations(options)]
     if len(test_dir) + _NARROWEST_FOLDER > _LONGEST_PATH:
-        found.append(
+        complaints.append(
             Diagnostic(
                 "E091",
                 f"the name of the folder has {len(test_dir)} characters, "
@@ -114,8 +114,8 @@ def check_rtl_options(
             )
         )
     if options.camera is not None and program is not None:
-        found += camera_problems(options.camera, program)
-    return found
+        complaints += camera_problems(options.camera, program)
+    return complaints
 
 
 def _names(options: RtlOptions) -> Iterator[Diagnostic]:
@@ -133,19 +133,19 @@ def _names(options: RtlOptions) -> Iterator[Diagnostic]:
 
 def _given_names(options: RtlOptions) -> dict[str, str]:
     """Return the names that options give, by option."""
-    found = {"--runtest-filename": options.runtest_filename}
-    found["--autogen_list"] = options.regression_list
+    names = {"--runtest-filename": options.runtest_filename}
+    names["--autogen_list"] = options.regression_list
     if options.block_level:
         if options.project.kat:
-            found["--output-filename"] = options.output_image
-        found["--input-filename"] = options.input_image
+            names["--output-filename"] = options.output_image
+        names["--input-filename"] = options.input_image
     if options.top_level is not None:
-        found["--top-level"] = options.top_level
+        names["--top-level"] = options.top_level
     if options.queue_name is not None:
-        found["--queue-name"] = options.queue_name
+        names["--queue-name"] = options.queue_name
     if options.camera is not None:
-        found["--input-csv"] = options.camera.filename
-    return found
+        names["--input-csv"] = options.camera.filename
+    return names
 
 
 def _taken_names(options: RtlOptions) -> set[str]:
@@ -189,8 +189,8 @@ def _combinations(options: RtlOptions) -> Iterator[Diagnostic]:
         ),
         ("--zero-sram", project.zero_sram, "--top-level None", options.block_level),
     )
-    for option, given, other, conflicting in excluding:
-        if given and conflicting:
+    for option, enabled, other, conflicting in excluding:
+        if enabled and conflicting:
             yield excludes(option, other)
     if options.slow_load and options.compact_data:
         yield no_effect("--slow-load", "on input that a loop loads", "Add --no-compact-data.")

@@ -63,17 +63,17 @@ def _untimed(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
 def _headers(program: Program, options: RtlOptions) -> list[str]:
     project = options.project
     prints = project.checks_weights or program.snoop_results or options.expected_header
-    found = ["<string.h>", "<stdio.h>"] if prints else []
+    headers = ["<string.h>", "<stdio.h>"] if prints else []
     if options.camera is not None:
-        found += ["cameraif_regs.h"] if program.chip.has_renamed_registers else []
-        found.append("pcif_defines_af2.h")
+        headers += ["cameraif_regs.h"] if program.chip.has_renamed_registers else []
+        headers.append("pcif_defines_af2.h")
     if not options.preload_weights:
-        found.append(project.weight_filename)
+        headers.append(project.weight_filename)
     if options.sample_header:
-        found.append(project.sample_filename)
+        headers.append(project.sample_filename)
     if options.expected_header:
-        found.append(project.sample_output_filename)
-    return found
+        headers.append(project.sample_output_filename)
+    return headers
 
 
 def _in_flash(options: RtlOptions) -> bool:

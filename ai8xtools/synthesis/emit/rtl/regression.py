@@ -53,8 +53,8 @@ def list_problems(options: RtlOptions) -> Iterator[Diagnostic]:
     elif test_list.exists() and not os.access(test_list, os.R_OK | os.W_OK):
         option, message = "--autogen", f"the list of tests '{test_list}' cannot be written"
         remedy = "Change its permissions, or leave out --autogen."
-    elif (found := _unreadable(test_list)) is not None:
-        option, message = "--autogen_list", f"'{test_list}' is not a list of tests: {found}"
+    elif (reason := _unreadable(test_list)) is not None:
+        option, message = "--autogen_list", f"'{test_list}' is not a list of tests: {reason}"
         remedy = "Choose another name."
     else:
         return
@@ -86,10 +86,10 @@ def add_test(list_file: Path, line: str) -> bool:
     with atomic.alone_in(target.parent):
         exists = target.exists()
         lines = _content(target).splitlines()
-        if any(line.encode() in known for known in lines):
+        if any(line.encode() in existing for existing in lines):
             return False
         mode = target.stat().st_mode & _PERMISSIONS if exists else None
-        content = b"".join(known + b"\n" for known in _with(lines, line.encode()))
+        content = b"".join(existing + b"\n" for existing in _with(lines, line.encode()))
         atomic.write_bytes(target, content)
         if mode is not None:
             target.chmod(mode)
@@ -99,7 +99,7 @@ def add_test(list_file: Path, line: str) -> bool:
 def _with(lines: list[bytes], line: bytes) -> list[bytes]:
     """Return the lines with another one, where its test was or at the end."""
     test = line.rpartition(b":")[0]
-    same = [known.strip().rpartition(b":")[0] == test for known in lines]
+    same = [existing.strip().rpartition(b":")[0] == test for existing in lines]
     place = same.index(True) if any(same) else len(lines)
-    others = [known for known, dropped in zip(lines, same, strict=True) if not dropped]
+    others = [existing for existing, dropped in zip(lines, same, strict=True) if not dropped]
     return [*others[:place], line, *others[place:]]
