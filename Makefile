@@ -165,6 +165,9 @@ measure-doors-fuzz: $(DEVELOPMENT) ## 2,000 random networks as strangers write t
 measure-handler-faults: $(DEVELOPMENT) ## a fault in each handler of the doors, in each setting of what it makes: the import must notice
 	@$(PYTHON) -m tests.frontends.handler_faults
 
+measure-every-function: $(DEVELOPMENT) ## every function of torch and method of its tensors between layers: imported and right, or refused
+	@$(PYTHON) -m tests.frontends.every_function
+
 measure-verdicts: $(DEVELOPMENT) ## 2,000 random networks, with and without places: refused, right, wrong and warned of, wrong in silence (ARGS="COUNT SEED")
 	@$(PYTHON) -m tests.synthesis.verdicts $(ARGS)
 

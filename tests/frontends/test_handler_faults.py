@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 import ai8x
 from ai8xtools.commands.q15.network import graph_of
@@ -58,6 +59,17 @@ def test_a_fault_of_each_handler_is_noticed(door: Any) -> None:
     assert passing == PASSING[door.__name__]
 
 
+class ByName(torch.nn.Module):
+    """A module that hands on its data by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.conv(input=x)
+
+
 def _network(sample: Any) -> Any:
     network = planting.Network(sample, False).eval()
     with torch.no_grad():
@@ -73,6 +85,9 @@ def _network(sample: Any) -> Any:
         ("mean", lambda a, b: a - a.mean()),
         ("max", lambda a, b: a / a.max()),
         ("stack", lambda a, b: torch.stack((a, b), 2)),
+        ("max_pool2d_with_indices", lambda a, b: functional.max_pool2d_with_indices(a, 2)[1] + 0.5),
+        ("max_pool3d", lambda a, b: functional.max_pool3d(a, 2)),
+        ("avg_pool1d", lambda a, b: functional.avg_pool1d(a.flatten(1), 2)),
     ],
 )
 def test_what_has_no_operator_is_refused_by_name(name: str, sample: Any) -> None:
@@ -87,8 +102,14 @@ def test_what_has_no_operator_is_refused_by_name(name: str, sample: Any) -> None
         assert caught.value.code == "E670" and re.search(rf"\b{name}\b", told), told
 
 
-def test_sizes_of_sections_have_any_name() -> None:
+def test_arguments_by_name_are_taken() -> None:
     for sample in (
+        lambda a, b: functional.max_pool2d(input=a, kernel_size=2),
+        lambda a, b: functional.max_pool2d(kernel_size=2, input=a),
+        lambda a, b: torch.cat(tensors=(a, b), dim=1),
+        lambda a, b: torch.add(input=a, other=b),
+        lambda a, b: functional.relu(input=a),
+        ByName(),
         lambda a, b: torch.chunk(a, chunks=2, dim=1)[1],
         lambda a, b: torch.split(a, split_size_or_sections=2, dim=1)[1],
         lambda a, b: a.split(split_size=2, dim=1)[1],

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 
 import ai8x
-from ai8xtools.frontends.graph.nodes import Graph, constant, graph_of, make
+from ai8xtools.frontends.graph.nodes import Graph, ShapeError, constant, graph_of, make
 from ai8xtools.frontends.graph.nodes import Node as Result
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
@@ -51,6 +51,7 @@ Shape = tuple[int, ...]
 _LIMIT = 127 / 128
 _PASSING = ("alphadropout", "identity", "empty", "contiguous", "clone", "float", "to",
             "detach")  # fmt: skip
+_DATA = ("input", "tensors", "self")
 _RESHAPING = ("flatten", "unflatten", "view", "reshape", "squeeze", "unsqueeze")
 _EACH = {
     "abs": Function.ABS, "absolute": Function.ABS, "ceil": Function.CEIL, "erf": Function.ERF,
@@ -178,12 +179,16 @@ class Door:
         """Return the result of a node, or several."""
         args = [self._value(one) for one in node.args]
         kwargs = {name: self._value(one) for name, one in node.kwargs.items()}
+        if kwargs and not args:  # what it takes first has a name: input, tensors, or x
+            args = [kwargs.pop(next((n for n in _DATA if n in kwargs), next(iter(kwargs))))]
         shape = tuple(node.meta.get("shape") or ())
         if node.op != "call_module":
             name = str(getattr(node.target, "__name__", node.target))
             names = _HANDLERS.get(_plain(name), (None, ()))[1]
             settings = dict(zip(names, args[1:], strict=False)) | kwargs
-            return _handled(_Call(path_of(node), name, args, settings, shape))
+            found = _handled(_Call(path_of(node), name, args, settings, shape))
+            several = node.meta.get("parts") and isinstance(found, Result)
+            return [found] if several and not isinstance(found.operator, Foreign) else found
         module = self._model.get_submodule(node.target)
         if isinstance(module, ai8x.QuantizationAwareModule):
             return _ai8x_layer(_Call(path_of(node), "", args, {}, shape), module)
@@ -236,7 +241,8 @@ def _is_data(node: Node) -> bool:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[123]d$", "", name.lower().replace("_", ""))
+    plain = name.lower().replace("_", "")
+    return re.sub(r"(?<=dropout)3d$|[12]d$", "", plain)  # volumes are something else
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:
@@ -257,8 +263,18 @@ def _handled(call: _Call) -> Any:
         return call.data
     if call.name in _RESHAPING:
         return call.make(Reshape(call.shape), call.data)
+    axes = _AXES.search(call.shown.lower())
+    if axes is not None and len(call.data.shape) != int(axes[1]) + 2:
+        return call.foreign(f"{call.shown} of data without a batch")
     handler, _ = _HANDLERS.get(call.name, (_unknown, ()))
-    return handler(call)
+    try:
+        return handler(call)
+    except ShapeError:  # a form that the handler does not know
+        return call.foreign(call.shown)
+
+
+_AXES = re.compile(r"(?:conv|pool)\w*?([123])d")
+"""What moves windows over so many axes."""
 
 
 def _unknown(call: _Call) -> Result:
@@ -463,6 +479,8 @@ def _pool(call: _Call, *, average: bool) -> Result:
 @_handles("adaptiveavgpool adaptivemaxpool", "output_size")
 def _adaptive(call: _Call) -> Result:
     taken, given = call.data.shape[2:], call.shape[2:]
+    if len(taken) != len(given):
+        return call.foreign(f"{call.name} with indices")
     if any(n % m for n, m in zip(taken, given, strict=True)):
         return call.foreign("pooling by windows of different sizes")
     window, ones = tuple(n // m for n, m in zip(taken, given, strict=True)), (1,) * len(taken)
@@ -540,6 +558,8 @@ def _split(call: _Call) -> Any:
 def _getitem(call: _Call) -> Result:
     whole, index = call.args[0], call.args[1]
     if not isinstance(whole, Result):
+        if isinstance(index, int) and index >= len(whole):  # of a maximum
+            return make(call.place, Foreign("indices", call.shape), whole[0])
         part: Result = whole[index]
         return part
     if isinstance(whole.operator, Foreign):

@@ -427,6 +427,8 @@ class _Builder:
 
     def _bordered(self, node: Node, pad: Pad, source: Any) -> Any:
         """Write a layer that puts zeros around a map or beside its channels."""
+        if len(node.shape) < 3:
+            raise _RefusedError("it pads flattened data", "Use more outputs of the layer.")
         border, channels = _unless_refused(geometry.zeros(node, pad))
         if border > 1:
             raise _RefusedError(f"its padding is {border}",
