@@ -57,17 +57,17 @@ class Steps:
     place: Path
 
     def __call__(
-        self, name: str, needed: Path, made: Sequence[Path], tool: str, *options: str | Path,
+        self, name: str, needed: Path, outputs: Sequence[Path], tool: str, *options: str | Path,
         show: str = "",
     ) -> str:  # fmt: skip
-        """Run a tool that makes files or folders `made` of `needed`; return what it printed.
+        """Run a tool that makes files or folders `outputs` of `needed`; return what it printed.
 
         Lines that match `show` are printed. Raises DiagnosticError naming the step if it fails.
         """
         stages = self.run.output / "stages"
         stamp, started = stages / f"{name}.command", stages / f"{name}.started"
         command = shlex.join(self.run.words(self.place, tool, *options))
-        is_made = _text(stamp) == command and all(path.exists() for path in made)
+        is_made = _text(stamp) == command and all(path.exists() for path in outputs)
         if is_made and _newest(needed) <= stamp.stat().st_mtime_ns:
             print(f"\n== {name}\n$ {command}\n  nothing has changed: its results are used again")
             return _text(stages / f"{name}.txt")
@@ -88,23 +88,23 @@ def _newest(place: Path) -> int:
 
     What replaces a file may bring an older time with it; that of the entry itself is new.
     """
-    found = [path.stat() for path in (place, *_below(place)) if path.exists()]
-    return max((max(one.st_mtime_ns, one.st_ctime_ns) for one in found), default=0)
+    entries = [path.stat() for path in (place, *_below(place)) if path.exists()]
+    return max((max(one.st_mtime_ns, one.st_ctime_ns) for one in entries), default=0)
 
 
 def _below(place: Path) -> Iterator[Path]:
     """Yield all that is below a folder; links may lead to folders, once to each."""
     seen = set()
     for folder, folders, files in os.walk(place, followlinks=True):
-        known = os.path.realpath(folder) in seen
+        visited = os.path.realpath(folder) in seen
         seen.add(os.path.realpath(folder))
-        yield from (Path(folder, name) for name in (*folders, *files) if not known)
-        if known:
+        yield from (Path(folder, name) for name in (*folders, *files) if not visited)
+        if visited:
             folders.clear()
 
 
 def make(steps: Steps, options: Options) -> str:
-    """Make firmware of data, and return what was found of it.
+    """Make firmware of data, and return its results.
 
     Raises DiagnosticError naming the step that fails.
     """
@@ -144,10 +144,10 @@ def make(steps: Steps, options: Options) -> str:
         ))
         for n in range(options.folds)
     ]  # fmt: skip
-    found = [line for line in text.splitlines() if _RESULT.match(line)]
+    results = [line for line in text.splitlines() if _RESULT.match(line)]
     places = {"project": project, "report": report}
     shown = (f"{what}: {os.path.relpath(path, steps.place)}" for what, path in places.items())
-    return "\n".join((*found, *_cross_validated(folds, _accuracy(trained)), *shown))
+    return "\n".join((*results, *_cross_validated(folds, _accuracy(trained)), *shown))
 
 
 def _accuracy(checkpoint: Path) -> Accuracy:
@@ -193,25 +193,25 @@ def parse(words: Sequence[str]) -> Options:
     add("--folds", type=int, default=0, metavar="N", help="train N networks more, each tested on "
         "another part of the data, to tell how good they are (cross-validation)")  # fmt: skip
     add("--output", type=Path, metavar="DIR", help="folder for all results (default: mine/NAME)")
-    found, training = parser.parse_known_args(words)
-    source = kind_and_path(found.data)
+    args, training = parser.parse_known_args(words)
+    source = kind_and_path(args.data)
     if source is None or not source[1]:
-        parser.error(f"{found.data!r} is not KIND:PATH, as in folder:pictures; name it first")
-    if found.folds and not 2 <= found.folds <= _MOST_FOLDS:
-        parser.error(f"--folds is {found.folds}, expected 2 to {_MOST_FOLDS}")
-    name = found.name or plain_name(found.data)
-    output = (found.output or Path("mine") / name).resolve()
+        parser.error(f"{args.data!r} is not KIND:PATH, as in folder:pictures; name it first")
+    if args.folds and not 2 <= args.folds <= _MOST_FOLDS:
+        parser.error(f"--folds is {args.folds}, expected 2 to {_MOST_FOLDS}")
+    name = args.name or plain_name(args.data)
+    output = (args.output or Path("mine") / name).resolve()
     return Options(
-        found.data, found.device.upper(), found.mcu, name, output, found.folds, tuple(training)
+        args.data, args.device.upper(), args.mcu, name, output, args.folds, tuple(training)
     )
 
 
 def main() -> None:
-    """Read the options, run the steps, print what was found."""
+    """Read the options, run the steps, print the results."""
     options = parse(sys.argv[1:])
     with alone(options.output):
-        found = make(Steps(Runner(ROOT, options.output), Path.cwd()), options)
-    print(f"\n== result\n{found}")
+        summary = make(Steps(Runner(ROOT, options.output), Path.cwd()), options)
+    print(f"\n== result\n{summary}")
 
 
 if __name__ == "__main__":

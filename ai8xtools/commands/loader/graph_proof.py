@@ -265,18 +265,18 @@ def _departs(expected: list[Outputs], computed: list[Outputs]) -> tuple[str | No
     different = []
     for number, one in enumerate(theirs):  # equal outputs belong together
         same = (n for n in left if all(map(np.array_equal, one, ours[n])))
-        if (found := next(same, None)) is None:
+        if (match := next(same, None)) is None:
             different.append(number)
         else:
-            left.remove(found)
-    told: list[tuple[str, bool]] = []
+            left.remove(match)
+    shown: list[tuple[str, bool]] = []
     for number in different:
         where = f"output {number + 1}" if count > 1 else "the output"
         differences = [_difference(where, theirs[number], ours[n]) for n in left]
         place = max(range(len(left)), key=lambda n: (differences[n][1], -n))
-        told.append(differences[place])
+        shown.append(differences[place])
         del left[place]
-    return (told[0][0], all(rounding for _, rounding in told)) if told else (None, True)
+    return (shown[0][0], all(rounding for _, rounding in shown)) if shown else (None, True)
 
 
 def _difference(where: str, theirs: Sequence[Array], ours: Sequence[Array]) -> tuple[str, bool]:

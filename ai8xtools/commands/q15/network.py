@@ -166,9 +166,9 @@ def _compare(
     A softmax that is left to the application is computed behind the graph.
     """
     results = torch.from_numpy(compute(graph, samples)[graph.output])
-    given = closings(results)[1:] if left else [results]
+    candidates = closings(results)[1:] if left else [results]
     errors = (float((one.reshape(expected.shape) - expected).abs().max())
-              for one in given if one.numel() == expected.numel())  # fmt: skip
+              for one in candidates if one.numel() == expected.numel())  # fmt: skip
     error = min(errors, default=math.inf)
     if error > _TOLERANCE * max(float(expected.abs().max()), 1e-9):
         raise InputError(
