@@ -23,6 +23,8 @@ from ai8xtools.reading import real_path
 
 PREFERENCE = "AI8X_COMPILER"
 """Variable of the environment."""
+_RUN_TIME: dict[tuple[str, ...], bytes] = {}
+"""Objects of the run time that this process has compiled, by compiler, options and source."""
 
 
 def compiler(core: Architecture) -> list[str]:
@@ -123,6 +125,26 @@ def run_compiler(
     if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "global"))
     return workshop.run([*compiler(core), *arguments], environment)
+
+
+def compile_run_time(
+    source: Path, target: Path, flags: Sequence[str], core: Architecture, workshop: Workshop,
+    *, once: bool = True,
+) -> None:  # fmt: skip
+    """Compile a source of the run time into an object; with `once` once in this process.
+
+    Raises EmulatorError: no compiler (E810); it refuses the source, or takes too much (E811).
+    """
+    key = (*compiler(core), *flags, str(source))
+    if once and key in _RUN_TIME:
+        target.write_bytes(_RUN_TIME[key])
+        return
+    arguments = [*flags, "-o", str(target), str(source)]
+    status, output = run_compiler(arguments, core, workshop, keep=once)
+    if status:
+        raise EmulatorError("E811", f"{source.name} of the run time: {output[:300]}")
+    if once:
+        _RUN_TIME[key] = target.read_bytes()
 
 
 def _first_error(messages: str) -> str:

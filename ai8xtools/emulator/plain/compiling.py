@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ai8xtools.emulator.cpu.architecture import Architecture
-from ai8xtools.emulator.cpu.compiler import compile_in, run_compiler
+from ai8xtools.emulator.cpu.compiler import compile_in, compile_run_time
 from ai8xtools.emulator.cpu.deadline import READING_SECONDS, within
 from ai8xtools.emulator.cpu.elf import Image, function_names
 from ai8xtools.emulator.cpu.workshop import Workshop
@@ -100,10 +100,7 @@ def _run_time(core: Architecture, workshop: Workshop, names: Sequence[str]) -> l
     objects = []
     for name in names:
         source, compiled = PLAIN / "source" / name, workshop.folder / Path(name).with_suffix(".o")
-        arguments = ["-c", "-O2", "-fno-builtin", *_FLAGS, f"-I{PLAIN / 'include'}"]
-        arguments += ["-o", str(compiled), str(source)]
-        status, output = run_compiler(arguments, core, workshop)
-        if status:
-            raise EmulatorError("E811", f"the run time does not compile: {output}", str(source))
+        flags = ["-c", "-O2", "-fno-builtin", *_FLAGS, f"-I{PLAIN / 'include'}"]
+        compile_run_time(source, compiled, flags, core, workshop)
         objects.append(compiled)
     return objects

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import assert_never
 
 from ai8xtools.emulator.cpu.architecture import Architecture
-from ai8xtools.emulator.cpu.compiler import compiler, compiler_headers, is_clang, run_compiler
+from ai8xtools.emulator.cpu.compiler import (
+    compile_run_time,
+    compiler_headers,
+    is_clang,
+    run_compiler,
+)
 from ai8xtools.emulator.cpu.port import PORT
 from ai8xtools.emulator.cpu.workshop import Workshop
 from ai8xtools.emulator.errors import EmulatorError
@@ -37,9 +42,6 @@ _WORKERS = 2
 _MAX_ROUNDS = 80
 _ERRORS = 1000
 """A compiler tells at most so many at once: of a file that is no C it would tell one per word."""
-
-_COMPILED: dict[tuple[object, ...], bytes] = {}
-"""Objects of the run time that this process has compiled, by source, core and compiler."""
 
 
 class SourceCompiler:
@@ -100,18 +102,9 @@ class SourceCompiler:
     def compile_own(self, source: Path, *flags: str) -> Path:
         """Compile a source of the run time, which needs nothing but the SDK; return the object."""
         target = self._folder / f"own-{source.stem}.o"
+        command = [*_COMMON_FLAGS, *_SDK_FLAGS, *compiler_headers(self.core), *flags]
         # an own source without flags of its own is the same for every project
-        key = (source, self.core.title, *compiler(self.core))
-        if not flags and key in _COMPILED:
-            target.write_bytes(_COMPILED[key])
-            return target
-        system = compiler_headers(self.core)
-        command = [*_COMMON_FLAGS, *_SDK_FLAGS, *system, *flags, "-o", str(target), str(source)]
-        status, output = run_compiler(command, self.core, self.workshop, keep=not flags)
-        if status:
-            raise EmulatorError("E811", f"{source.name} of the run time: {output[:300]}")
-        if not flags:
-            _COMPILED[key] = target.read_bytes()
+        compile_run_time(source, target, command, self.core, self.workshop, once=not flags)
         return target
 
     def notes(self) -> Iterable[str]:
