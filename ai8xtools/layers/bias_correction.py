@@ -72,10 +72,10 @@ def layers_in_order(
 
 def reach(model: nn.Module, layer: nn.Module, x: Tensor) -> Tensor:
     """Return what the layer is first given when the model computes a batch."""
-    found: list[Tensor] = []
+    inputs_seen: list[Tensor] = []
 
     def stop(_: Any, inputs: tuple[Tensor, ...]) -> None:
-        found.append(inputs[0].clone())
+        inputs_seen.append(inputs[0].clone())
         raise _Reached
 
     handle = layer.register_forward_pre_hook(stop)
@@ -85,7 +85,7 @@ def reach(model: nn.Module, layer: nn.Module, x: Tensor) -> Tensor:
         pass
     finally:
         handle.remove()
-    return found[0]
+    return inputs_seen[0]
 
 
 def _mean(layer: Any, x: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ def device_class(limits: LayerLimits) -> type[Dev]:
     return type(f"DevAI{limits.number}", (Dev,), members)
 
 
-DEVICE_CLASSES = {found.__name__: found for found in map(device_class, known_limits())}
+DEVICE_CLASSES = {cls.__name__: cls for cls in map(device_class, known_limits())}
 globals().update(DEVICE_CLASSES)  # where pickle looks for them
 
 chosen: Dev | None = None
@@ -92,11 +92,11 @@ def set_device(device: int | str, simulate: bool, round_avg: bool, verbose: bool
 
 
 def _limits_named(device: int | str) -> LayerLimits:
-    known = known_limits()
-    for limits in known:
+    devices = known_limits()
+    for limits in devices:
         if device == limits.number or str(device).upper() == limits.name:
             return limits
-    *others, last = (_number_and_name(limits) for limits in known)
+    *others, last = (_number_and_name(limits) for limits in devices)
     raise ValueError(f"device {device} is unknown; choose {', '.join(others)} or {last}")
 
 

@@ -133,18 +133,18 @@ class QuantizationAwareModule(nn.Module):
         """Whether the layer is of the second generation of QAT."""
         return THRESHOLD in self._parameters
 
-    def use_thresholds(self, wanted: bool = True) -> None:
+    def use_thresholds(self, enabled: bool = True) -> None:
         """Make the layer one of the second generation of QAT, or with False of the first."""
-        if wanted == self.has_thresholds:
+        if enabled == self.has_thresholds:
             return
         held: dict[str, nn.Parameter | None] = dict(self._parameters)
-        if wanted:
+        if enabled:
             place = self.output_shift.device
             held |= {THRESHOLD: exponent(0.0, place), FINAL_SCALE: exponent(0.0, place)}
             held[CLAMP] = _constant(bool(self.quantize_activation.item()), place)
         self._parameters.clear()
         for name in BOOKKEEPING:
-            if name in held and (wanted or name not in ADDED):
+            if name in held and (enabled or name not in ADDED):
                 self._parameters[name] = held[name]
         self.set_functions()
 

@@ -47,9 +47,9 @@ def weight_damage(layer: QuantizationAwareModule) -> Damage:
 @torch.no_grad()
 def output_damage(layer: QuantizationAwareModule, x: Tensor, output: Tensor) -> Damage:
     """Return how `output` differs from what the layer makes of `x` [N, ...] without rounding."""
-    wanted = _unrounded(layer)(x.clone())
+    expected = _unrounded(layer)(x.clone())
     unit = layer.finished(torch.ones((), device=x.device)) * layer._output_grid.unit
-    return _damage(wanted, output, _outside(wanted / unit, layer._output_grid))
+    return _damage(expected, output, _outside(expected / unit, layer._output_grid))
 
 
 def _unrounded(layer: QuantizationAwareModule) -> QuantizationAwareModule:
@@ -72,8 +72,8 @@ def _outside(scaled: Tensor, grid: Grid) -> Tensor:
     return (scaled >= grid.high + 0.5) | (scaled < grid.low - 0.5)
 
 
-def _damage(wanted: Tensor, found: Tensor, clipped: Tensor) -> Damage:
-    noise = float((wanted - found).double().square().sum())
-    signal = float(wanted.double().square().sum())
+def _damage(expected: Tensor, output: Tensor, clipped: Tensor) -> Damage:
+    noise = float((expected - output).double().square().sum())
+    signal = float(expected.double().square().sum())
     ratio = math.inf if noise == 0 else 10 * math.log10(max(signal, 1e-30) / noise)
     return Damage(100 * float(clipped.float().mean()), ratio)

@@ -36,15 +36,15 @@ class Eltwise(nn.Module):
         """Whether it belongs to a network of the second generation of QAT."""
         return THRESHOLD in self._parameters
 
-    def use_thresholds(self, wanted: bool = True) -> None:
+    def use_thresholds(self, enabled: bool = True) -> None:
         """Make it part of a network of the second generation of QAT, or with False of the first."""
-        if wanted == self.has_thresholds:
+        if enabled == self.has_thresholds:
             return
-        if wanted:
+        if enabled:
             self.activation_threshold = exponent(0.0)
         else:
             del self.activation_threshold
-        self.set_clamp(not wanted)
+        self.set_clamp(not enabled)
 
     def set_clamp(self, clamp_activation: bool) -> None:
         """Limit the result to 8-bit data or, before QAT of the second generation, not."""

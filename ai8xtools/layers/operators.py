@@ -83,15 +83,15 @@ class Convolution(QuantizationAwareModule):
             raise ValueError(f"pool_size={size}: give one integer or two")
         step = size if stride is None else single(stride, "pool_stride")
         check(pool_limits(pooling, size, step, dilation), f"{pooling} pooling: ")
-        made: nn.Module
+        module: nn.Module
         match pooling:
             case PoolingKind.MAX:
-                made = self.max_pool(size, step, padding=0, dilation=dilation)
+                module = self.max_pool(size, step, padding=0, dilation=dilation)
             case PoolingKind.AVERAGE:
-                made = self.average_pool(size, step, padding=0)
+                module = self.average_pool(size, step, padding=0)
             case _:
                 assert_never(pooling)
-        return made
+        return module
 
 
 def _extra_arguments(kind: OperatorKind) -> dict[str, int]:

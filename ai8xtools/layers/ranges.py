@@ -78,10 +78,10 @@ def init_threshold(model: nn.Module, outlier_removal_z_score: float = DEFAULT_Z_
     Values further than so many standard deviations from the mean do not count.
     """
     for module in measured_modules(model).values():
-        found: list[Histogram] = getattr(module, "histograms", [])
+        histograms: list[Histogram] = getattr(module, "histograms", [])
         module.use_thresholds()
-        if found:
-            exponent = best_exponent(*merged(found), z_score=outlier_removal_z_score)
+        if histograms:
+            exponent = best_exponent(*merged(histograms), z_score=outlier_removal_z_score)
             module.activation_threshold.data.fill_(exponent)
             if isinstance(module, QuantizationAwareModule):
                 module.set_functions()

@@ -64,13 +64,13 @@ def _start(layer: QuantizationAwareModule, x: Tensor) -> None:
     limit = ordered[round(SHARE * (len(ordered) - 1))]
     deviation = float(weight.std()) if len(ordered) > 1 else 0.0
     above = (weight - limit) * (SPREAD / deviation if deviation > 0 else 1.0)
-    found = summed(layer, x, -(above < 0).to(weight.dtype))  # [values, channels]
-    spread = float(found.std(0).mean())
+    sums = summed(layer, x, -(above < 0).to(weight.dtype))  # [values, channels]
+    spread = float(sums.std(0).mean())
     if not math.isfinite(spread) or not spread:
         return  # nothing reaches the layer
     up = 2.0**layer._threshold
-    wanted = _WIDE_DEVIATION if layer.wide else _DEVIATION * up
-    layer.use_range(max(-15, min(8, round(math.log2(wanted / spread)))))
+    deviation_after = _WIDE_DEVIATION if layer.wide else _DEVIATION * up
+    layer.use_range(max(-15, min(8, round(math.log2(deviation_after / spread)))))
     step = 2.0 ** float(layer.range_exponent)
     weight.copy_((above - 0.5) * step)
-    layer.op.bias.copy_((0.0 if layer.wide else _MEAN * up) - found.mean(0) * step)
+    layer.op.bias.copy_((0.0 if layer.wide else _MEAN * up) - sums.mean(0) * step)

@@ -61,10 +61,10 @@ class Step:
         replaced = layer._modules.get(self._name)
         if replaced is not None:
             return replaced
-        made = layer.made_steps
-        if self._name not in made:
-            made[self._name] = make_step(layer, self._name)
-        return made[self._name]
+        steps = layer.made_steps
+        if self._name not in steps:
+            steps[self._name] = make_step(layer, self._name)
+        return steps[self._name]
 
 
 def make_step(layer: Any, name: str) -> nn.Module:
@@ -77,8 +77,8 @@ def make_step(layer: Any, name: str) -> nn.Module:
         step = 2.0 ** (1 - bits)  # of the weights; the bias has 8 bits of it
         return Quantize(bits) if name == "quantize_bias" else Clamp(-128 * step, 127 * step)
     if name in PARAMETER_STEPS:
-        made = quantize_clamp_parameters(bits, layer.bias_bits.item(), chip=chip)
-        return made[PARAMETER_STEPS.index(name)]
+        steps = quantize_clamp_parameters(bits, layer.bias_bits.item(), chip=chip)
+        return steps[PARAMETER_STEPS.index(name)]
     if name in ("quantize", "clamp"):
         later = layer.wide and layer.has_thresholds and not chip.simulate
         if name == "clamp" and clamped and later:
@@ -143,8 +143,8 @@ def kind_of(op: nn.Module) -> OperatorKind:
         nn.Conv1d: "Conv1d", nn.Conv2d: "Conv2d", nn.ConvTranspose2d: "ConvTranspose2d",
         nn.Linear: "Linear",
     }  # fmt: skip
-    for known, kind in classes.items():
-        if isinstance(op, known):
+    for operator, kind in classes.items():
+        if isinstance(op, operator):
             return OperatorKind(kind)
     raise TypeError(f"{type(op).__name__} is not an operator of a layer")
 

@@ -87,7 +87,7 @@ class _SizedTracer(_Tracer):
 
     def __init__(self, example: Tensor) -> None:
         super().__init__()
-        self._known: dict[Node, Any] = {}
+        self._values: dict[Node, Any] = {}
         self._example = example
         self._computes = False  # modules compute; else their calls become nodes
 
@@ -114,15 +114,15 @@ class _SizedTracer(_Tracer):
 
     def _value(self, node: Node) -> Any:
         """Return what a node computes for the example; TraceError for numbers made of values."""
-        if node not in self._known:
+        if node not in self._values:
             args, kwargs = fx.map_arg((node.args, node.kwargs), self._value)
-            found = self._computed(node, args, kwargs)
+            result = self._computed(node, args, kwargs)
             name = getattr(node.target, "__name__", node.target)
-            reads = any(isinstance(self._known[n], Tensor) for n in node.all_input_nodes)
-            if reads and not _is_data(found) and name not in _SIZES:
+            reads = any(isinstance(self._values[n], Tensor) for n in node.all_input_nodes)
+            if reads and not _is_data(result) and name not in _SIZES:
                 raise fx.proxy.TraceError(f"the data flow depends on the result of {name}")
-            self._known[node] = found
-        return self._known[node]
+            self._values[node] = result
+        return self._values[node]
 
     def _computed(self, node: Node, args: Any, kwargs: Any) -> Any:
         match node.op:
@@ -141,11 +141,11 @@ _SIZES = ("size", "dim", "ndimension", "numel", "getattr", "len")
 """What makes numbers of tensors without reading their values."""
 
 
-def _is_data(found: Any) -> bool:
+def _is_data(result: Any) -> bool:
     """Return whether a result is tensors, or the sizes of one, and no numbers made of values."""
-    if isinstance(found, Tensor | torch.Size):
+    if isinstance(result, Tensor | torch.Size):
         return True
-    return isinstance(found, tuple | list) and all(map(_is_data, found))
+    return isinstance(result, tuple | list) and all(map(_is_data, result))
 
 
 def graph_of(model: nn.Module, example: Tensor | None = None) -> Any:

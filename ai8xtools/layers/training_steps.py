@@ -40,11 +40,11 @@ def has_thresholds(m: nn.Module) -> bool:
     return any(layer.has_thresholds for _, layer in quantized_modules(m))
 
 
-def use_thresholds(m: nn.Module, wanted: bool = True) -> None:
+def use_thresholds(m: nn.Module, enabled: bool = True) -> None:
     """Make all layers those of the second generation of QAT, or with False of the first."""
     for module in m.modules():
         if isinstance(module, QuantizationAwareModule | Eltwise):
-            module.use_thresholds(wanted)
+            module.use_thresholds(enabled)
 
 
 @torch.no_grad()

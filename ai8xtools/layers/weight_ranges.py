@@ -91,8 +91,8 @@ def settle_quantiles(model: nn.Module) -> None:
     for layer, _ in _quantized_layers(model):
         if layer.has_range:
             parts = [p.flatten() for p in (layer.op.weight, layer.op.bias) if p is not None]
-            found = quantile_of_range(torch.cat(parts).detach().abs(), int(layer.range_exponent))
-            layer.shift_quantile.fill_(found)
+            stored = quantile_of_range(torch.cat(parts).detach().abs(), int(layer.range_exponent))
+            layer.shift_quantile.fill_(stored)
 
 
 def quantile_of_range(magnitudes: Tensor, exponent: int) -> float:
@@ -111,7 +111,7 @@ def quantile_of_range(magnitudes: Tensor, exponent: int) -> float:
         low, high = float(ordered[max(above - 1, 0)]), float(ordered[above])
         inside = (part * unit - low) / (high - low) if above else 0.0
         q = float(torch.tensor(min(1.0, (max(above - 1, 0) + inside) / last)))
-        if all(unit / 2 < found <= unit for found in _quantiles(ordered, q)):
+        if all(unit / 2 < bound <= unit for bound in _quantiles(ordered, q)):
             return q
     return 1.0
 

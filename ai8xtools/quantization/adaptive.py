@@ -27,13 +27,13 @@ class Moments:
     """Sums over the places where an operator is applied; G groups with d inputs each.
 
     `second` [G, d, d] of products of what the accelerator sees, `cross` of products of what the
-    trained network sees with it; `seen` and `wanted` [G, d] of the two themselves, float64.
+    trained network sees with it; `seen` and `expected` [G, d] of the two themselves, float64.
     """
 
     second: Tensor
     cross: Tensor
     seen: Tensor
-    wanted: Tensor
+    expected: Tensor
     count: int = 0
 
     @classmethod
@@ -47,14 +47,14 @@ class Moments:
             torch.zeros((groups, inputs), dtype=torch.float64),
         )
 
-    def add(self, seen: Tensor, wanted: Tensor) -> None:
+    def add(self, seen: Tensor, expected: Tensor) -> None:
         """Add the columns [G, d, n] of a batch; both in units of the trained network."""
         step = -(-seen.shape[2] // MAX_COLUMNS)
-        seen, wanted = seen[:, :, ::step].double(), wanted[:, :, ::step].double()
+        seen, expected = seen[:, :, ::step].double(), expected[:, :, ::step].double()
         self.second += seen @ seen.mT
-        self.cross += wanted @ seen.mT
+        self.cross += expected @ seen.mT
         self.seen += seen.sum(2)
-        self.wanted += wanted.sum(2)
+        self.expected += expected.sum(2)
         self.count += seen.shape[2]
 
 
@@ -101,8 +101,8 @@ class DataRounding:
 
         This differs from the data of the trained network by the errors of the layers before.
         """
-        wanted = rows.double() @ (self._moments.cross + self._damping)
-        return torch.linalg.solve(self._damped, wanted, left=False)
+        product = rows.double() @ (self._moments.cross + self._damping)
+        return torch.linalg.solve(self._damped, product, left=False)
 
     def round(self, rows: Tensor, factor: float, limit: int) -> Tensor:
         """Return integers -limit..limit-1 for weights [G, out, d] times `factor`."""
@@ -110,16 +110,16 @@ class DataRounding:
         free = (rows.double() * factor).gather(2, places)
         integers = torch.empty_like(free)
         for index in range(free.shape[2]):
-            wanted = free[:, :, index]
-            integers[:, :, index] = (wanted + 0.5).floor().clamp(-limit, limit - 1)
-            loss = (wanted - integers[:, :, index]) / self._upper[:, index, index, None]
+            column = free[:, :, index]
+            integers[:, :, index] = (column + 0.5).floor().clamp(-limit, limit - 1)
+            loss = (column - integers[:, :, index]) / self._upper[:, index, index, None]
             free[:, :, index:] -= loss.unsqueeze(2) * self._upper[:, None, index, index:]
         return torch.empty_like(integers).scatter_(2, places, integers)
 
     def corrected(self, bias: Tensor, rows: Tensor, rounded: Tensor) -> Tensor:
         """Return the bias [G·out] with which `rounded` weights have the mean output of `rows`."""
         moments = self._moments
-        lost = rows.double() @ moments.wanted.unsqueeze(2) - rounded @ moments.seen.unsqueeze(2)
+        lost = rows.double() @ moments.expected.unsqueeze(2) - rounded @ moments.seen.unsqueeze(2)
         return bias + lost.flatten() / moments.count
 
 

@@ -63,7 +63,7 @@ def sensitivities(
 
     The networks and samples are those of `calibration.calibrate`. Raises InputError E630.
     """
-    found = []
+    layers_measured = []
     with torch.no_grad():
         walk = Walk(trained.eval(), simulated.eval(), samples)
         names = walk.order()
@@ -77,23 +77,23 @@ def sensitivities(
                 fill(layers[name], integers[bits])
                 noise[bits] = _compare(trained, simulated, walk.judging)[0]
             fill(layers[name], widest[name])
-            found.append(Sensitivity(name, widest[name].weights.size, integers, noise))
-    return found
+            layers_measured.append(Sensitivity(name, widest[name].weights.size, integers, noise))
+    return layers_measured
 
 
 def search(
-    found: Sequence[Sensitivity],
+    sensitivities: Sequence[Sensitivity],
     trained: nn.Module,
     simulated: nn.Module,
     samples: Sequence[Tensor],
 ) -> list[Step]:
     """Return the steps from 8 bits to the fewest; each costs the least noise for the bytes."""
-    bits = {layer.name: WIDEST for layer in found}
-    steps = [_measured(found, bits, trained, simulated, samples)]
-    while changes := list(_changes(found, bits)):
+    bits = {layer.name: WIDEST for layer in sensitivities}
+    steps = [_measured(sensitivities, bits, trained, simulated, samples)]
+    while changes := list(_changes(sensitivities, bits)):
         _, name, fewer = min(changes)
         bits = {**bits, name: fewer}
-        steps.append(_measured(found, bits, trained, simulated, samples))
+        steps.append(_measured(sensitivities, bits, trained, simulated, samples))
     return steps
 
 
@@ -117,10 +117,10 @@ def within(steps: Sequence[Step], budget_bytes: int) -> Step:
 
 
 def _changes(
-    found: Sequence[Sensitivity], bits: Mapping[str, int]
+    sensitivities: Sequence[Sensitivity], bits: Mapping[str, int]
 ) -> Iterable[tuple[float, str, int]]:
     """Yield what fewer bits of a layer cost per byte, its name and these bits."""
-    for layer in found:
+    for layer in sensitivities:
         held = bits[layer.name]
         for fewer in (width for width in WEIGHT_BITS if width < held):
             freed = layer.bytes_with(held) - layer.bytes_with(fewer)
@@ -129,7 +129,7 @@ def _changes(
 
 
 def _measured(
-    found: Sequence[Sensitivity],
+    sensitivities: Sequence[Sensitivity],
     bits: Mapping[str, int],
     trained: nn.Module,
     simulated: nn.Module,
@@ -137,10 +137,10 @@ def _measured(
 ) -> Step:
     layers = dict(simulated.named_modules())
     with torch.no_grad():
-        for layer in found:
+        for layer in sensitivities:
             fill(layers[layer.name], layer.integers[bits[layer.name]])
     noise, same = _compare(trained, simulated, samples)
-    size = sum(layer.bytes_with(bits[layer.name]) for layer in found)
+    size = sum(layer.bytes_with(bits[layer.name]) for layer in sensitivities)
     return Step(dict(bits), size, decibels(1.0, noise), same)
 
 
@@ -150,15 +150,15 @@ def flat_results(model: nn.Module, samples: Sequence[Tensor], steps: int = 1) ->
         return torch.cat([_flat(model(batch * steps)) for batch in samples]).double()
 
 
-def noise_of(wanted: Tensor, got: Tensor) -> tuple[float, float]:
+def noise_of(expected: Tensor, results: Tensor) -> tuple[float, float]:
     """Return the noise of results [N, values], and the part with the same largest result.
 
     The factor between the results is the one with the least error.
     """
-    power = float((got * got).sum())
-    scaled = got * (float((got * wanted).sum()) / power if power else 0.0)
-    noise = float((scaled - wanted).square().sum()) / (float(wanted.square().sum()) or 1.0)
-    return noise, float((wanted.argmax(1) == got.argmax(1)).double().mean())
+    power = float((results * results).sum())
+    scaled = results * (float((results * expected).sum()) / power if power else 0.0)
+    noise = float((scaled - expected).square().sum()) / (float(expected.square().sum()) or 1.0)
+    return noise, float((expected.argmax(1) == results.argmax(1)).double().mean())
 
 
 def _compare(

@@ -99,12 +99,12 @@ class Walk:
         candidates = list(self._candidates(name, bits))
         errors = [0.0] * len(candidates)
         signal = 0.0
-        for seen, wanted in self._batches(name, self.judging):
-            signal += float(wanted.double().square().sum())
+        for seen, expected in self._batches(name, self.judging):
+            signal += float(expected.double().square().sum())
             for index, candidate in enumerate(candidates):
                 fill(layer, candidate.integers)
-                found = layer(seen.clone()) / output_steps(layer)
-                errors[index] += float((found - wanted).double().square().sum())
+                output = layer(seen.clone()) / output_steps(layer)
+                errors[index] += float((output - expected).double().square().sum())
         best = min(range(len(candidates)), key=errors.__getitem__)
         fill(layer, candidates[best].integers)
         return LayerChoice(
@@ -128,8 +128,8 @@ class Walk:
         ours, theirs = self._simulated_layers[name], self._trained_layers[name]
         for batch in self._shaping:
             seen = _pooled(ours, _reach(self._simulated, ours, batch * DATA_STEPS)) / DATA_STEPS
-            wanted = _pooled(theirs, _reach(self._trained, theirs, batch))
-            moments.add(columns(ours.op, seen), columns(ours.op, wanted))
+            expected = _pooled(theirs, _reach(self._trained, theirs, batch))
+            moments.add(columns(ours.op, seen), columns(ours.op, expected))
         return DataRounding(moments)
 
     def _candidates(self, name: str, bits: int) -> Iterator[_Candidate]:
@@ -149,10 +149,10 @@ class Walk:
         targets = {"data": rows, "data, errors before": rounding.compensated(rows)}
         for scale, (title, target) in itertools.product(scales, targets.items()):
             factor = math.ldexp(limit, scale)
-            found = rounding.round(target, factor, limit)
-            shifted = None if bias is None else rounding.corrected(bias, rows, found / factor)
-            found = found.reshape(op.weight.shape)
-            yield _Candidate(_integers(found, shifted, factor, bits, -scale), title)
+            integers = rounding.round(target, factor, limit)
+            shifted = None if bias is None else rounding.corrected(bias, rows, integers / factor)
+            integers = integers.reshape(op.weight.shape)
+            yield _Candidate(_integers(integers, shifted, factor, bits, -scale), title)
 
 
 def layers_in_order(model: nn.Module, samples: Tensor) -> list[str]:
@@ -185,10 +185,10 @@ def _has_weights(module: Any) -> bool:
 
 def _reach(network: nn.Module, layer: Any, batch: Tensor) -> Tensor:
     """Return what the layer is first given when the network computes a batch."""
-    found: list[Tensor] = []
+    inputs_seen: list[Tensor] = []
 
     def stop(_: Any, inputs: tuple[Tensor, ...]) -> None:
-        found.append(inputs[0].clone())
+        inputs_seen.append(inputs[0].clone())
         raise _Reached
 
     handle = layer.register_forward_pre_hook(stop)
@@ -198,7 +198,7 @@ def _reach(network: nn.Module, layer: Any, batch: Tensor) -> Tensor:
         pass
     finally:
         handle.remove()
-    return found[0]
+    return inputs_seen[0]
 
 
 def _pooled(layer: Any, x: Tensor) -> Tensor:

@@ -76,11 +76,11 @@ def bits_by_layer(checkpoint: Checkpoint, options: QuantizationOptions) -> dict[
     Raises InputError E701 for impossible bits, E705 for tensors that cannot be quantized.
     """
     conversion = _Conversion(checkpoint, options)
-    wanted = options.layer_bits
+    layer_bits = options.layer_bits
     bits: dict[str, int] = {}
     for index, name in enumerate(weight_names(checkpoint)):
-        if wanted is None or index < len(wanted):
-            layer = conversion.layer(name, None if wanted is None else wanted[index])
+        if layer_bits is None or index < len(layer_bits):
+            layer = conversion.layer(name, None if layer_bits is None else layer_bits[index])
             bits.setdefault(layer.name.removeprefix("module."), layer.bits)
     return bits
 
@@ -226,15 +226,15 @@ class _Conversion:
             if self._masks is not None:
                 self._masks[f"{layer.name}.output_shift"] = _single(stored.shift)
 
-    def layer(self, weight_name: str, wanted: int | None) -> _Layer:
+    def layer(self, weight_name: str, bits: int | None) -> _Layer:
         """Gather what belongs together; bits come from the description, checkpoint, option, 8."""
         operation = weight_name.removesuffix(".weight")
         name = operation.rpartition(".")[0] or operation
         bias_name = f"{operation}.bias"
         bias = self._original.get(bias_name)
         stored_bits = self._single(f"{name}.weight_bits")
-        if wanted is None and stored_bits:
-            wanted = check_bits(stored_bits, f"{name}.weight_bits")
+        if bits is None and stored_bits:
+            bits = check_bits(stored_bits, f"{name}.weight_bits")
         return _Layer(
             name=name,
             weight_name=weight_name,
@@ -242,27 +242,27 @@ class _Conversion:
             weights=_float32(weight_name, self._original[weight_name]),
             biases=None if bias is None else _float32(bias_name, bias),
             stored_bits=stored_bits,
-            bits=wanted or self._options.default_bits or DEFAULT_BITS,
+            bits=bits or self._options.default_bits or DEFAULT_BITS,
         )
 
     def _rounded(self, layer: _Layer) -> _Stored:
         """Return the layer scaled by the range of its parameters and rounded."""
-        found = self._range(layer)
-        shift = None if found.shift is None else self._output_shift(layer, float(-found.shift))
+        scaling = self._range(layer)
+        shift = None if scaling.shift is None else self._output_shift(layer, float(-scaling.shift))
         applied = (self._single(f"{layer.name}.output_shift") or 0.0) if shift is None else shift
         how = Conversion(
-            factor=np.float32(2 ** (layer.bits - 1)) * found.scale,
+            factor=np.float32(2 ** (layer.bits - 1)) * scaling.scale,
             bits=layer.bits,
             shift=int(applied),
-            gain=float(found.scale) * 2.0**applied,
-            stored_quantile=found.stored_quantile,
+            gain=float(scaling.scale) * 2.0**applied,
+            stored_quantile=scaling.stored_quantile,
         )
-        integers = quantize_weights(layer.weights, found.scale, layer.bits)
+        integers = quantize_weights(layer.weights, scaling.scale, layer.bits)
         self._reports.append(measure(layer.weight_name, layer.weights, integers, how))
         if layer.biases is None:
             return _Stored(integers, None, layer.bits, shift)
         held = BIAS_BITS if self._has_range(layer) else layer.bits
-        bias = quantize_bias(layer.biases, found.scale, layer.bits, held)
+        bias = quantize_bias(layer.biases, scaling.scale, layer.bits, held)
         steps = bias / np.float32(2.0 ** (layer.bits - 8) * BIAS_UNIT)
         how = replace(how, bits=held)
         self._reports.append(measure(layer.bias_name, layer.biases, steps, how))
@@ -272,10 +272,10 @@ class _Conversion:
         """Return the shift that also divides the output by the range of the layer's activations."""
         if f"{layer.name}.{THRESHOLD}" not in self._original:
             return shift
-        wanted = int(shift) - exponent(self._original, layer.name, THRESHOLD)
-        held = limited_shift(wanted, layer.bits)
-        if held != wanted:
-            self._limited.append(f"{layer.name} ({wanted}, limit {held})")
+        total = int(shift) - exponent(self._original, layer.name, THRESHOLD)
+        held = limited_shift(total, layer.bits)
+        if held != total:
+            self._limited.append(f"{layer.name} ({total}, limit {held})")
         return float(held)
 
     def _calibrated(self, layer: _Layer, chosen: LayerIntegers) -> _Stored:

@@ -26,17 +26,17 @@ def weight_names(checkpoint: Checkpoint) -> list[str]:
 
 def lost_layers(before: Mapping[str, Array], after: Mapping[str, Array]) -> list[str]:
     """Return what to say of layers whose weights are all zero, before or only now."""
-    found = []
+    warnings = []
     for name in (n for n in before if n.endswith(".weight") and not after[n].any()):
         if before[name].any():
             largest = float(np.abs(before[name]).max())
-            found.append(
+            warnings.append(
                 f"{name}: all weights become zero, the largest was {largest:g}; the network will "
                 "not compute what it was trained for"
             )
         else:
-            found.append(f"{name}: all weights are zero, so that its input changes nothing")
-    return found
+            warnings.append(f"{name}: all weights are zero, so that its input changes nothing")
+    return warnings
 
 
 def refuse_quantized(checkpoint: Checkpoint) -> None:
@@ -81,32 +81,34 @@ def _limits_activations(checkpoint: Checkpoint) -> bool:
 
 def warnings_of(checkpoint: Checkpoint, options: QuantizationOptions) -> list[str]:
     """Return what makes the result doubtful."""
-    found = []
+    warnings = []
     if "extras" not in checkpoint.entries:
-        found.append("No `extras` in checkpoint file.")
+        warnings.append("No `extras` in checkpoint file.")
     bits = [k for k in checkpoint.state_dict if k.endswith(".weight_bits")]
     if options.clip_method is not None and any(checkpoint.state_dict[k].any() for k in bits):
-        found.append(
+        warnings.append(
             f"{bits[0]} says that the network was trained with QAT; {options.clip_method} changes "
             "what it was trained to compute"
         )
     weights = [checkpoint.state_dict[name] for name in weight_names(checkpoint)]
     if _integers(checkpoint) and any(np.abs(w).max(initial=0) > 1 for w in weights):
-        found.append("the checkpoint is already quantized; quantizing again destroys its weights")
+        warnings.append(
+            "the checkpoint is already quantized; quantizing again destroys its weights"
+        )
     if has_thresholds(checkpoint.state_dict) and not _limits_activations(checkpoint):
-        found.append(
+        warnings.append(
             "activations were not limited in training, as quantization-aware training had not "
             "begun; the accelerator limits them to 8 bits"
         )
     unknown = unknown_entries(checkpoint.state_dict)
     if unknown:
-        found.append(
+        warnings.append(
             f"{', '.join(unknown)}: not known to this version, whatever it means is left out; the "
             "integers may not be those that the network was trained for"
         )
     unfused = [k for k in checkpoint.state_dict if k.endswith(".running_mean")]
     if unfused:
-        found.append(
+        warnings.append(
             f"{unfused[0]}: batch normalization is not fused; use batchnormfuser.py before"
         )
-    return found
+    return warnings

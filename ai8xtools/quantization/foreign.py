@@ -64,11 +64,11 @@ def refuse_foreign(checkpoint: Checkpoint, doing: str) -> None:
             f"a low-bit network cannot {doing}: its layers are not those of ai8x",
             remedy="Its weights become a header: quantize.py INPUT MODEL.h --device BITNET.",
         )
-    found = list(foreign_tensors(checkpoint.state_dict))
-    if not found:
+    tensors = list(foreign_tensors(checkpoint.state_dict))
+    if not tensors:
         return
-    named = ", ".join(f"{name} ({what})" for name, what in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    named = ", ".join(f"{name} ({what})" for name, what in tensors[:_SHOWN])
+    more = f" and {len(tensors) - _SHOWN} more" if len(tensors) > _SHOWN else ""
     raise InputError(
         "E712",
         f"tensors that belong to no layer of ai8x cannot {doing}: {named}{more}",

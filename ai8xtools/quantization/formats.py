@@ -59,14 +59,14 @@ def largest(values: ArrayLike) -> float:
     return float(magnitudes.max(initial=0.0))
 
 
-def sqnr_db(exact: ArrayLike, found: ArrayLike) -> float:
+def sqnr_db(exact: ArrayLike, approximation: ArrayLike) -> float:
     """Return the energy of values over that of their errors, in decibels.
 
     Infinite without an error, minus infinity where only errors are left.
     """
-    wanted = np.asarray(exact, np.float64)
-    noise = float(((wanted - np.asarray(found, np.float64)) ** 2).sum())
-    signal = float((wanted**2).sum())
+    expected = np.asarray(exact, np.float64)
+    noise = float(((expected - np.asarray(approximation, np.float64)) ** 2).sum())
+    signal = float((expected**2).sum())
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf

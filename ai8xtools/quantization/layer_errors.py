@@ -77,24 +77,28 @@ def _measured(
     trained: nn.Module, simulated: nn.Module, samples: Sequence[Tensor], classes: Tensor | None
 ) -> NetworkErrors:
     names = layers_in_order(trained, samples[0])
-    wanted = flat_results(trained, samples)
+    expected = flat_results(trained, samples)
     outputs = {name: _Output() for name in names}
     for batch in samples:
         _compare_outputs(trained, simulated, batch, outputs)
     twins: dict[str, Any] = dict(simulated.named_modules())
-    found = []
+    errors = []
     for name in names:
         with _replaced(trained, name, twins[name]):
             results = flat_results(trained, samples)
-        (noise, same), out = noise_of(wanted, results), outputs[name]
+        (noise, same), out = noise_of(expected, results), outputs[name]
         right = _right(results, classes)
-        found.append(
+        errors.append(
             LayerError(name, out.snr_db, out.clipped_part, decibels(1.0, noise), same, right)
         )
     results = flat_results(simulated, samples, DATA_STEPS)
-    noise, same = noise_of(wanted, results)
+    noise, same = noise_of(expected, results)
     return NetworkErrors(
-        tuple(found), decibels(1.0, noise), same, _right(results, classes), _right(wanted, classes)
+        tuple(errors),
+        decibels(1.0, noise),
+        same,
+        _right(results, classes),
+        _right(expected, classes),
     )
 
 
@@ -110,14 +114,14 @@ class _Output:
         self.signal = self.noise = 0.0
         self.clipped = self.count = 0
 
-    def add(self, wanted: Tensor, found: Tensor, steps: float | None) -> None:
+    def add(self, expected: Tensor, output: Tensor, steps: float | None) -> None:
         """Count outputs; `steps` is the integer that stands for 1.0 where there are 8 bits."""
-        self.signal += float(wanted.double().square().sum())
-        self.noise += float((found.double() - wanted.double()).square().sum())
-        self.count += wanted.numel()
+        self.signal += float(expected.double().square().sum())
+        self.noise += float((output.double() - expected.double()).square().sum())
+        self.count += expected.numel()
         if steps is not None:
-            at_limit = (found * steps >= _HIGHEST) | (found * steps <= _LOWEST)
-            beyond = (found - wanted).abs() * steps > 1
+            at_limit = (output * steps >= _HIGHEST) | (output * steps <= _LOWEST)
+            beyond = (output - expected).abs() * steps > 1
             self.clipped += int((at_limit & beyond).sum())
 
     @property
@@ -138,27 +142,27 @@ def _compare_outputs(
     after = _outputs(simulated, outputs, batch * DATA_STEPS)
     for name, sums in outputs.items():
         twin = twins[name]
-        for wanted, found in zip(before[name], after[name], strict=True):
+        for expected, output in zip(before[name], after[name], strict=True):
             held = None if twin.wide else twin.finished(torch.ones(())).item()
             steps = None if held is None else DATA_STEPS / held
-            sums.add(wanted, found / output_steps(twin), steps)
+            sums.add(expected, output / output_steps(twin), steps)
 
 
 def _outputs(model: nn.Module, names: Iterable[str], batch: Tensor) -> dict[str, list[Tensor]]:
     """Return what layers put out for a batch, once for each use."""
-    found: dict[str, list[Tensor]] = {name: [] for name in names}
+    outputs: dict[str, list[Tensor]] = {name: [] for name in names}
 
     def keep(name: str, _layer: Any, _inputs: Any, output: Tensor) -> None:
-        found[name].append(output.clone())
+        outputs[name].append(output.clone())
 
     layers = dict(model.named_modules())
-    handles = [layers[n].register_forward_hook(functools.partial(keep, n)) for n in found]
+    handles = [layers[n].register_forward_hook(functools.partial(keep, n)) for n in outputs]
     try:
         model(batch.clone())
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return outputs
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def test_of_large_batches_every_second_or_third_place_is_looked_at() -> None:
         moments = moments_of(places[:, :count], 2 * places[:, :count])
         taken = places[0, :count:step].double()
         assert (moments.count, moments.seen.item()) == (len(taken), taken.sum().item())
-        assert moments.wanted.item() == 2 * moments.seen.item()
+        assert moments.expected.item() == 2 * moments.seen.item()
         assert moments.cross.item() == 2 * moments.second.item() == 2 * taken.square().sum().item()
 
 

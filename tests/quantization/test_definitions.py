@@ -603,7 +603,7 @@ def test_columns_times_rows_are_what_the_operator_computes(kind: str) -> None:
         assert torch.allclose(moments.second, a @ a.mT)
         assert torch.allclose(moments.cross, b @ a.mT)
         assert torch.allclose(moments.seen, a.sum(2))
-        assert torch.allclose(moments.wanted, b.sum(2))
+        assert torch.allclose(moments.expected, b.sum(2))
         assert moments.count == a.shape[2]
 
         rounding = DataRounding(moments)

@@ -50,13 +50,13 @@ class SequentialNetwork(nn.Module):
         self.layers = tuple(plain_layers(architecture, pools, num_channels))
         for layer in self.layers:
             pooled = layer.pool > 1
-            made = self.convolution(
+            convolution = self.convolution(
                 layer.in_channels, layer.out_channels, layer.kernel,
                 pooling="Max" if pooled else None, pool_size=layer.pool if pooled else 2,
                 pool_stride=layer.pool if pooled else 2, padding=layer.kernel // 2,
                 bias=bias or bn, activation="ReLU", batchnorm="Affine" if bn else None,
             )  # fmt: skip
-            setattr(self, layer.name, made)
+            setattr(self, layer.name, convolution)
         features = self.layers[-1].out_channels * positions
         self.positions, self.bias, self.bn = positions, bias or bn, bn
         self.fc = Linear(features, num_classes, bias=True, wide=True)

@@ -112,14 +112,14 @@ class OnceForAllSequentialModel(nn.Module):
         self.num_classes, self.num_channels = num_classes, num_channels
         self.bias, self.bn = bool(bias), bool(bn)
         size = tuple(dimensions)[: self.fixed.axes]
-        made = unit or self.unit
+        make_unit = unit or self.unit
         self.units: Any = nn.ModuleList()
         channels = num_channels
         for depth, width, kernel, pool in zip(
             depth_list, width_list, kernel_list, pools, strict=True
         ):
             self.units.append(
-                made(depth, channels, width, kernel, pool=pool, bias=bias, bn=bn, **kwargs)
+                make_unit(depth, channels, width, kernel, pool=pool, bias=bias, bn=bn, **kwargs)
             )
             size = tuple(extent // pool for extent in size)
             channels = width
@@ -187,20 +187,20 @@ class OnceForAllSequentialModel(nn.Module):
 
     def network(self, architecture: Architecture | None = None) -> Any:
         """Return a part as a network of its own, with copies of its weights."""
-        found = architecture or self.chosen
+        selection = architecture or self.chosen
         pools = tuple(unit.pool for unit in self.units)
-        made = self.fixed(
-            found, pools, self.positions, self.num_classes, self.num_channels,
+        network = self.fixed(
+            selection, pools, self.positions, self.num_classes, self.num_channels,
             bias=self.bias, bn=self.bn,
         )  # fmt: skip
-        self._fill(made, found)
-        return made
+        self._fill(network, selection)
+        return network
 
     @torch.no_grad()
-    def _fill(self, made: Any, architecture: Architecture) -> None:
+    def _fill(self, network: Any, architecture: Architecture) -> None:
         kept = self.chosen
         self.choose(architecture)
-        targets = iter(made.convolutions())
+        targets = iter(network.convolutions())
         channels = self.num_channels
         for unit in self.units:
             for layer in unit.layers[: unit.depth]:
@@ -213,8 +213,8 @@ class OnceForAllSequentialModel(nn.Module):
                 for name, value in ({} if layer.bn is None else layer.bn.state_dict()).items():
                     own = getattr(target.bn, name)
                     own.copy_(value[:channels] if value.ndim else value)
-        made.fc.op.weight.copy_(self.fc.chosen_weight(channels * self.positions))
-        made.fc.op.bias.copy_(self.fc.op.bias)
+        network.fc.op.weight.copy_(self.fc.chosen_weight(channels * self.positions))
+        network.fc.op.bias.copy_(self.fc.op.bias)
         self.choose(kept)
 
 

@@ -93,11 +93,11 @@ class SearchSpace:
             count *= unit.choices()
         return count
 
-    def __contains__(self, found: Architecture) -> bool:
-        return len(found.units) == len(self.units) and all(
+    def __contains__(self, architecture: Architecture) -> bool:
+        return len(architecture.units) == len(self.units) and all(
             unit.least_depth <= len(layers) <= unit.depth
             and all(x.width in unit.widths and x.kernel in unit.kernels for x in layers)
-            for unit, layers in zip(self.units, found.units, strict=True)
+            for unit, layers in zip(self.units, architecture.units, strict=True)
         )
 
     def largest(self) -> Architecture:
@@ -159,12 +159,14 @@ class SearchSpace:
         """Draw a network: the depth of each unit first, then each of its layers."""
         return Architecture(tuple(self._unit(unit, random) for unit in self.units))
 
-    def mutated(self, found: Architecture, probability: float, random: Random) -> Architecture:
+    def mutated(
+        self, architecture: Architecture, probability: float, random: Random
+    ) -> Architecture:
         """Draw each unit's depth, and each layer, anew with some probability."""
         return Architecture(
             tuple(
                 self._mutated_unit(unit, layers, probability, random)
-                for unit, layers in zip(self.units, found.units, strict=True)
+                for unit, layers in zip(self.units, architecture.units, strict=True)
             )
         )
 

@@ -121,7 +121,7 @@ def fixed_layer(
     width = bits if data_bits is None else data_bits
     most = in_fraction + bits - 1
     fraction = min(power_of_two_fraction(0.0 if bias is None else largest(bias), width), most)
-    made = FixedLayer(
+    layer = FixedLayer(
         bits=bits,
         data_bits=width,
         division=division,
@@ -132,17 +132,20 @@ def fixed_layer(
         out_fraction=min(out_fraction, most),
         bias_fraction=fraction,
     )
-    _check_shifts(made, name)
-    return made
+    _check_shifts(layer, name)
+    return layer
 
 
-def _check_shifts(made: FixedLayer, name: str) -> None:
-    shifts = {"outputs": made.out_shift, "biases": made.bias_shift if made.bias is not None else 0}
+def _check_shifts(layer: FixedLayer, name: str) -> None:
+    shifts = {
+        "outputs": layer.out_shift,
+        "biases": layer.bias_shift if layer.bias is not None else 0,
+    }
     for what, shift in shifts.items():
-        if shift + made.spare > LONGEST_SHIFT:
+        if shift + layer.spare > LONGEST_SHIFT:
             raise InputError(
                 "E741",
-                f"{name}: {what} would be shifted by {shift + made.spare} bits, "
+                f"{name}: {what} would be shifted by {shift + layer.spare} bits, "
                 f"the limit is {LONGEST_SHIFT}",
                 remedy="Scale the data or the weights of this layer: their ranges lie too far "
                 "apart.",

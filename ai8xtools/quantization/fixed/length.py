@@ -56,8 +56,8 @@ def choose_lengths(
     threshold is lowered for all layers alike, to the largest value at which the weights fit.
     """
     widths = dict(sorted((few or {}).items())) | {SHORT: ratios}
-    known = {one for some in widths.values() for one in some if -math.inf < one < threshold}
-    for tried in (threshold, *sorted(known, reverse=True)):
+    thresholds = {one for some in widths.values() for one in some if -math.inf < one < threshold}
+    for tried in (threshold, *sorted(thresholds, reverse=True)):
         bits = tuple(
             next((width for width, some in widths.items() if some[layer] >= tried), LONG)
             for layer in range(len(ratios))

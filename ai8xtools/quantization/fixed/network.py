@@ -67,16 +67,16 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
     leaders = leaders_of(graph)
     fractions: dict[int, int] = {}
     for tensor in measured_maps(graph):
-        found = ranges[tensor]
-        assert found is not None
-        fraction = q_format(data_magnitude(found, rules.data), data_bits).fraction
+        summary = ranges[tensor]
+        assert summary is not None
+        fraction = q_format(data_magnitude(summary, rules.data), data_bits).fraction
         fractions[leaders[tensor]] = min(fraction, fractions.get(leaders[tensor], fraction))
     while True:
         layers: dict[int, FixedLayer] = {}
         lowered = False
         for step, bits in zip(steps, lengths.bits, strict=True):
             leader = leaders[step.target]
-            made = fixed_layer(
+            layer = fixed_layer(
                 step.weights,
                 step.bias if step.bias.any() else None,
                 bits=bits,
@@ -87,12 +87,12 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
                 out_fraction=fractions[leader],
                 name=step.name,
             )
-            layers[step.target] = made
-            lowered |= made.out_fraction < fractions[leader]
-            fractions[leader] = made.out_fraction
+            layers[step.target] = layer
+            lowered |= layer.out_fraction < fractions[leader]
+            fractions[leader] = layer.out_fraction
         if not lowered:
-            known = tuple(fractions.get(leader, 0) for leader in leaders)
-            return FixedNetwork(graph, data_bits, known, layers, lengths)
+            map_fractions = tuple(fractions.get(leader, 0) for leader in leaders)
+            return FixedNetwork(graph, data_bits, map_fractions, layers, lengths)
 
 
 def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
@@ -109,22 +109,22 @@ def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
     sizes = [step.weights.size for step in steps]
     if rules.bits is not None:
         size = sum(-(-count * rules.bits // 8) for count in sizes)
-        found = Lengths((rules.bits,) * len(steps), None, size, tuple(ratios), True)
-        fits = rules.budget is None or found.size_bytes <= rules.budget
+        lengths = Lengths((rules.bits,) * len(steps), None, size, tuple(ratios), True)
+        fits = rules.budget is None or lengths.size_bytes <= rules.budget
     else:
-        found = choose_lengths(
+        lengths = choose_lengths(
             ratios, sizes, rules.threshold_db, rules.budget, few if rules.few else None
         )
-        fits = found.fits
+        fits = lengths.fits
     if not fits:
         raise InputError(
             "E713",
-            f"the weights take {found.size_bytes:,} bytes with the fewest bits that are allowed, "
+            f"the weights take {lengths.size_bytes:,} bytes with the fewest bits that are allowed, "
             f"the limit is {rules.budget:,}",
             "--flash",
             "Use a smaller network, or more flash.",
         )
-    return found
+    return lengths
 
 
 def _check_clips(graph: Graph) -> None:

@@ -91,8 +91,8 @@ def _symmetric(bits: int) -> Encoding:
     floor = _rounded(half, 0.5, -half, half - 1)
 
     def code(weights: Floats, clip: float) -> Codes:
-        found = floor(weights, clip)  # u is found + 0.5: below zero its magnitude is -found - 1
-        codes: Codes = np.where(found < 0, half - 1 - found, found)
+        floors = floor(weights, clip)  # u is floors + 0.5: below zero its size is -floors - 1
+        codes: Codes = np.where(floors < 0, half - 1 - floors, floors)
         return codes
 
     values = tuple(int(2 * level) for level in levels)

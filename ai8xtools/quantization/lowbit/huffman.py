@@ -66,7 +66,7 @@ def expanded(coded: Coded, count: int) -> NDArray[np.int64]:
     """Return the first `count` codes of a stream, found bit by bit as the engine does."""
     bits = iter(np.unpackbits(coded.stream).tolist())
     lengths, symbols = coded.lengths.tolist(), coded.symbols.tolist()
-    found = []
+    codes = []
     for _ in range(count):
         word = base = 0
         for number in lengths:
@@ -75,5 +75,5 @@ def expanded(coded: Coded, count: int) -> NDArray[np.int64]:
                 break
             word -= number
             base += number
-        found.append(symbols[base + word])
-    return np.array(found, np.int64)
+        codes.append(symbols[base + word])
+    return np.array(codes, np.int64)

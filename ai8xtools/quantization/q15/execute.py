@@ -40,28 +40,28 @@ def execute(
     maps: list[Int64s] = [np.zeros(0, np.int64)] * len(network.graph.shapes)
     maps[0] = samples
     for step in network.graph.steps:
-        given = [maps[source] for source in step.sources]
+        inputs = [maps[source] for source in step.sources]
         match step:
             case Weighted():
                 layer = network.layers[step.target]
                 sums = weighted_sums(step, layer, maps[step.source])
                 if seen is not None:
                     seen(step, sums)
-                made = finish(sums, layer.formats.out_rshift, network.bits)
+                result = finish(sums, layer.formats.out_rshift, network.bits)
             case Pool():
-                made = pooled(step, maps[step.source])
+                result = pooled(step, maps[step.source])
             case Clip():
-                made = np.clip(maps[step.source], *network.limits_of(step))
+                result = np.clip(maps[step.source], *network.limits_of(step))
             case Add():
-                made = _added(given, network.bits)
+                result = _added(inputs, network.bits)
             case Enlarge():
                 rows, columns = step.factor
-                made = maps[step.source].repeat(rows, axis=1).repeat(columns, axis=2)
+                result = maps[step.source].repeat(rows, axis=1).repeat(columns, axis=2)
             case Concat():
-                made = np.concatenate(given, axis=3)
+                result = np.concatenate(inputs, axis=3)
             case _:
                 assert_never(step)
-        maps[step.target] = made
+        maps[step.target] = result
     return maps
 
 
@@ -80,8 +80,8 @@ def weighted_sums(step: Weighted, layer: QuantizedLayer, data: Int64s) -> Int64s
     windows = _windows(data, step.kernel, step.stride)
     if step.depthwise:
         kernels = layer.weights[..., 0]  # [channel, row, column]
-        found: Int64s = np.einsum("nyxcij,cij->nyxc", windows, kernels)
-        return found + start
+        products: Int64s = np.einsum("nyxcij,cij->nyxc", windows, kernels)
+        return products + start
     channels, filters = step.weights.shape[1], len(step.weights) // step.groups
     groups = [
         _convolved(windows[:, :, :, one * channels :][:, :, :, :channels],
@@ -123,20 +123,20 @@ def _convolved(windows: Int64s, weights: Int64s) -> Int64s:
         windows[first : first + step].astype(np.float64).reshape(-1, len(matrix)) @ matrix
         for first in range(0, count, step)
     ]
-    found = np.concatenate(parts).astype(np.int64)
-    return found.reshape(count, height, width, len(weights))
+    products = np.concatenate(parts).astype(np.int64)
+    return products.reshape(count, height, width, len(weights))
 
 
 def wrapped(sums: Int64s) -> Int64s:
     """Return sums as 32 bits hold them."""
-    found: Int64s = (sums + _SUM) % (2 * _SUM) - _SUM
-    return found
+    results: Int64s = (sums + _SUM) % (2 * _SUM) - _SUM
+    return results
 
 
 def finish(sums: Int64s, out_rshift: int, bits: int) -> Int64s:
     """Return the results of sums: wrapped to 32 bits, shifted, saturated."""
-    found: Int64s = np.clip(wrapped(sums) >> out_rshift, *limits(bits))
-    return found
+    results: Int64s = np.clip(wrapped(sums) >> out_rshift, *limits(bits))
+    return results
 
 
 def pooled(step: Pool, data: Int64s) -> Int64s:
@@ -171,5 +171,5 @@ def _padded(data: Int64s, padding: Pair, value: int) -> Int64s:
 
 def _windows(data: Int64s, size: Pair, stride: Pair) -> Int64s:
     """Return the windows of maps [N, H, W, C] as [N, rows, columns, C, size]."""
-    found: Int64s = sliding_window_view(data, size, axis=(1, 2))
-    return found[:, :: stride[0], :: stride[1]]
+    windows: Int64s = sliding_window_view(data, size, axis=(1, 2))
+    return windows[:, :: stride[0], :: stride[1]]

@@ -154,7 +154,7 @@ class _Reader:
         self._check(isinstance(steps, list) and 0 < len(steps) <= _MOST_STEPS, "it has steps")
         self._check(isinstance(fractions, list), "maps have fractions")
         assert isinstance(steps, list) and isinstance(fractions, list)
-        self._known = fractions
+        self._stored_fractions = fractions
         self._fraction(0)
         for step in steps:
             self._check(isinstance(step, dict), "a step is a dictionary")
@@ -165,8 +165,8 @@ class _Reader:
         graph = self._builder.finished(output)
         self._check(len(graph.steps) == len(steps), "every step leads to the output")
         self._check_fractions(graph)
-        known = tuple(self._fractions[number] for number in range(len(graph.shapes)))
-        network = QuantizedNetwork(graph, self._bits, self._guard, known, self._layers)
+        fractions_by_map = tuple(self._fractions[number] for number in range(len(graph.shapes)))
+        network = QuantizedNetwork(graph, self._bits, self._guard, fractions_by_map, self._layers)
         column_major = plan.get("column_major")
         self._check(isinstance(column_major, bool), "column_major is true or false")
         return StoredNetwork(network, self._sample(graph), bool(column_major))
@@ -175,31 +175,31 @@ class _Reader:
         sources = step.get("sources")
         self._check(isinstance(sources, list) and bool(sources), f"{what} has sources")
         assert isinstance(sources, list)
-        given = [self._map(source, f"{what}: a source") for source in sources]
+        inputs = [self._map(source, f"{what}: a source") for source in sources]
         kind = step.get("kind")
         single = kind in ("weighted", "pool", "clip", "enlarge")
-        self._check(not single or len(given) == 1, f"{what} has one source")
+        self._check(not single or len(inputs) == 1, f"{what} has one source")
         target = step.get("target")
         self._check(_is_number(target) and target not in self._maps, f"{what} makes a new map")
         assert isinstance(target, int)
         if kind == "weighted":
-            made = self._weighted(step, given[0], what)
+            tensor = self._weighted(step, inputs[0], what)
         elif kind == "pool":
-            made = self._pool(step, given[0], what)
+            tensor = self._pool(step, inputs[0], what)
         elif kind == "enlarge":
-            made = self._builder.enlarge(step["name"], given[0], self._pair(step, "factor", 1))
+            tensor = self._builder.enlarge(step["name"], inputs[0], self._pair(step, "factor", 1))
         elif kind == "clip":
             low, high = step.get("low"), step.get("high")
             right = isinstance(low, float) and isinstance(high, float) and low <= high
             self._check(right, f"{what} has limits")
-            made = self._builder.clip(step["name"], given[0], step["low"], step["high"])
+            tensor = self._builder.clip(step["name"], inputs[0], step["low"], step["high"])
         else:
             self._check(kind in ("add", "concat"), f"{what} is of a known kind")
-            made = self._joined(step, given, what)
-        self._maps[target] = made
+            tensor = self._joined(step, inputs, what)
+        self._maps[target] = tensor
         self._fraction(target)
         if kind == "weighted":
-            self._layers[made] = self._layer(step, given[0], made, what)
+            self._layers[tensor] = self._layer(step, inputs[0], tensor, what)
 
     def _weighted(self, step: Mapping[str, Any], source: int, what: str) -> int:
         kernels, bias = self._integers(step, "weight", what, 4), self._integers(step, "bias", what)
@@ -234,26 +234,28 @@ class _Reader:
         return self._builder.pool(step["name"], source, step["average"], window, stride, padding)
 
     def _windows(
-        self, step: Mapping[str, Any], size: Sequence[int], given: Sequence[int], what: str
+        self, step: Mapping[str, Any], size: Sequence[int], shape: Sequence[int], what: str
     ) -> tuple[Pair, Pair]:
         """Return stride and padding; windows lie within the padded map."""
         stride, padding = self._pair(step, "stride", 1), self._pair(step, "padding", 0)
-        fits = all(n + 2 * p >= k for n, p, k in zip(given, padding, size, strict=True))
+        fits = all(n + 2 * p >= k for n, p, k in zip(shape, padding, size, strict=True))
         self._check(fits, f"{what} fits its input")
         return stride, padding
 
-    def _joined(self, step: Mapping[str, Any], given: Sequence[int], what: str) -> int:
-        shapes = [self._builder.shape(tensor) for tensor in given]
+    def _joined(self, step: Mapping[str, Any], tensors: Sequence[int], what: str) -> int:
+        shapes = [self._builder.shape(tensor) for tensor in tensors]
         add = step["kind"] == "add"
         same = {shape if add else shape[1:] for shape in shapes}
-        self._check(len(same) == 1 and len(given) > 1, f"{what} joins maps of one size")
+        self._check(len(same) == 1 and len(tensors) > 1, f"{what} joins maps of one size")
         if add:
-            return self._builder.add(step["name"], given)
-        return self._builder.concat(step["name"], given)
+            return self._builder.add(step["name"], tensors)
+        return self._builder.concat(step["name"], tensors)
 
-    def _layer(self, step: Mapping[str, Any], source: int, made: int, what: str) -> QuantizedLayer:
+    def _layer(
+        self, step: Mapping[str, Any], source: int, result: int, what: str
+    ) -> QuantizedLayer:
         kw, kb, spare = self._numbers(step, "formats", 3, -_DEEPEST, _DEEPEST)
-        kx, ko = self._fractions[source], self._fractions[made]
+        kx, ko = self._fractions[source], self._fractions[result]
         shifts = (kx + kw - kb, kx + kw - ko)
         self._check(
             all(0 <= shift <= MAX_SHIFT for shift in shifts), f"{what} shifts by 0 to {MAX_SHIFT}"
@@ -278,8 +280,8 @@ class _Reader:
         low, high = limits(self._bits)
         right = values.dtype.kind == "i" and low <= values.min() and values.max() <= high
         self._check(bool(right), f"{name} has integers of {self._bits} bits")
-        found: Int64s = values.astype(np.int64)
-        return found
+        integers: Int64s = values.astype(np.int64)
+        return integers
 
     def _sample(self, graph: Graph) -> Int64s:
         values = self._checkpoint.entries.get("sample")
@@ -297,13 +299,17 @@ class _Reader:
 
     def _fraction(self, number: int) -> None:
         """Take the fraction of a map of the file."""
-        right = number < len(self._known) and _is_number(self._known[number], -_DEEPEST)
-        self._check(bool(right) and self._known[number] <= _DEEPEST, "maps have fractions")
+        right = number < len(self._stored_fractions) and _is_number(
+            self._stored_fractions[number], -_DEEPEST
+        )
+        self._check(
+            bool(right) and self._stored_fractions[number] <= _DEEPEST, "maps have fractions"
+        )
         tensor = self._maps[number]
         shape = self._builder.shape(tensor)
         self._check(max(shape) < _LARGEST, f"maps have fewer than {_LARGEST} rows and columns")
         self._check(math.prod(shape) < 1 << 31, "maps fit a memory")
-        self._fractions[tensor] = self._known[number]
+        self._fractions[tensor] = self._stored_fractions[number]
 
     def _map(self, number: Any, what: str) -> int:
         self._check(_is_number(number) and number in self._maps, f"{what} is a map made before")

@@ -46,13 +46,13 @@ def _spread(data: Tensor, step: Weighted) -> Tensor:
         return data
     count, channels, *size = data.shape
     wide = [(n - 1) * s + 1 + e for n, s, e in zip(size, step.spread, step.extra, strict=True)]
-    made = data.new_zeros(count, channels, *wide)
-    made[:, :, :: step.spread[0], :: step.spread[1]][:, :, : size[0], : size[1]] = data
-    return made
+    result = data.new_zeros(count, channels, *wide)
+    result[:, :, :: step.spread[0], :: step.spread[1]][:, :, : size[0], : size[1]] = data
+    return result
 
 
-def _step(step: Step, given: Sequence[Tensor]) -> Tensor:
-    data = given[0]
+def _step(step: Step, inputs: Sequence[Tensor]) -> Tensor:
+    data = inputs[0]
     match step:
         case Weighted():
             weights, bias = (
@@ -71,9 +71,9 @@ def _step(step: Step, given: Sequence[Tensor]) -> Tensor:
         case Clip():
             return data.clamp(step.low, step.high)
         case Add():
-            return torch.stack(list(given)).sum(0)
+            return torch.stack(list(inputs)).sum(0)
         case Concat():
-            return torch.cat(list(given), 1)
+            return torch.cat(list(inputs), 1)
         case _:
             assert_never(step)
 
@@ -89,13 +89,13 @@ def measure(graph: Graph, batches: Iterable[Float64s], percentile: float = 100.0
     largest = np.zeros(len(graph.shapes))
     kept: list[list[Float64s]] = [[] for _ in graph.shapes]
     for part in parts:
-        for number, found in enumerate(compute(graph, part)):
-            if not found.size:
+        for number, data in enumerate(compute(graph, part)):
+            if not data.size:
                 continue
-            magnitudes = np.abs(found).reshape(-1)
+            magnitudes = np.abs(data).reshape(-1)
             largest[number] = max(largest[number], magnitudes.max())
             if percentile < 100:
-                every = -(-found[0].size * total // _KEPT_VALUES)
+                every = -(-data[0].size * total // _KEPT_VALUES)
                 kept[number].append(magnitudes[::every])
     held = tuple(map(float, largest))
     if percentile >= 100:

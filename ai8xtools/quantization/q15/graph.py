@@ -213,7 +213,7 @@ class GraphBuilder:
             (n + 2 * p - k) // s + 1
             for n, p, k, s in zip(wide, padding, weights.shape[2:], stride, strict=True)
         ]
-        target = self._made((filters, size[0], size[1]))
+        target = self._new_map((filters, size[0], size[1]))
         offset = np.zeros(filters) if bias is None else np.asarray(bias, np.float64)
         self._steps.append(Weighted(name, source, target, weights, offset, stride, padding, groups,
                                     spread=spread, extra=extra))  # fmt: skip
@@ -223,7 +223,7 @@ class GraphBuilder:
         """Add a fully connected layer; `weights` [outputs, inputs], inputs in the order C, H, W."""
         kernels = np.asarray(weights, np.float64).reshape(len(weights), *self._shapes[source])
         offset = np.zeros(len(weights)) if bias is None else np.asarray(bias, np.float64)
-        target = self._made((len(weights), 1, 1))
+        target = self._new_map((len(weights), 1, 1))
         self._steps.append(Weighted(name, source, target, kernels, offset, linear=True))
         return target
 
@@ -235,26 +235,26 @@ class GraphBuilder:
         channels, rows, columns = self._shapes[source]
         height = (rows + 2 * padding[0] - window[0]) // stride[0] + 1
         width = (columns + 2 * padding[1] - window[1]) // stride[1] + 1
-        target = self._made((channels, height, width))
+        target = self._new_map((channels, height, width))
         self._steps.append(Pool(name, source, target, average, window, stride, padding))
         return target
 
     def enlarge(self, name: str, source: int, factor: Pair) -> int:
         """Add nearest upsampling."""
         channels, rows, columns = self._shapes[source]
-        target = self._made((channels, rows * factor[0], columns * factor[1]))
+        target = self._new_map((channels, rows * factor[0], columns * factor[1]))
         self._steps.append(Enlarge(name, source, target, factor))
         return target
 
     def clip(self, name: str, source: int, low: float, high: float) -> int:
         """Add a limit."""
-        target = self._made(self._shapes[source])
+        target = self._new_map(self._shapes[source])
         self._steps.append(Clip(name, source, target, low, high))
         return target
 
     def add(self, name: str, sources: Sequence[int]) -> int:
         """Add a sum."""
-        target = self._made(self._shapes[sources[0]])
+        target = self._new_map(self._shapes[sources[0]])
         self._steps.append(Add(name, tuple(sources), target))
         return target
 
@@ -262,7 +262,7 @@ class GraphBuilder:
         """Add a concatenation."""
         _, rows, columns = self._shapes[sources[0]]
         channels = sum(self._shapes[source][0] for source in sources)
-        target = self._made((channels, rows, columns))
+        target = self._new_map((channels, rows, columns))
         self._steps.append(Concat(name, tuple(sources), target))
         return target
 
@@ -275,7 +275,7 @@ class GraphBuilder:
         steps = tuple(step for step in self._steps if step.target in needed)
         return Graph(tuple(self._shapes), steps, output)
 
-    def _made(self, shape: Shape) -> int:
+    def _new_map(self, shape: Shape) -> int:
         self._shapes.append(shape)
         return len(self._shapes) - 1
 

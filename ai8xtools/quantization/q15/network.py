@@ -50,9 +50,9 @@ def quantize_network(
     leaders = leaders_of(graph)
     fractions: dict[int, int] = {}
     for tensor in measured_maps(graph):
-        found = power_of_two_fraction(ranges[tensor], bits)
+        fraction = power_of_two_fraction(ranges[tensor], bits)
         leader = leaders[tensor]
-        fractions[leader] = min(found, fractions.get(leader, found))
+        fractions[leader] = min(fraction, fractions.get(leader, fraction))
     while True:
         layers: dict[int, QuantizedLayer] = {}
         lowered = False
@@ -64,8 +64,8 @@ def quantize_network(
             lowered |= layer.formats.ko < fractions[leaders[step.target]]
             fractions[leaders[step.target]] = layer.formats.ko
         if not lowered:
-            known = tuple(fractions.get(leader, 0) for leader in leaders)
-            return QuantizedNetwork(graph, bits, guard, known, layers)
+            map_fractions = tuple(fractions.get(leader, 0) for leader in leaders)
+            return QuantizedNetwork(graph, bits, guard, map_fractions, layers)
 
 
 def _layer(
@@ -100,8 +100,8 @@ def leaders_of(graph: Graph) -> list[int]:
 
 def measured_maps(graph: Graph) -> list[int]:
     """Return the maps whose magnitudes decide: the input, and results behind their activation."""
-    made = [step.target for step in graph.steps if not isinstance(step, Clip)]
-    return [graph.activated(0), *(graph.activated(tensor) for tensor in made)]
+    targets = [step.target for step in graph.steps if not isinstance(step, Clip)]
+    return [graph.activated(0), *(graph.activated(tensor) for tensor in targets)]
 
 
 def check_finite(graph: Graph, path: str | None) -> None:

@@ -43,20 +43,20 @@ class ErrorSums:
         self._noise = [0.0] * len(network.graph.shapes)
         self._agreeing = self._samples = 0
 
-    def add(self, exact: Sequence[Float64s], found: Sequence[Int64s]) -> None:
+    def add(self, exact: Sequence[Float64s], results: Sequence[Int64s]) -> None:
         """Add a batch: all maps in floating point [N, C, H, W], in integers [N, H, W, C]."""
-        for tensor, (wanted, integers) in enumerate(zip(exact, found, strict=True)):
-            if not integers.size or not wanted.size:
+        for tensor, (expected, integers) in enumerate(zip(exact, results, strict=True)):
+            if not integers.size or not expected.size:
                 continue
             values = np.ldexp(integers.astype(np.float64), -self._network.fractions[tensor])
-            errors = values.transpose(0, 3, 1, 2) - wanted
-            self._signal[tensor] += float((wanted**2).sum())
+            errors = values.transpose(0, 3, 1, 2) - expected
+            self._signal[tensor] += float((expected**2).sum())
             self._noise[tensor] += float((errors**2).sum())
         output = self._network.graph.output
-        wanted = exact[output].transpose(0, 2, 3, 1).reshape(len(exact[output]), -1)
-        integers = found[output].reshape(len(wanted), -1)
-        self._agreeing += int((wanted.argmax(1) == integers.argmax(1)).sum())
-        self._samples += len(wanted)
+        expected = exact[output].transpose(0, 2, 3, 1).reshape(len(exact[output]), -1)
+        integers = results[output].reshape(len(expected), -1)
+        self._agreeing += int((expected.argmax(1) == integers.argmax(1)).sum())
+        self._samples += len(expected)
 
     def finished(self) -> Errors:
         """Return the errors of all batches."""
@@ -65,14 +65,14 @@ class ErrorSums:
 
 def rows(network: QuantizedNetwork, errors: Errors) -> list[tuple[object, ...]]:
     """Return a row of `HEADERS` for each weighted step; errors are those behind its activation."""
-    found: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for step in network.graph.steps:
         if isinstance(step, Weighted):
             formats = network.layers[step.target].formats
             sqnr = errors.sqnr_db(network.graph.activated(step.target))
-            found.append((
+            table.append((
                 step.name, formats.kx, formats.kw, formats.kb, formats.ko, formats.bias_lshift,
                 formats.out_rshift, formats.guard_bits, f"{formats.bound / 2**31:.3f}",
                 f"{sqnr:.1f}",
             ))  # fmt: skip
-    return found
+    return table
