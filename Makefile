@@ -106,7 +106,7 @@ software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerato
 properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
 	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
 		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/frontends/test_onnx_nodes.py tests/rtl/test_networks.py \
-		tests/training/test_train_script.py tests/models/test_trained_results.py \
+		tests/training/test_train_script.py tests/training/test_own_data_deployed.py tests/models/test_trained_results.py \
 		tests/writing/test_faults.py $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## the loader on thousands of damaged inputs, the readers on 100,000 hostile files, every option on 18

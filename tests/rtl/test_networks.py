@@ -23,14 +23,17 @@ TEST = ProjectOptions("net", c_filename="test", api_filename="none", unload=Fals
 IMAGES = RtlOptions(TEST, preload_data=True, preload_weights=True, result_output=True)
 
 
-LARGE = {"imagenet-effnetv2-hwc-ai87", "cifar100-effnetv2-hwc-ai87",
+CONTAINED = {"imagenet-effnetv2-hwc-ai87", "cifar100-effnetv2-hwc-ai87",
          "cifar100-mobilenetv2-m0_75-hwc-ai87", "kws20-nas-ai85", "kws20-v1-ai85", "kws20-v3-ai85",
          "facedet-tinierssd-hwc-ai85", "cifar100-simplewide2x-hwc-ai85", "cifar100-nas-hwc-ai85",
          "cifar10-nas-hwc-ai85", "cifar10-hwc-ai85", "catsdogs-hwc-ai85",
-         "faceid-hwc-ai85", "faceid112-hwc-ai87", "cifar100-mobilenetv2-m0_5-hwc-ai87"}  # fmt: skip
-"""They have the operators of others of this list, more often."""
-LATER = pytest.mark.skipif("AI8X_PROPERTIES" not in os.environ, reason="large: make properties")
-MARKED = [pytest.param(d, id=d.file, marks=LATER if d.file in LARGE else ()) for d in DEPLOYED]
+         "faceid-hwc-ai85", "faceid112-hwc-ai87", "cifar100-mobilenetv2-m0_5-hwc-ai87",
+         "digits-chw-ai85", "mnist-chw-ai85", "cifar100-simple-hwc-ai85", "mnist-hwc-ai85",
+         "cifar100-residual-hwc-ai85", "autoencoder-ai85", "firetest-cifar10-hwc-ai85",
+         "camvid-unet-hwc-ai85"}  # fmt: skip
+"""Each operator, size of kernels and key that these have another one has, too."""
+LATER = pytest.mark.skipif("AI8X_PROPERTIES" not in os.environ, reason="make properties")
+MARKED = [pytest.param(d, id=d.file, marks=LATER if d.file in CONTAINED else ()) for d in DEPLOYED]
 
 
 @pytest.mark.parametrize("deployed", MARKED)
