@@ -212,7 +212,7 @@ def _names(finding: LayerFinding, flip: Flip) -> bool:
     place = wrong.group, wrong.register, wrong.field
     if place != (flip.group, flip.register, flip.field or UNKNOWN_BITS):
         return False
-    return wrong.found ^ wrong.expected == 1 << flip.bit - flip.low
+    return wrong.actual ^ wrong.expected == 1 << flip.bit - flip.low
 
 
 Counts = dict[str, Counter[Verdict]]

@@ -49,9 +49,9 @@ def with_bytes(word: int, address: int, size: int, value: int) -> int:
     return word & ~(mask << shift) | (value & mask) << shift
 
 
-def changed(word: int, found: int, wanted: int) -> int:
+def changed(word: int, actual: int, expected: int) -> int:
     """Return a word in which the bits are inverted by which two values differ."""
-    return word ^ found ^ wanted
+    return word ^ actual ^ expected
 
 
 def numbers_in(mask: int) -> tuple[int, ...]:

@@ -165,7 +165,7 @@ def first_difference(right: NetworkRun, wrong: NetworkRun) -> int | None:
 
 def names(word: WrongWord, damage: Fault) -> bool:
     """Whether a message names the word of a fault, with what it should be."""
-    return (word.address, word.wanted) == (damage.address, damage.wanted)
+    return (word.address, word.expected) == (damage.address, damage.wanted)
 
 
 def judge(subject: Subject, damage: Fault) -> Iterator[str]:

@@ -78,7 +78,7 @@ def test_values_of_streams_are_told(
             found = changed(streams, address, 1 << bit + known.low)
             words = [f for f in found if f.wrong and f.wrong.register == register]
             own = [f.wrong for f in words if f.wrong and f.wrong.group == group]
-            assert [(w.expected, w.found) for w in own if w.field == field][:1] == [
+            assert [(w.expected, w.actual) for w in own if w.field == field][:1] == [
                 (value, value ^ 1 << bit)
             ]
             if value ^ 1 << bit < value:

@@ -163,7 +163,7 @@ def test_offset_of_biases_counts_as_the_register_does() -> None:
         (hint,) = bias_hints(memory, [config], [LayerFinding(0, "", address=address)])
         assert hint.wrong is not None
         told = begin // unit if offset else begin
-        assert (hint.wrong.expected, hint.wrong.found) == (told, offset)
+        assert (hint.wrong.expected, hint.wrong.actual) == (told, offset)
 
 
 def test_channels_that_nobody_reads_though_others_are_read() -> None:

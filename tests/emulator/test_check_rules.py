@@ -292,13 +292,13 @@ def test_groups_that_differ_from_the_others_are_named() -> None:
         best = max({values[g] for g in used}, key=rank)
         wrong = [(g, best, values[g]) for g in used if values[g] != best]
         found = list(groups.differences(facts))
-        assert [(w.group, w.expected, w.found) for w in found] == wrong
+        assert [(w.group, w.expected, w.actual) for w in found] == wrong
         assert {(w.register, w.field) for w in found} <= {("TPTR", "last")}
         own, copied = {values[g] for g in used}, {values[g] for g in others}
         deviates = len(own) == len(copied) == 1 and own != copied
         expected = [(used[0], *copied, *own)] if deviates else []
         found = list(groups.deviations(facts))
-        assert [(w.group, w.expected, w.found) for w in found] == expected
+        assert [(w.group, w.expected, w.actual) for w in found] == expected
 
 
 def test_groups_that_say_otherwise_are_all_the_other_ones() -> None:

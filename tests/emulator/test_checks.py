@@ -253,8 +253,8 @@ def test_processors_without_their_kernels() -> None:
         "layer 0: group 0, ENA (0x50100710) kernels: expected 3, found 1 (the processors that take "
         "part)"
     )
-    assert kernels.wrong == WrongField(0, "ENA", "kernels", expected=3, found=1)
-    assert processors.wrong == WrongField(0, "ENA", "processors", expected=1, found=3)
+    assert kernels.wrong == WrongField(0, "ENA", "kernels", expected=3, actual=1)
+    assert processors.wrong == WrongField(0, "ENA", "processors", expected=1, actual=3)
     assert {found.address for found in (kernels, processors)} == {0x50100710}
 
 
@@ -263,7 +263,7 @@ def test_biases_that_were_never_loaded() -> None:
     words.bias([1, 2, 3])
     found, hint = findings(words)
     assert hint.harmless
-    assert hint.wrong == WrongField(0, "POST", "bias_offset", expected=0, found=3)
+    assert hint.wrong == WrongField(0, "POST", "bias_offset", expected=0, actual=3)
     assert str(found) == (
         "layer 0: bias 3 of group 0 at 0x5010800c was never loaded (1 such biases)"
     )
@@ -299,7 +299,7 @@ def test_biases_behind_the_first_must_be_loaded() -> None:
     found, hint = findings(words)
     assert "bias 2 of group 0 at 0x50108008 was never loaded" in str(found)
     assert hint.harmless
-    assert hint.wrong == WrongField(0, "POST", "bias", expected=0, found=1)
+    assert hint.wrong == WrongField(0, "POST", "bias", expected=0, actual=1)
 
 
 def test_fewer_kernels_than_outputs() -> None:

@@ -110,7 +110,7 @@ def first_wrong(form: LayerForm, wanted: Array, found: Array) -> Pixel | None:
     cells = {divmod(y * columns + x, width) for c, y, x in wrong if c == channel}
     one_line = min(len({cell[axis] for cell in cells}) for axis in (0, 1)) == 1
     if form is LayerForm.LINES and one_line:
-        return Pixel(channel, row, column, found=values[1])
+        return Pixel(channel, row, column, actual=values[1])
     return Pixel(channel, min(line for line, _ in cells) if width == columns else None)
 
 
@@ -418,8 +418,8 @@ def test_one_wrong_byte_of_a_kernel_is_told_with_its_place(loader: Any) -> None:
                 assert (word.kind, word.phase, word.address, word.surplus) == (
                     Kind.KERNEL, "cnn_load_weights", start, False,
                 )  # fmt: skip
-                assert word.wanted is not None and word.found is not None
-                assert (word.wanted ^ word.found).bit_count() == mask.bit_count()
+                assert word.expected is not None and word.actual is not None
+                assert (word.expected ^ word.actual).bit_count() == mask.bit_count()
 
 
 def test_a_byte_in_front_of_the_biases_is_that_of_the_first_layer_if_it_streams() -> None:
@@ -471,7 +471,7 @@ def test_several_wrong_words_of_a_block_are_told_apart_if_the_right_ones_are_kno
     wrong.kernels[2, 3, 2] ^= 1
     wrong.kernels[2, 4, 7] ^= 2
     vague = compare_words(wrong, answer)
-    assert [(w.kind, w.wanted, w.found) for w in vague.wrong] == [
+    assert [(w.kind, w.expected, w.actual) for w in vague.wrong] == [
         (Kind.KERNEL, None, None), (Kind.INPUT, None, None),
     ]  # fmt: skip
     assert (vague.wrong_inputs, vague.replaced_inputs, vague.wrong[1].number) == (1, 1, 0)
@@ -502,10 +502,10 @@ def test_words_that_the_project_does_not_write_come_last(loader: Any) -> None:
     base = DEFAULT_APB_BASE
     assert sorted(kernels) == [base + MAX78000.kernel_address(*place) for place in wanted]
     last = kernels[base + MAX78000.kernel_address(5, 20)]
-    assert (last.wanted, last.found) == (0, 9)
+    assert (last.expected, last.actual) == (0, 9)
     assert last.changes[4] == ByteChange(5, 20, 4, 9)
     (register,) = [w for w in found if w.surplus and w.kind is Kind.REGISTER]
-    assert (register.address, register.wanted, register.found) == (address, 0, 6)
+    assert (register.address, register.expected, register.actual) == (address, 0, 6)
 
 
 def test_files_of_other_programs_are_told(loader: Any) -> None:

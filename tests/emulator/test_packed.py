@@ -153,7 +153,7 @@ def test_a_field_that_is_damaged_in_one_group_is_named_with_the_value_of_the_oth
                 bit = draw.choice(meaningless)
                 memory.registers[address] = memory.registers.get(address, 0) | 1 << bit
                 found = [f.wrong for f in check_registers(memory, [config])]
-                assert [(w.group, w.register, w.found) for w in found if w] == [
+                assert [(w.group, w.register, w.actual) for w in found if w] == [
                     (group, name, 1 << bit)
                 ]
             memory.registers = dict(kept)

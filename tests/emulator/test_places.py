@@ -202,7 +202,7 @@ def test_words_are_named_by_what_is_known_of_them() -> None:
     fifo = DEFAULT_APB_BASE + 8
     pushed = WrongWord(Kind.PUSH, "load_input", fifo, 0x12, 0x34567890, number=7)
     assert "word 7: expected 0x00000012, found 0x34567890" in describe_wrong(memory, answer, pushed)
-    block = dataclasses.replace(pushed, wanted=None, found=None)
+    block = dataclasses.replace(pushed, expected=None, actual=None)
     assert "several words" in describe_wrong(memory, answer, block)
     assert "expected" not in describe_wrong(memory, answer, block)
     changes = tuple(ByteChange(5, column, 0, 1) for column in (9, 7, 8))
@@ -299,5 +299,5 @@ def test_fields_of_a_wrong_register_are_named() -> None:
             one, other = (fields[field.name] for fields in values)
             assert (f"{field.name} {one} became {other}" in text) == (one != other)
         assert f"0x{wanted:08x}" in text and f"0x{found:08x}" in text
-        surplus = dataclasses.replace(word, wanted=0, surplus=True)
+        surplus = dataclasses.replace(word, expected=0, surplus=True)
         assert "nothing" in describe_wrong(memory, answer, surplus)

@@ -28,7 +28,7 @@ class WrongField:
     register: str
     field: str
     expected: int
-    found: int
+    actual: int
 
 
 @frozen
@@ -72,7 +72,7 @@ def field_finding(
     address += memory.chip.layer_address(wrong.group, layer, wrong.register)
     text = (
         f"group {wrong.group}, {wrong.register} (0x{address:08x}) {wrong.field}: "
-        f"expected {_number(wrong.expected)}, found {_number(wrong.found)} ({reason})"
+        f"expected {_number(wrong.expected)}, found {_number(wrong.actual)} ({reason})"
     )
     return LayerFinding(layer, text, address=address, severity=severity, wrong=wrong)
 

@@ -32,14 +32,14 @@ class Pixel:
     row: int | None = None
     column: int | None = None
     expected: int | None = None
-    found: int | None = None
+    actual: int | None = None
 
     def __str__(self) -> str:
         named = (("channel", self.channel), ("row", self.row), ("column", self.column))
         place = ", ".join(f"{name} {value}" for name, value in named if value is not None)
         if self.expected is None:
-            return place if self.found is None else f"{place}: found {self.found}"
-        return f"{place}: expected {self.expected}, found {self.found}"
+            return place if self.actual is None else f"{place}: found {self.actual}"
+        return f"{place}: expected {self.expected}, found {self.actual}"
 
 
 @frozen
@@ -79,23 +79,23 @@ def compare_layers(
     With `memory`, whose registers were executed, a layer that delivers further channels than its
     right registers would make it deliver departs as well.
     """
-    known = {layer.number: layer for layer in answer.layers}
-    done = [layer for layer in run.layers if layer.config.layer in known]
+    answers = {layer.number: layer for layer in answer.layers}
+    done = [layer for layer in run.layers if layer.config.layer in answers]
     right = None if memory is None else _with_right_registers(memory, answer)
     departures = [
         departure
         for layer in done
-        if (departure := _departure(known[layer.config.layer], layer)) is not None
-        or (departure := _surplus(known[layer.config.layer], layer, right)) is not None
+        if (departure := _departure(answers[layer.config.layer], layer)) is not None
+        or (departure := _surplus(answers[layer.config.layer], layer, right)) is not None
     ]
     executed = {layer.config.layer for layer in done}
-    missing = tuple(number for number in known if number not in executed)
+    missing = tuple(number for number in answers if number not in executed)
     return LayerComparison(
         tuple(layer.config.layer for layer in done),
         missing,
         departures[0] if departures else None,
         tuple(d.layer.number for d in departures if d.layer.is_output)
-        + tuple(number for number in missing if known[number].is_output),
+        + tuple(number for number in missing if answers[number].is_output),
     )
 
 
@@ -117,8 +117,8 @@ def _departure(layer: LayerAnswer, done: LayerRun) -> LayerDeparture | None:
 
 def _with_right_registers(memory: Memory, answer: Answer) -> Memory | None:
     """Return the memory with the registers of the answer; None if it has them already."""
-    known = answer.registers
-    right = dict(zip(known.addresses.tolist(), known.values.tolist(), strict=True))
+    registers = answer.registers
+    right = dict(zip(registers.addresses.tolist(), registers.values.tolist(), strict=True))
     if all(memory.registers.get(address, 0) == value for address, value in right.items()):
         return None
     corrected = copy.copy(memory)
@@ -131,11 +131,11 @@ def _surplus(layer: LayerAnswer, done: LayerRun, right: Memory | None) -> LayerD
     if right is None:
         return None
     config = decode_layer(right, layer.number)
-    wanted = output_locations(config)
-    most_channels = max(len(wanted.word), layer.shape[0])
+    expected = output_locations(config)
+    most_channels = max(len(expected.word), layer.shape[0])
     most_pixels = max(math.prod(config.output_size), math.prod(layer.shape[1:]))
     channels, pixels = done.words.shape
-    places = {*_places(wanted), *map(tuple, layer.places.tolist())}
+    places = {*_places(expected), *map(tuple, layer.places.tolist())}
     elsewhere = next((place for place in _places(done.place) if place not in places), None)
     if channels > most_channels or elsewhere is not None:
         instance, lane, word = elsewhere or _places(done.place)[most_channels]
@@ -162,12 +162,12 @@ def _delivered(layer: LayerAnswer, done: LayerRun) -> tuple[Integers | None, int
     words = layer.places[:, 2:] + layer.step * np.arange(pixels)
     if layer.wide:
         words = words + lane[:, None]
-    wanted = _keys(layer.places[:, 0], lane, words)
-    found = _keys(done.place.instance, done.place.lane, done.words).reshape(-1)
-    order = np.argsort(found, kind="stable")
-    index = np.minimum(np.searchsorted(found, wanted, sorter=order), len(found) - 1)
+    expected = _keys(layer.places[:, 0], lane, words)
+    actual = _keys(done.place.instance, done.place.lane, done.words).reshape(-1)
+    order = np.argsort(actual, kind="stable")
+    index = np.minimum(np.searchsorted(actual, expected, sorter=order), len(actual) - 1)
     source = order[index]
-    absent = (found[source] != wanted).any(axis=1)
+    absent = (actual[source] != expected).any(axis=1)
     if absent.any():
         return None, int(np.argmax(absent))
     return done.output.reshape(-1)[source].reshape(layer.shape), 0
@@ -216,11 +216,11 @@ def _of_lines(layer: LayerAnswer, values: Integers) -> Pixel | None:
     same_grid = layer.width == layer.shape[2]
     if layer.columns is None:
         return Pixel(channel, int(lines[0]) if same_grid else None)
-    found = hashed_columns(values, layer.width)
-    columns = np.flatnonzero(found[channel] != layer.columns[channel])
+    hashes = hashed_columns(values, layer.width)
+    columns = np.flatnonzero(hashes[channel] != layer.columns[channel])
     if min(len(lines), len(columns)) != 1:
         return Pixel(channel, int(lines[0]) if same_grid else None)
     line, column = int(lines[0]), int(columns[0])
     row, column = divmod(line * layer.width + column, layer.shape[2])
     value = int(as_grid(values, layer.width)[channel].reshape(-1)[row * layer.shape[2] + column])
-    return Pixel(channel, row, column, found=value)
+    return Pixel(channel, row, column, actual=value)

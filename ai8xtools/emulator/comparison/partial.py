@@ -95,19 +95,21 @@ def written_so_far(memory: Memory, answer: Answer) -> Answer:
 
 def next_word(memory: Memory, answer: Answer) -> tuple[str, int] | None:
     """Return function and address of the first word that was not written; None if all were."""
-    known = answer.registers
-    missing = np.flatnonzero(~np.isin(known.addresses, list(memory.registers))).tolist()
-    found = [(int(known.phases[number]), int(known.addresses[number])) for number in missing[:1]]
+    registers = answer.registers
+    missing = np.flatnonzero(~np.isin(registers.addresses, list(memory.registers))).tolist()
+    unwritten = [
+        (int(registers.phases[number]), int(registers.addresses[number])) for number in missing[:1]
+    ]
     for runs, phase in ((answer.kernels, _WEIGHTS), (answer.inputs, _INPUT)):
         for number, start in enumerate(runs.addresses.tolist()):
             if not _complete(memory, answer, runs, number).all():
-                found.append((phase, start))
+                unwritten.append((phase, start))
                 break
     missing = np.flatnonzero(~memory.bias_written[bias_places(memory, answer)]).tolist()
-    found += [(_BIAS, int(answer.biases.addresses[number])) for number in missing[:1]]
-    if not found:
+    unwritten += [(_BIAS, int(answer.biases.addresses[number])) for number in missing[:1]]
+    if not unwritten:
         return None
-    phase, address = min(found)
+    phase, address = min(unwritten)
     return PHASES[phase], address
 
 
@@ -129,24 +131,24 @@ def _phase(
 
 def _before_last(touched: Flags) -> Flags:
     """Tell of each place whether it or one behind it was touched."""
-    found: Flags = np.logical_or.accumulate(touched[::-1])[::-1]
-    return found
+    result: Flags = np.logical_or.accumulate(touched[::-1])[::-1]
+    return result
 
 
 def _registers(memory: Memory, answer: Answer, written: Flags, phase: int) -> NDArray[np.uint32]:
     """Return expected values; a control register may be written again later in its function."""
-    known = answer.registers
-    found = [memory.registers.get(address, 0) for address in known.addresses.tolist()]
-    current = known.phases == phase
-    repeated = np.isin(known.addresses, list(memory.addresses.ordered))
-    due = (known.phases < phase) | (current & ~repeated & _before_last(written & current))
-    return np.where(due, known.values, found).astype(np.uint32)
+    expected = answer.registers
+    actual = [memory.registers.get(address, 0) for address in expected.addresses.tolist()]
+    current = expected.phases == phase
+    repeated = np.isin(expected.addresses, list(memory.addresses.ordered))
+    due = (expected.phases < phase) | (current & ~repeated & _before_last(written & current))
+    return np.where(due, expected.values, actual).astype(np.uint32)
 
 
 def _biases(memory: Memory, answer: Answer, touched: Flags, phase: int) -> NDArray[np.uint8]:
-    found = memory.bias.view(np.uint8)[bias_places(memory, answer)]
+    actual = memory.bias.view(np.uint8)[bias_places(memory, answer)]
     due = _before_last(touched) if phase == _BIAS else np.full(len(touched), phase > _BIAS)
-    return np.where(due, answer.biases.values, found).astype(np.uint8)
+    return np.where(due, answer.biases.values, actual).astype(np.uint8)
 
 
 def _complete(memory: Memory, answer: Answer, runs: HashedWords, number: int) -> Flags:
@@ -166,15 +168,15 @@ def _complete(memory: Memory, answer: Answer, runs: HashedWords, number: int) ->
     return np.asarray(np.concatenate([of_bytes, padding]).reshape(-1, 4).all(axis=1))
 
 
-def _hashed(known: HashedWords, words: Words, complete: list[Flags], lead: int) -> HashedWords:
+def _hashed(expected: HashedWords, words: Words, complete: list[Flags], lead: int) -> HashedWords:
     """Return hashes of which those of blocks not yet due are as found.
 
     `lead` tells whether the function of the words is over (positive), at work (0) or still to come.
     At work, blocks are due before the last one that holds something, and that one if it is whole.
     """
     if not words or lead > 0:
-        return known
-    found = block_hashes(np.concatenate(words))
+        return expected
+    actual = block_hashes(np.concatenate(words))
     whole = np.concatenate(
         [
             np.concatenate([flags, np.ones(-len(flags) % BLOCK_WORDS, np.bool_)])
@@ -185,4 +187,4 @@ def _hashed(known: HashedWords, words: Words, complete: list[Flags], lead: int) 
     later = _before_last(np.asarray(used & (lead == 0)))
     behind = np.concatenate([later[1:], [False]])
     due = behind | (later & whole.reshape(-1, BLOCK_WORDS).all(axis=1))
-    return replace(known, hashes=np.where(due, known.hashes, found))
+    return replace(expected, hashes=np.where(due, expected.hashes, actual))

@@ -28,14 +28,14 @@ def describe_wrong(memory: Memory, answer: Answer, word: WrongWord) -> str:
     what = ", ".join(dict.fromkeys(_meanings(memory, answer, word)))
     if word.kind.has_fields:
         place, values = memory.addresses.describe(word.address), _fields(memory, word)
-    elif word.wanted is None or word.found is None:
+    elif word.expected is None or word.actual is None:
         place, values = f"several words of {_memory_place(memory, word)}", ""
     else:
         place = _memory_place(memory, word)
         if word.surplus:
             return f"{word.phase}: 0x{word.address:08x}, {place}: expected nothing, found a kernel"
         digits = word.kind.digits
-        values = f"expected 0x{word.wanted:0{digits}x}, found 0x{word.found:0{digits}x}"
+        values = f"expected 0x{word.expected:0{digits}x}, found 0x{word.actual:0{digits}x}"
     parts = [part for part in (place, what) if part]
     text = f"{word.phase}: 0x{word.address:08x}, {', '.join(parts)}"
     return f"{text}: {values}" if values else text
@@ -57,18 +57,18 @@ def _memory_place(memory: Memory, word: WrongWord) -> str:
 
 def _fields(memory: Memory, word: WrongWord) -> str:
     """Name the fields of a register that differ, with both values."""
-    assert word.wanted is not None and word.found is not None
+    assert word.expected is not None and word.actual is not None
     if word.surplus:
-        return f"expected nothing, found 0x{word.found:08x}"
-    words = f"expected 0x{word.wanted:08x}, found 0x{word.found:08x}"
+        return f"expected nothing, found 0x{word.actual:08x}"
+    words = f"expected 0x{word.expected:08x}, found 0x{word.actual:08x}"
     register = memory.addresses.registers.get(word.address)
     if register is None:
         return words
-    wanted, found = register.unpack(word.wanted), register.unpack(word.found)
+    expected, actual = register.unpack(word.expected), register.unpack(word.actual)
     named = [
-        f"{name} {wanted[name]} became {found[name]}"
-        for name in wanted
-        if wanted[name] != found[name]
+        f"{name} {expected[name]} became {actual[name]}"
+        for name in expected
+        if expected[name] != actual[name]
     ]
     return f"{words} ({', '.join(named)})" if named else words
 
@@ -107,8 +107,10 @@ def _output_channels(config: LayerConfig, layer: LayerAnswer, outputs: Sequence[
     place = output_locations(config)
     rows = list(zip(place.instance.tolist(), place.lane.tolist(), place.word.tolist(), strict=True))
     channels = {tuple(row): number for number, row in enumerate(layer.places.tolist())}
-    known = sorted({channels[rows[o]] for o in outputs if rows[o] in channels})
-    return _numbers("output channel", known) if known else _numbers("output", sorted(set(outputs)))
+    matches = sorted({channels[rows[o]] for o in outputs if rows[o] in channels})
+    return (
+        _numbers("output channel", matches) if matches else _numbers("output", sorted(set(outputs)))
+    )
 
 
 def _kernels(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
@@ -178,13 +180,13 @@ def _pixels(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
         instance, offset = input_bytes(config, memory.data_bytes.shape[1])
         addresses = np.array([base + chip.data_address(i) for i in range(16)])
         held = addresses[instance] + offset // 4 * 4 == word.address
-        found = np.argwhere(held)
-        if not len(found):
+        positions = np.argwhere(held)
+        if not len(positions):
             continue
         # [processor, operand, pass, pixel]
         passes, processors = config.input.passes, len(config.processors)
-        channels = sorted({(o * passes + n) * processors + p for p, o, n, _ in found.tolist()})
-        row, column = divmod(int(found[0][3]), config.input.size[1])
+        channels = sorted({(o * passes + n) * processors + p for p, o, n, _ in positions.tolist()})
+        row, column = divmod(int(positions[0][3]), config.input.size[1])
         yield (
             f"input of layer {layer.number}, {_numbers('channel', channels)}, row {row}, "
             f"column {column}"

@@ -50,22 +50,22 @@ def compare_words(memory: Memory, answer: Answer, right: Memory | None = None) -
     if stranger:
         return WordComparison(stranger=stranger)
     registers = list(_registers(memory, answer))
-    known = len(answer.registers.addresses)
-    if _OTHERS_SHARE * sum(not word.surplus for word in registers) > known:
-        text = f"{len(registers)} of {known} registers have other values"
+    count = len(answer.registers.addresses)
+    if _OTHERS_SHARE * sum(not word.surplus for word in registers) > count:
+        text = f"{len(registers)} of {count} registers have other values"
         return WordComparison(stranger=text)
     inputs = [*_inputs(memory, answer, right), *_pushes(memory, answer, right)]
     kernels = [*_kernels(memory, answer, right), *_surplus_kernels(memory, answer)]
     wrong = [*registers, *kernels, *_biases(memory, answer), *inputs]
     wrong.sort(key=lambda word: (word.surplus, PHASES.index(word.phase)))
-    compared = known + len(answer.biases.addresses)
+    compared = count + len(answer.biases.addresses)
     hashed = (answer.kernels, answer.inputs, answer.pushes)
     return WordComparison(
         tuple(wrong),
         compared + sum(BLOCK_WORDS * len(words.hashes) for words in hashed),
         len(answer.inputs.hashes) + len(answer.pushes.hashes),
         len(inputs),
-        sum(word.wanted is None for word in inputs),
+        sum(word.expected is None for word in inputs),
     )
 
 
@@ -87,28 +87,28 @@ def _stranger(memory: Memory, answer: Answer) -> str:
 
 def _registers(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
     """Yield registers that have other values, then those that the project does not write."""
-    known = answer.registers
+    expected = answer.registers
     for address, value, phase in zip(
-        known.addresses.tolist(), known.values.tolist(), known.phases.tolist(), strict=True
+        expected.addresses.tolist(), expected.values.tolist(), expected.phases.tolist(), strict=True
     ):
-        found = memory.registers.get(address, 0)
-        if found != value:
-            yield WrongWord(Kind.REGISTER, PHASES[phase], address, value, found)
-    written = set(known.addresses.tolist())
-    for address, found in memory.registers.items():
-        if found and address not in written:
-            yield WrongWord(Kind.REGISTER, PHASES[4], address, 0, found, surplus=True)
+        actual = memory.registers.get(address, 0)
+        if actual != value:
+            yield WrongWord(Kind.REGISTER, PHASES[phase], address, value, actual)
+    written = set(expected.addresses.tolist())
+    for address, actual in memory.registers.items():
+        if actual and address not in written:
+            yield WrongWord(Kind.REGISTER, PHASES[4], address, 0, actual, surplus=True)
 
 
 def _biases(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
     addresses = answer.biases.addresses.astype(np.int64)
     group, index = bias_places(memory, answer)
-    found = memory.bias.view(np.uint8)[group, index]
-    for i in np.flatnonzero(found != answer.biases.values).tolist():
-        wanted = int(answer.biases.values[i])
-        change = ByteChange(int(group[i]), int(index[i]), 0, changed(0, wanted, int(found[i])))
+    actual = memory.bias.view(np.uint8)[group, index]
+    for i in np.flatnonzero(actual != answer.biases.values).tolist():
+        expected = int(answer.biases.values[i])
+        change = ByteChange(int(group[i]), int(index[i]), 0, changed(0, expected, int(actual[i])))
         yield WrongWord(
-            Kind.BIAS, "cnn_load_bias", int(addresses[i]), wanted, int(found[i]), (change,)
+            Kind.BIAS, "cnn_load_bias", int(addresses[i]), expected, int(actual[i]), (change,)
         )
 
 
@@ -129,8 +129,8 @@ def kernel_words(memory: Memory, answer: Answer) -> Words:
 
 def _kernels(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
     runs = answer.kernels
-    words, wanted = kernel_words(memory, answer), _right(kernel_words, right, answer)
-    for run, first, block, faults in _wrong_blocks(words, runs, wanted):
+    words, right_words = kernel_words(memory, answer), _right(kernel_words, right, answer)
+    for run, first, block, faults in _wrong_blocks(words, runs, right_words):
         start, count = int(runs.addresses[run]), int(runs.counts[run])
         places = kernel_columns(memory, start, count)
         for fault in faults:
@@ -148,8 +148,8 @@ def _surplus_kernels(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
         raw = memory.kernels[processor, column]
         changes = tuple(ByteChange(processor, column, n, int(b)) for n, b in enumerate(raw))
         address = base + memory.chip.kernel_address(processor, column)
-        found = int.from_bytes(raw[1:5].tobytes(), "big")
-        yield WrongWord(Kind.KERNEL, PHASES[2], address, 0, found, changes, surplus=True)
+        value = int.from_bytes(raw[1:5].tobytes(), "big")
+        yield WrongWord(Kind.KERNEL, PHASES[2], address, 0, value, changes, surplus=True)
 
 
 def _right(
@@ -187,7 +187,7 @@ def _plain(columns: NDArray[np.uint8]) -> NDArray[np.uint32]:
 
 
 def _wrong_blocks(
-    words: Words, known: HashedWords, right: Words | None
+    words: Words, expected: HashedWords, right: Words | None
 ) -> Iterator[tuple[int, int, NDArray[np.uint32], list[WordFault | None]]]:
     """Yield blocks that differ: number of the run, first word in it, words found, what is wrong.
 
@@ -196,20 +196,20 @@ def _wrong_blocks(
     if not words:
         return
     joined = np.concatenate(words)
-    wanted = None if right is None else np.concatenate(right)
-    found = block_hashes(joined)
-    if len(found) != len(known.hashes):
+    right_words = None if right is None else np.concatenate(right)
+    hashes = block_hashes(joined)
+    if len(hashes) != len(expected.hashes):
         raise ValueError("the number of hashes is not that of the words")
     ends = np.cumsum([len(part) // BLOCK_WORDS for part in words])
-    for block in np.flatnonzero(found != known.hashes).tolist():
+    for block in np.flatnonzero(hashes != expected.hashes).tolist():
         run = int(np.searchsorted(ends, block, side="right"))
         first = block - (int(ends[run - 1]) if run else 0)
         where = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
         part = joined[where]
-        faults: list[WordFault | None] = [find_word(part, int(known.hashes[block]))]
-        if wanted is not None:
-            wrong = np.flatnonzero(part != wanted[where]).tolist()
-            faults = [WordFault(number, int(wanted[where][number])) for number in wrong]
+        faults: list[WordFault | None] = [find_word(part, int(expected.hashes[block]))]
+        if right_words is not None:
+            wrong = np.flatnonzero(part != right_words[where]).tolist()
+            faults = [WordFault(number, int(right_words[where][number])) for number in wrong]
         yield run, first * BLOCK_WORDS, part, faults
 
 
@@ -280,8 +280,8 @@ def pushed_words(memory: Memory, answer: Answer) -> Words:
 
 
 def _inputs(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
-    words, wanted = input_words(memory, answer), _right(input_words, right, answer)
-    for run, first, block, faults in _wrong_blocks(words, answer.inputs, wanted):
+    words, right_words = input_words(memory, answer), _right(input_words, right, answer)
+    for run, first, block, faults in _wrong_blocks(words, answer.inputs, right_words):
         for fault in faults:
             start = int(answer.inputs.addresses[run])
             yield _input(Kind.INPUT, start, 4, first, block, fault)
@@ -289,8 +289,8 @@ def _inputs(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[Wr
 
 def _pushes(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
     """Compare what was pushed into the FIFOs; more or fewer words count as wrong from there on."""
-    words, wanted = pushed_words(memory, answer), _right(pushed_words, right, answer)
-    for run, first, block, faults in _wrong_blocks(words, answer.pushes, wanted):
+    words, right_words = pushed_words(memory, answer), _right(pushed_words, right, answer)
+    for run, first, block, faults in _wrong_blocks(words, answer.pushes, right_words):
         for fault in faults:
             yield _input(Kind.PUSH, int(answer.pushes.addresses[run]), 0, first, block, fault)
 

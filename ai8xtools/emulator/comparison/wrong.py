@@ -48,7 +48,7 @@ class ByteChange(NamedTuple):
 class WrongWord:
     """One wrong word, or a block of words of which more than one is wrong.
 
-    `wanted` and `found` are None for a block. `changes` are the bytes of kernel and bias memory
+    `expected` and `actual` are None for a block. `changes` are the bytes of kernel and bias memory
     concerned, `number` that of an input word in its array. A `surplus` word is one that the project
     does not write.
     """
@@ -56,8 +56,8 @@ class WrongWord:
     kind: Kind
     phase: str
     address: int
-    wanted: int | None
-    found: int | None
+    expected: int | None
+    actual: int | None
     changes: tuple[ByteChange, ...] = ()
     number: int = 0
     surplus: bool = False

@@ -74,10 +74,10 @@ def compiler_headers(core: Architecture) -> tuple[str, ...]:
 def _headers_of_gcc(*command: str) -> tuple[str, ...]:
     options = ["-nostdinc"]
     for name in ("include", "include-fixed"):
-        found = subprocess.run(
+        result = subprocess.run(
             [*command, f"-print-file-name={name}"], capture_output=True, text=True, check=False
         )
-        options += ["-isystem", found.stdout.strip()]
+        options += ["-isystem", result.stdout.strip()]
     return tuple(options)
 
 

@@ -169,10 +169,10 @@ class Core:
 
     def addresses_read(self, name: str, *, time_limit: float = DEFAULT_SECONDS) -> set[int]:
         """Call a function, as `call` does, and return the addresses in flash and RAM it reads."""
-        found: set[int] = set()
+        addresses: set[int] = set()
 
         def note(_uc: Any, _kind: int, address: int, *_rest: object) -> None:
-            found.add(address)
+            addresses.add(address)
 
         hook = self._uc.hook_add(UC_HOOK_MEM_READ, note)
         self._uc.ctl_flush_tb()  # what is translated already does not know the hook
@@ -181,7 +181,7 @@ class Core:
         finally:
             self._uc.hook_del(hook)
             self._uc.ctl_flush_tb()
-        return found
+        return addresses
 
     def _port(self) -> Port:
         def leave(status: int) -> None:

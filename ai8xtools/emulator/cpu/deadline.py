@@ -48,9 +48,9 @@ _CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 def current(place: object) -> Deadline:
     """Return the deadline of the block `within`, else one of its own."""
-    found = _CURRENT.get()
+    deadline = _CURRENT.get()
     now = time.monotonic()
-    return found or Deadline(now + READING_SECONDS, READING_SECONDS, str(place))
+    return deadline or Deadline(now + READING_SECONDS, READING_SECONDS, str(place))
 
 
 @contextlib.contextmanager

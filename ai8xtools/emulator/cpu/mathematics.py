@@ -101,9 +101,9 @@ def format_number(conversion: str, bits: int) -> str:
 
 def parse_number(text: str) -> tuple[int, int]:
     """Return the bits of the number with which a text begins, and how much of the text it takes."""
-    found = _NUMBER.match(text)
-    value = float(found[0]) if found else 0.0
-    return int.from_bytes(struct.pack("<d", value), "little"), found.end() if found else 0
+    match = _NUMBER.match(text)
+    value = float(match[0]) if match else 0.0
+    return int.from_bytes(struct.pack("<d", value), "little"), match.end() if match else 0
 
 
 def _from_bits(pattern: str, bits: int) -> float:

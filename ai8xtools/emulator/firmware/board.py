@@ -228,23 +228,23 @@ class Board:
         If it stops at the first, it is called again with that word put right. Empty if the program
         has no such function, or one that does not print the three numbers.
         """
-        found: dict[int, tuple[int, int]] = {}
+        complaints: dict[int, tuple[int, int]] = {}
         new = None
         deadline = time.monotonic() + seconds
         try:
             while self.core.has("check_output") and time.monotonic() < deadline:
-                new = [wrong for wrong in self._complaints(seconds) if wrong[0] not in found]
+                new = [wrong for wrong in self._complaints(seconds) if wrong[0] not in complaints]
                 if not new:
                     break
                 for address, expected, value in new:
-                    found[address] = expected, value
+                    complaints[address] = expected, value
                     self.bus.words[address] = changed(self.bus.words[address], value, expected)
         finally:
             self._captured = None
-            for address, (expected, value) in found.items():
+            for address, (expected, value) in complaints.items():
                 self.bus.words[address] = changed(self.bus.words[address], value, expected)
         in_time = new == [] and time.monotonic() < deadline
-        return [(address, *values) for address, values in found.items()], in_time
+        return [(address, *values) for address, values in complaints.items()], in_time
 
     def checked_words(self, seconds: float = PROBING_SECONDS) -> frozenset[int]:
         """Return the data words that the program's own comparison reads, once it has passed.

@@ -89,8 +89,8 @@ class FirmwareOnData:
     def _infer(self, repeated: RepeatedNetwork, image: Images) -> Integers:
         run = repeated.infer(image)
         if run is not None:
-            known = set(self.errors)
-            self.errors += [error for error in run.errors if error not in known]
+            earlier = set(self.errors)
+            self.errors += [error for error in run.errors if error not in earlier]
         return self._current_values()
 
     def _current_values(self) -> Integers:

@@ -65,16 +65,16 @@ class InputArrays:
     def _find(self) -> list[tuple[int, int, str]]:
         """Return address, size and name of the arrays that load_input() reads."""
         read = np.array(sorted(self._core.addresses_read(LOAD_INPUT, time_limit=self._time_limit)))
-        found = [
+        arrays = [
             (address, size, name)
             for address, size, name in self._core.image.objects
             if (FLASH_BASE <= address < SRAM_BASE or size >= _SMALLEST_BYTES)
             and np.searchsorted(read, address) < np.searchsorted(read, address + size)
         ]
         self._board.bus.forget_writes()
-        if not found:
+        if not arrays:
             raise _refusal("load_input() copies no array: it makes up its data by code")
-        return found
+        return arrays
 
     def _content(self) -> Bytes:
         data = b"".join(self._core.read_memory(a, size) for a, size, _ in self._arrays)
@@ -93,9 +93,9 @@ class InputArrays:
         target = numbers_delivered(self._delivered_to, int(np.prod(self.shape)))
         size = max(len(source), len(target))
         source, target = (np.pad(part, (0, size - len(part))) for part in (source, target))
-        wanted = target > 0
-        order = np.argsort(target[wanted])
-        places: Integers = source[wanted][order] - 1
+        mask = target > 0
+        order = np.argsort(target[mask])
+        places: Integers = source[mask][order] - 1
         lacking = int(np.count_nonzero((places < 0) | (places >= count)))
         if lacking:
             names = ", ".join(self.names)
@@ -108,13 +108,16 @@ class InputArrays:
 
     def _try(self, places: Integers) -> None:
         """Refuse a function that changes what it copies."""
-        meant = numbers_delivered(self._delivered_to, len(places)) > 0
+        delivered = numbers_delivered(self._delivered_to, len(places)) > 0
         for trial in range(TRIALS):
             image = random_bytes(len(places), trial)
             content = self._original.copy()
             content[places] = image
-            found, wanted = self._delivered_from(content), self._delivered_to(image)
-            if len(found) < len(meant) or (found[: len(meant)] != wanted)[meant].any():
+            actual, expected = self._delivered_from(content), self._delivered_to(image)
+            if (
+                len(actual) < len(delivered)
+                or (actual[: len(delivered)] != expected)[delivered].any()
+            ):
                 raise _refusal(
                     f"load_input() changes the values of {', '.join(self.names)} by code"
                 )

@@ -21,14 +21,14 @@ def numbers_delivered(deliver: Callable[[Bytes], Bytes], count: int) -> Integers
     `deliver` takes the values of the bytes and returns those at the places, which follow one
     another in the same order every time.
     """
-    numbers, found, unit = np.arange(1, count + 1), np.zeros(0, np.int64), 1
+    numbers, delivered, unit = np.arange(1, count + 1), np.zeros(0, np.int64), 1
     while unit <= count:
         digits = deliver((numbers // unit % _VALUES).astype(np.uint8)).astype(np.int64)
-        size = max(len(found), len(digits))
-        found, digits = (np.pad(part, (0, size - len(part))) for part in (found, digits))
-        found = found + unit * digits
+        size = max(len(delivered), len(digits))
+        delivered, digits = (np.pad(part, (0, size - len(part))) for part in (delivered, digits))
+        delivered = delivered + unit * digits
         unit *= _VALUES
-    return found
+    return delivered
 
 
 def random_bytes(count: int, trial: int) -> Bytes:

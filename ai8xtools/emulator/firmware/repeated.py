@@ -118,14 +118,14 @@ def result_places(network: NetworkAlone, run: NetworkRun) -> ResultPlaces:
     """Find out what the program reads out after a run."""
     last = run.layers[-1]
     instance, offset = _written_by(last)
-    found = _unloaded_places(network)
-    if found is None:
+    places = _unloaded_places(network)
+    if places is None:
         every = np.arange(instance.size)
         return ResultPlaces(instance, offset, False, every, last.config.output.wide)
     size = network.board.accelerator.memory.data_bytes.shape[1]
     own = instance * size + offset % size
-    positions = np.flatnonzero(np.isin(found[0] * size + found[1], own))
-    return ResultPlaces(*found, True, positions, last.config.output.wide)
+    positions = np.flatnonzero(np.isin(places[0] * size + places[1], own))
+    return ResultPlaces(*places, True, positions, last.config.output.wide)
 
 
 def _written_by(done: LayerRun) -> tuple[Integers, Integers]:
@@ -149,17 +149,17 @@ def _unloaded_places(network: NetworkAlone) -> tuple[Integers, Integers] | None:
 
     try:
         numbers = numbers_delivered(deliver, 4 * len(addresses))
-        known = numbers > 0
+        delivered = numbers > 0
         for trial in range(TRIALS):
             values = random_bytes(4 * len(addresses), trial)
-            wanted = values[np.where(known, numbers - 1, 0)]
-            if (deliver(values) != wanted)[known].any() or (numbers > len(values)).any():
+            expected = values[np.where(delivered, numbers - 1, 0)]
+            if (deliver(values) != expected)[delivered].any() or (numbers > len(values)).any():
                 return None
     finally:
         board.bus.words = kept
         board.forget_writes()
-    end = int(np.flatnonzero(known)[-1]) + 1 if known.any() else 0
-    if not known[:end].all():
+    end = int(np.flatnonzero(delivered)[-1]) + 1 if delivered.any() else 0
+    if not delivered[:end].all():
         return None
     byte = numbers[:end] - 1
     address = addresses[byte // 4] - board.bus.apb_base

@@ -37,8 +37,8 @@ def expected_words(text: str) -> list[tuple[int, int, int]]:
 
     Raises EmulatorError (E815) if the records do not fit together, or a number is no word.
     """
-    found = _OUTPUT.search(text)
-    return list(_records(_numbers(found[1]))) if found else []
+    match = _OUTPUT.search(text)
+    return list(_records(_numbers(match[1]))) if match else []
 
 
 def sample_writes(memory: Memory, arrays: dict[int, list[int]]) -> Iterator[tuple[int, int]]:

@@ -33,9 +33,9 @@ class Timekeeper:
 
     def ran(self, run: NetworkRun, memory: Memory) -> None:
         """Note that the accelerator has run, or gone on with a run, until it stopped."""
-        known = self._last[1] if self._last is not None and self._last[0] is run else 0
+        before = self._last[1] if self._last is not None and self._last[0] is run else 0
         self._last = run, len(run.layers)
-        layers = [done.config for done in run.layers[known:]]
+        layers = [done.config for done in run.layers[before:]]
         mhz = accelerator_mhz(self._bus.words, memory.chip)
         self.runs.append(TimedRun.of(len(self.runs), memory, layers, mhz))
         self._bus.marks.ran(len(self._bus.log), len(self.runs) - 1)

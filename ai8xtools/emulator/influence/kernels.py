@@ -72,7 +72,7 @@ def kernel_influence(memory: Memory, run: NetworkRun, results: Iterable[int]) ->
     if not np.array_equal(steps[-1][2][..., 0], run.layers[-1].output):
         raise EmulatorError("E860", "the program changes data between the layers")
     spaces = [Tolerance.free((size,)) for size in batch.sizes]
-    spaces[0].limit(batch.wanted, np.zeros(1), np.zeros(1))
+    spaces[0].limit(batch.result_positions, np.zeros(1), np.zeros(1))
     marks = _Marks(memory)
     for number in reversed(range(len(steps))):
         step, operands, _ = steps[number]

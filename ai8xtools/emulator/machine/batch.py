@@ -54,13 +54,15 @@ class Step:
 class NetworkBatch:
     """The network in an accelerator, which has been started or could be; its memory stays as it is.
 
-    `wanted` are the places of the bytes that `run` returns: data memory instances and byte offsets,
+    `result_places` are those of the bytes that `run` returns: data memory instances and offsets,
     int64 [byte]. Every input finds data memory as it is now. Raises EmulatorError: conditional
     execution or quad mode (E860), impossible registers (E832).
     """
 
     def __init__(
-        self, accelerator: Accelerator, wanted: tuple[Integers, Integers] = (NOWHERE, NOWHERE)
+        self,
+        accelerator: Accelerator,
+        result_places: tuple[Integers, Integers] = (NOWHERE, NOWHERE),
     ) -> None:
         memory = accelerator.memory
         _refuse_unsuitable(memory)
@@ -72,7 +74,7 @@ class NetworkBatch:
         places = [*_steps(accelerator, self._spaces, from_fifo=self._from_fifo)]
         size = memory.data_bytes.shape[1]
         self._input = _flat(*_input_bytes(first_layer(memory), size), size)
-        results = _flat(*wanted, size)
+        results = _flat(*result_places, size)
         self._spaces[0].use(results)
         if not self._from_fifo:
             self._spaces[0].use(self._input)
@@ -82,8 +84,8 @@ class NetworkBatch:
         writes = [step.writes for step in places if step.target == 0]
         self._written = _distinct(np.concatenate(writes))
         self.steps = [_placed(step, self._spaces) for step in places]
-        self.wanted = self._spaces[0].positions(results)
-        """Positions of the wanted bytes in memory 0."""
+        self.result_positions = self._spaces[0].positions(results)
+        """Positions of the bytes of results in memory 0."""
         self.sizes = [len(space.addresses) for space in self._spaces]
         """How many bytes of each memory are in use."""
         largest = max(_largest(step.config) for step in self.steps)
@@ -95,22 +97,22 @@ class NetworkBatch:
         images: Images,
         on_layer: Callable[[LayerConfig, Floats], None] = lambda _config, _output: None,
     ) -> Bytes:
-        """Execute the network on inputs [input, channel, row, column]; return the wanted bytes.
+        """Execute the network on inputs [input, channel, row, column]; return those bytes.
 
         Returns uint8 [input, byte]. `on_layer` gets the output of each layer, integers
         [output, row, column, input], once for each batch of inputs. Raises ValueError for another
         shape or type.
         """
         if images.dtype != np.int8 or images.shape[1:] != self.shape:
-            wanted = " x ".join(map(str, self.shape))
+            shape = " x ".join(map(str, self.shape))
             raise ValueError(
-                f"inputs must be int8, each {wanted}, not {images.dtype} {images.shape}"
+                f"inputs must be int8, each {shape}, not {images.dtype} {images.shape}"
             )
         parts = [
             self._run(images[first : first + self.size], on_layer)
             for first in range(0, len(images), self.size)
         ]
-        return np.concatenate([np.zeros((0, len(self.wanted)), np.uint8), *parts])
+        return np.concatenate([np.zeros((0, len(self.result_positions)), np.uint8), *parts])
 
     def fits(self, memory: Memory) -> bool:
         """Tell whether registers, kernels and biases are still those that were decoded."""
@@ -166,7 +168,7 @@ class NetworkBatch:
         for step in self.steps:
             output = _execute(step, memories, pixels)
             on_layer(step.config, output)
-        return memories[0][self.wanted].T
+        return memories[0][self.result_positions].T
 
 
 class _Space:
@@ -188,8 +190,8 @@ class _Space:
 
     def positions(self, addresses: Integers) -> Integers:
         """Return at which positions the bytes are kept."""
-        found: Integers = np.searchsorted(self.addresses, addresses)
-        return found
+        positions: Integers = np.searchsorted(self.addresses, addresses)
+        return positions
 
     def filled(self, count: int) -> Bytes:
         """Return the bytes at the start, for each of `count` inputs: [position, input]."""
@@ -201,9 +203,9 @@ class _Space:
 
 def _distinct(addresses: Integers) -> Integers:
     """Return each address once, ascending; they are few enough for a table of all."""
-    found = np.zeros(int(addresses.max(initial=-1)) + 1, np.bool_)
-    found[addresses] = True
-    return np.flatnonzero(found)
+    present = np.zeros(int(addresses.max(initial=-1)) + 1, np.bool_)
+    present[addresses] = True
+    return np.flatnonzero(present)
 
 
 def _refuse_unsuitable(memory: Memory) -> None:

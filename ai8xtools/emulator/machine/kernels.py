@@ -51,7 +51,7 @@ class DecodedKernels:
 
     def __init__(self) -> None:
         self._version: int | None = None
-        self._known: dict[tuple[LayerConfig, bool, bool], KernelValues] = {}
+        self._cache: dict[tuple[LayerConfig, bool, bool], KernelValues] = {}
 
     def of(
         self, memory: Memory, config: LayerConfig, modes: Mapping[str, int], *, quad: bool
@@ -61,14 +61,14 @@ class DecodedKernels:
         Raises EmulatorError (E832) if kernels lie behind the memory.
         """
         if memory.kernel_version != self._version:
-            self._known.clear()
+            self._cache.clear()
             self._version = memory.kernel_version
         binary = bool(modes["binary"])
         key = config, binary, quad
-        if key not in self._known:
+        if key not in self._cache:
             values = _ordered(memory, config, binary=binary, quad=quad)
-            self._known[key] = KernelValues(values, _uncertain(config) if binary else 0)
-        return self._known[key]
+            self._cache[key] = KernelValues(values, _uncertain(config) if binary else 0)
+        return self._cache[key]
 
 
 def kernel_places(memory: Memory, config: LayerConfig) -> Integers:

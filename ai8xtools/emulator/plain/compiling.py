@@ -74,9 +74,9 @@ def compile_plain(
         names = (*_RUN_TIME, *(_ENGINE,) * engine)
         image, of_run_time = _compiled([*own, *more], options, core, folder, names)
         headers = (source_text(path) for path in sorted(folder.glob("*.h")))
-        found = next(filter(None, map(_MACS.search, headers)), None)
+        match = next(filter(None, map(_MACS.search, headers)), None)
         defined = frozenset(name for _, name in image.functions)
-        macs = int(found[1]) if found else None
+        macs = int(match[1]) if match else None
     return PlainProgram(image, macs, defined - of_run_time)
 
 

@@ -93,12 +93,12 @@ class CopyEngine:
             case _:
                 assert_never(register)
 
-    def _start(self, told: dict[_Register, int]) -> None:
+    def _start(self, values: dict[_Register, int]) -> None:
         copy = _Copy(
-            told[_Register.TO], told[_Register.TO_STEP], told[_Register.FROM],
-            told[_Register.FROM_STEP], told[_Register.ROW_BYTES], told[_Register.ROWS],
+            values[_Register.TO], values[_Register.TO_STEP], values[_Register.FROM],
+            values[_Register.FROM_STEP], values[_Register.ROW_BYTES], values[_Register.ROWS],
         )  # fmt: skip
-        channel = told[_Register.CHANNEL]
+        channel = values[_Register.CHANNEL]
         self.started += 1
         self.bytes_copied[channel] += copy.row_bytes * copy.rows
         self._waiting[channel].append(copy)

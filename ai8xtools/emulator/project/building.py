@@ -144,7 +144,7 @@ def _definers(
     `defined` keeps the names that files define from one call to the next.
     """
     tree = compiler.tree
-    folders = dict.fromkeys((*compiler.headers.found, *tree.include))
+    folders = dict.fromkeys((*compiler.headers.header_folders, *tree.include))
     root = real_path(tree.root)
     outside = [folder for folder in folders if not real_path(folder).is_relative_to(root)]
     beside = [path for folder in outside for path in sorted(folder.glob("*.c"))]
@@ -153,13 +153,13 @@ def _definers(
         if path in compiler.objects:
             continue
         if path not in defined:
-            found = definitions(source_text(path))
-            defined[path] = found.functions | found.variables
+            content = definitions(source_text(path))
+            defined[path] = content.functions | content.variables
         for name in defined[path]:
             first.setdefault(name, path)
     chosen = {real_path(first[name]): first[name] for name in sorted(names) if name in first}
-    known = {real_path(source) for source in (*compiler.objects, *tree.wrappers)}
-    return [path for resolved, path in chosen.items() if resolved not in known]
+    present = {real_path(source) for source in (*compiler.objects, *tree.wrappers)}
+    return [path for resolved, path in chosen.items() if resolved not in present]
 
 
 def _link(objects: Sequence[Path], compiler: SourceCompiler) -> Image:

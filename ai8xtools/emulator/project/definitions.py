@@ -24,12 +24,12 @@ def definitions(text: str) -> Definitions:
     """Return what a C file defines."""
     functions, variables = set(), set()
     bodies, values = _Marks(text, "[;{]"), _Marks(text, "[;=]")
-    for found in _HEAD.finditer(text):
-        name = _last_name(found["words"])
-        if found["next"] == "(":
-            if bodies.after(found.end()) == ("{", True):
+    for match in _HEAD.finditer(text):
+        name = _last_name(match["words"])
+        if match["next"] == "(":
+            if bodies.after(match.end()) == ("{", True):
                 functions.add(name)
-        elif found["next"] == "=" or values.after(found.end())[0] == "=":
+        elif match["next"] == "=" or values.after(match.end())[0] == "=":
             variables.add(name)
     return Definitions(frozenset(functions - {""}), frozenset(variables - {""}))
 
@@ -38,9 +38,9 @@ def declared_functions(text: str) -> frozenset[str]:
     """Return the functions that a C file declares and does not define there."""
     ends = _Marks(text, "[;{}]")
     names = {
-        _last_name(found["words"])
-        for found in _DECLARED.finditer(text)
-        if not _NO_TYPE.match(found["words"]) and ends.after(found.end()) == (";", True)
+        _last_name(match["words"])
+        for match in _DECLARED.finditer(text)
+        if not _NO_TYPE.match(match["words"]) and ends.after(match.end()) == (";", True)
     }
     return frozenset(names - {""})
 
@@ -55,10 +55,10 @@ class _Marks:
     """Where some characters stand in a text, and whether a parenthesis closes before each."""
 
     def __init__(self, text: str, marks: str) -> None:
-        found = [*re.finditer(rf"(?P<closes>\)\s*+)?+(?P<mark>{marks})|\)\s*+", text)]
-        found = [one for one in found if one["mark"]]
-        self._places = [one.end() - 1 for one in found]
-        self._marks = [(one["mark"], one["closes"] is not None) for one in found]
+        matches = [*re.finditer(rf"(?P<closes>\)\s*+)?+(?P<mark>{marks})|\)\s*+", text)]
+        matches = [one for one in matches if one["mark"]]
+        self._places = [one.end() - 1 for one in matches]
+        self._marks = [(one["mark"], one["closes"] is not None) for one in matches]
 
     def after(self, position: int) -> tuple[str, bool]:
         """Return the next one from a position on; empty at the end of the text."""

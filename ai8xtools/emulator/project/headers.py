@@ -25,7 +25,7 @@ _FREERTOS = SDK / "include" / "freertos"
 
 
 @cache
-def _known() -> frozenset[str]:
+def _sdk_names() -> frozenset[str]:
     """Return the names of headers that the emulator's SDK stands for."""
     lines = (SDK / "headers.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
@@ -41,13 +41,13 @@ def _holds_freertos(folder: Path) -> bool:
 class Headers:
     """The headers of a program; `folder` is a place for those that are made up.
 
-    `found` are folders that were added on the way, `made_up` headers that nobody has, each with the
+    `header_folders` were added on the way, `made_up` are headers that nobody has, each with the
     message of the compiler that asked for it.
     """
 
     tree: ProjectTree
     folder: Path
-    found: list[Path] = field(default_factory=list)
+    header_folders: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     made_up: dict[str, CompilerMessage] = field(default_factory=dict)
     _sdk: Path = SDK / "include"
@@ -55,7 +55,7 @@ class Headers:
 
     def folders(self, source: Path) -> list[Path]:
         """Return the folders in which headers of a source are looked for."""
-        own = [source.parent, *self.tree.include, *self.found]
+        own = [source.parent, *self.tree.include, *self.header_folders]
         own = [folder for folder in own if not _holds_freertos(folder)]
         return [real_path(folder) for folder in [*own, self.folder / "made-up", self._sdk]]
 
@@ -73,8 +73,8 @@ class Headers:
         near = [] if name in self.made_up else self._near(message)
         if near and self._take(name, near[0]):
             return True
-        if (_FREERTOS / name).is_file() and _FREERTOS not in self.found:
-            self.found.append(_FREERTOS)
+        if (_FREERTOS / name).is_file() and _FREERTOS not in self.header_folders:
+            self.header_folders.append(_FREERTOS)
             return True
         path = self.folder / "made-up" / name
         if path.exists() or ".." in Path(name).parts or Path(name).is_absolute():
@@ -82,7 +82,7 @@ class Headers:
         path.parent.mkdir(parents=True, exist_ok=True)
         model = "tft_ili9341.h" if is_display_header(name) else "board.h"
         shutil.copy(SDK / "include" / model, path)  # it declares the SDK, and no more
-        if Path(name).stem not in _known():
+        if Path(name).stem not in _sdk_names():
             self.made_up[name] = message
         return True
 
@@ -122,7 +122,7 @@ class Headers:
             folder = self.tree.shown(header.parent)
             raise EmulatorError(
                 "E811",
-                f"{self._asked(message)}: {message.name} is not in the project; that in {folder} "
+                f"{self._place(message)}: {message.name} is not in the project; that in {folder} "
                 f"belongs to another one, which has a {same[0]} of its own",
                 str(self.tree.root),
                 "Put the header of this project back: generate it again. If that one is meant, "
@@ -133,21 +133,21 @@ class Headers:
         """Add the folder of a header to those that are searched; tell whether it is new."""
         below = sum(part not in ("..", ".") for part in Path(name).parts) - 1
         folder = header.parents[below]
-        if folder in self.found:
+        if folder in self.header_folders:
             return False
-        self.found.append(folder)
+        self.header_folders.append(folder)
         if real_path(self.tree.root) not in real_path(header).parents:
             self.notes.append(f"{name} is taken from {self.tree.shown(header.parent)}")
         return True
 
-    def _ambiguous(self, message: CompilerMessage, found: Sequence[Path]) -> EmulatorError:
-        places = ", ".join(self.tree.shown(path.parent) for path in found[:4])
+    def _ambiguous(self, message: CompilerMessage, headers: Sequence[Path]) -> EmulatorError:
+        places = ", ".join(self.tree.shown(path.parent) for path in headers[:4])
         return EmulatorError(
             "E811",
-            f"{self._asked(message)}: {message.name} is not in the project, but in {places}",
+            f"{self._place(message)}: {message.name} is not in the project, but in {places}",
             str(self.tree.root),
             "Name one of these folders with --include.",
         )
 
-    def _asked(self, message: CompilerMessage) -> str:
+    def _place(self, message: CompilerMessage) -> str:
         return self.tree.place(message.file, message.line)

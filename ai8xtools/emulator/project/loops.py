@@ -58,28 +58,28 @@ def shorten_loops(text: str) -> str:
 
 
 def _loops(text: str) -> Iterator[RepeatedCall]:
-    plain = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    plain = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     macros: dict[str, str] = {}
     calls: dict[str, list[int]] = {}
-    for found in _MACRO.finditer(plain):
-        macros.setdefault(found["name"], found["value"])
-    for found in _CALL.finditer(plain):
-        calls.setdefault(found[1], []).append(found.start())
+    for match in _MACRO.finditer(plain):
+        macros.setdefault(match["name"], match["value"])
+    for match in _CALL.finditer(plain):
+        calls.setdefault(match[1], []).append(match.start())
     if not calls:
         return
     ends, line, counted = _Ends(plain), 1, 0
-    for found in _LOOP.finditer(plain):
-        words = found["head"].split()
-        last = _number(macros.get(found["bound"], found["bound"]))
-        first = _number(found["first"])
-        if words[-1:] != [found["name"]] or last is None or first is None:
+    for match in _LOOP.finditer(plain):
+        words = match["head"].split()
+        last = _number(macros.get(match["bound"], match["bound"]))
+        first = _number(match["first"])
+        if words[-1:] != [match["name"]] or last is None or first is None:
             continue
-        called = sorted(_within(calls, found.end(), ends.after(found.end())))
+        called = sorted(_within(calls, match.end(), ends.after(match.end())))
         if called and last - first >= _FEWEST:
-            line += plain.count("\n", counted, found.start())
-            counted = found.start()
+            line += plain.count("\n", counted, match.start())
+            counted = match.start()
             names = tuple(name for _, name in called)
-            yield RepeatedCall(line, last - first, names, found.span("bound"), first)
+            yield RepeatedCall(line, last - first, names, match.span("bound"), first)
 
 
 def _number(word: str) -> int | None:
@@ -102,13 +102,13 @@ class _Ends:
         self._length = len(text)
         self._brackets, self._depths = [0], [0]  # the depth from each bracket on
         self._by_depth: dict[int, list[int]] = {}  # behind each semicolon and closing brace
-        for found in re.finditer(r"[{}();]", text):
-            depth = self._depths[-1] + (found[0] in "{(") - (found[0] in "})")
-            if found[0] != ";":
-                self._brackets.append(found.end())
+        for match in re.finditer(r"[{}();]", text):
+            depth = self._depths[-1] + (match[0] in "{(") - (match[0] in "})")
+            if match[0] != ";":
+                self._brackets.append(match.end())
                 self._depths.append(depth)
-            if found[0] in "};":
-                self._by_depth.setdefault(depth, []).append(found.end())
+            if match[0] in "};":
+                self._by_depth.setdefault(depth, []).append(match.end())
 
     def after(self, position: int) -> int:
         """Return the end of the statement or block that begins at a position."""

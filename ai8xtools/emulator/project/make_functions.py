@@ -59,11 +59,11 @@ def _patsubst(_root: Path, old: str = "", new: str = "", text: str = "") -> str:
 
 def _filter(keep: bool) -> Callable[..., str]:
     def function(_root: Path, patterns: str = "", text: str = "") -> str:
-        wanted = patterns.split()
+        pattern_words = patterns.split()
         return " ".join(
             word
             for word in text.split()
-            if any(_match(pattern, word) is not None for pattern in wanted) == keep
+            if any(_match(pattern, word) is not None for pattern in pattern_words) == keep
         )
 
     return function
@@ -80,7 +80,7 @@ def _each(change: Callable[[str], str]) -> Callable[..., str]:
 
 def _wildcard(root: Path, patterns: str = "") -> str:
     """Find files by patterns relative to the project, which may not leave its surroundings."""
-    found: list[str] = []
+    names: list[str] = []
     surroundings = real_path(root).parent
     looks = itertools.count(1)
     for pattern in patterns.replace("\\", "/").split():
@@ -89,8 +89,8 @@ def _wildcard(root: Path, patterns: str = "") -> str:
             continue
         prefix = "./" if pattern.startswith("./") else ""
         matches = sorted(itertools.islice(_below(root, path.parts, surroundings, looks), MAX_FILES))
-        found += [prefix + Path(relative(match, root)).as_posix() for match in matches]
-    return " ".join(found)
+        names += [prefix + Path(relative(match, root)).as_posix() for match in matches]
+    return " ".join(names)
 
 
 def _below(
@@ -106,12 +106,12 @@ def _below(
             names = os.listdir(folder)
         except OSError:
             return
-        wanted = fnmatch.filter(sorted(names), first)
+        matches = fnmatch.filter(sorted(names), first)
         if not first.startswith("."):
-            wanted = [name for name in wanted if not name.startswith(".")]
+            matches = [name for name in matches if not name.startswith(".")]
     else:
-        wanted = [first] if os.path.lexists(folder / first) else []
-    for name in wanted:
+        matches = [first] if os.path.lexists(folder / first) else []
+    for name in matches:
         if next(looks) > _MAX_LOOKS:
             return
         if not rest:

@@ -192,8 +192,8 @@ class Makefile:
             self._assign(self.expand(assignment[1]), assignment[2], assignment[3].rstrip())
 
     def _assign(self, name: str, operator: str, text: str) -> None:
-        known = name in self._simple or name in self._recursive
-        if operator == "?=" and known:
+        defined = name in self._simple or name in self._recursive
+        if operator == "?=" and defined:
             return
         if operator == "+=" and name in self._simple:
             self.define(name, f"{self._simple[name]} {self.expand(text)}".strip())

@@ -76,16 +76,16 @@ _PATTERNS = tuple(
 def compiler_messages(output: str) -> list[CompilerMessage]:
     """Return the errors in what a compiler printed, in its order."""
     messages = []
-    for found in _LINE.finditer(output):
-        kind, name, owner = _understood(found["text"])
-        place = Path(found["file"]), int(found["line"]), int(found["column"] or 1)
-        messages.append(CompilerMessage(*place, found["text"], kind, name, owner))
+    for match in _LINE.finditer(output):
+        kind, name, owner = _understood(match["text"])
+        place = Path(match["file"]), int(match["line"]), int(match["column"] or 1)
+        messages.append(CompilerMessage(*place, match["text"], kind, name, owner))
     return messages
 
 
 def _understood(text: str) -> tuple[Complaint, str, str]:
     for kind, pattern in _PATTERNS:
-        found = pattern.search(text, 0, _UNDERSTOOD_CHARACTERS)
-        if found:
-            return kind, found["name"], found.groupdict().get("owner") or ""
+        match = pattern.search(text, 0, _UNDERSTOOD_CHARACTERS)
+        if match:
+            return kind, match["name"], match.groupdict().get("owner") or ""
     return Complaint.OTHER, "", ""

@@ -49,9 +49,9 @@ def network_sources(tree: ProjectTree) -> NetworkSources:
         defined[path] = definitions(text).functions
         if _SAMPLE.search(text):
             with_sample.add(path)
-    named = {path: found for path, names in defined.items() if (found := _prefixes(names))}
-    chosen = {path: found for path, found in named.items() if path in tree.sources} or named
-    prefixes = sorted({prefix for found in chosen.values() for prefix in found})
+    named = {path: own for path, names in defined.items() if (own := _prefixes(names))}
+    chosen = {path: own for path, own in named.items() if path in tree.sources} or named
+    prefixes = sorted({prefix for own in chosen.values() for prefix in own})
     if not prefixes:
         raise EmulatorError(
             "E814",
@@ -97,5 +97,5 @@ def _header(tree: ProjectTree, files: Sequence[Path], name: str) -> Path | None:
     """Return the header of a name that stands nearest to the network."""
     beside = [path.with_name(name) for path in files]
     folders = [folder / name for folder in tree.include]
-    found = (path for path in (*beside, *folders, *tree.files(name)) if path.is_file())
-    return next(found, None)
+    candidates = (path for path in (*beside, *folders, *tree.files(name)) if path.is_file())
+    return next(candidates, None)

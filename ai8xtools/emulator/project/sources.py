@@ -128,11 +128,11 @@ class SourceCompiler:
         loops = repeated_calls(text)
         for loop in loops:
             calls = " and ".join(f"{name}()" for name in loop.calls)
-            said = f"{self.tree.place(source, loop.line)} runs {calls} {loop.rounds} times"
+            note = f"{self.tree.place(source, loop.line)} runs {calls} {loop.rounds} times"
             notes = self._shortened if self.tree.shorten_loops else self.repetitions
-            said += ", shortened" if self.tree.shorten_loops else ""
-            if said not in notes:
-                notes.append(said)
+            note += ", shortened" if self.tree.shorten_loops else ""
+            if note not in notes:
+                notes.append(note)
         if not loops or not self.tree.shorten_loops:
             return source
         name = str(real_path(source)).replace("\\", "/")
@@ -184,8 +184,8 @@ class SourceCompiler:
             lines = [line for line in output.splitlines() if line.strip()] or ["no message"]
             reason = f"{self.tree.shown(source)}: {lines[0]}"
         if lacking := self.headers.foreign():
-            asked = self.headers.made_up[lacking[0]]
-            place = self.tree.place(asked.file, asked.line)
+            request = self.headers.made_up[lacking[0]]
+            place = self.tree.place(request.file, request.line)
             reason = f"{place}: {lacking[0]} is neither in the project nor in the SDK; {reason}"
             remedy = "Name the folder that holds it with --include, or use --accelerator-only."
         text = f"the project does not compile: {reason}"

@@ -95,7 +95,7 @@ class ProjectTree:
 
 
 @dataclass
-class _Found:
+class _Contents:
     """What makefiles say."""
 
     sources: list[Path] = field(default_factory=list)
@@ -116,10 +116,10 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     options = options or TreeOptions()
     _refuse_missing(root, options)
     root = _project_folder(root)
-    found = _read_makefiles(root)
+    contents = _read_makefiles(root)
     every = _files(root, "*.c")
-    _refuse_large(root, [*found.sources, *every])
-    sources = found.sources or _sources_without_makefile(root)
+    _refuse_large(root, [*contents.sources, *every])
+    sources = contents.sources or _sources_without_makefile(root)
     sources = [s for s in _unique(sources) if _belongs(s, options)]
     if not sources:
         raise EmulatorError(
@@ -127,7 +127,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
         )
     programs = {source.stem for source in sources}
     wrappers = [source for source in sources if _starts(source.stem, programs)]
-    include = [*options.include, *found.include, *(root / name for name in _HEADER_FOLDERS)]
+    include = [*options.include, *contents.include, *(root / name for name in _HEADER_FOLDERS)]
     include += [source.parent for source in sources]
     include = [path for path in _unique(include) if path.is_dir()]
     for folder in include:
@@ -139,10 +139,10 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
         wrappers=tuple(wrappers),
         others=tuple(f for f in every if real_path(f) not in used and _belongs(f, options)),
         include=tuple(include),
-        flags=(*found.flags, *options.flags),
-        core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
-        chip=_chip(found.target),
-        notes=(*found.notes, *_unmatched(options.exclude, [*every, *found.sources])),
+        flags=(*contents.flags, *options.flags),
+        core=RISCV if wrappers or (contents.riscv and not contents.pair) else CORTEX_M4,
+        chip=_chip(contents.target),
+        notes=(*contents.notes, *_unmatched(options.exclude, [*every, *contents.sources])),
         shorten_loops=options.shorten_loops,
     )
 
@@ -172,10 +172,10 @@ def chip_of(root: Path) -> Chip | None:
 
 def files_by_name(folder: Path) -> dict[str, list[Path]]:
     """Return all files below a folder by their names, those near the top first."""
-    found: dict[str, list[Path]] = {}
+    by_name: dict[str, list[Path]] = {}
     for path in _files(folder, "*"):
-        found.setdefault(path.name, []).append(path)
-    return found
+        by_name.setdefault(path.name, []).append(path)
+    return by_name
 
 
 def find_among(files: Mapping[str, Sequence[Path]], name: str) -> list[Path]:
@@ -222,29 +222,29 @@ def _sources_without_makefile(root: Path) -> list[Path]:
     return [path for name in _SOURCE_FOLDERS for path in sorted((root / name).glob("*.c"))]
 
 
-def _read_makefiles(root: Path) -> _Found:
+def _read_makefiles(root: Path) -> _Contents:
     """Return what the makefiles of a folder say; what cannot be understood is left out.
 
     Raises OSError for what is no file, or cannot be read.
     """
-    found = _Found()
+    contents = _Contents()
     names = [name for name in _MAKEFILES if os.path.lexists(root / name)][:1]
     pair = [name for name in _CORE_MAKEFILES if os.path.lexists(root / name)]
     names += pair
-    found.pair = bool(pair)
+    contents.pair = bool(pair)
     for name in names:
         makefile = Makefile(root)
         makefile.define("CURDIR", ".")
         try:
             makefile.read(root / name)
-            _take(makefile, found)
+            _take(makefile, contents)
         except (MakefileError, RecursionError) as exc:
-            found.notes.append(f"{name} is left out: {exc}")
-    return found
+            contents.notes.append(f"{name} is left out: {exc}")
+    return contents
 
 
-def _take(makefile: Makefile, found: _Found) -> None:
-    """Add to `found` what the variables of one makefile say."""
+def _take(makefile: Makefile, contents: _Contents) -> None:
+    """Add to `contents` what the variables of one makefile say."""
     root = makefile.root
     folders = [root, *_folders(root, _FOLDER.findall(_slashes(makefile.value("VPATH"))))]
     names = _slashes(f"{makefile.value('SRCS')} {makefile.value('C_SRCS')}").split()
@@ -254,16 +254,16 @@ def _take(makefile: Makefile, found: _Found) -> None:
     for name in dict.fromkeys(names):
         path = _source(folders, name, every)
         if path is not None and path.suffix == ".c":
-            found.sources.append(path)
-    found.include += _folders(root, _shell_words(_slashes(makefile.value("IPATH"))))
+            contents.sources.append(path)
+    contents.include += _folders(root, _shell_words(_slashes(makefile.value("IPATH"))))
     words = [word for name in ("PROJ_CFLAGS", "CFLAGS") for word in _flags(makefile.value(name))]
     for word in words:
         if word.startswith(("-D", "-U")) and len(word) > 2:
-            found.flags.append(word)
+            contents.flags.append(word)
         elif word.startswith("-I") and len(word) > 2:
-            found.include += _folders(root, [word[2:]])
-    found.target = found.target or makefile.value("TARGET")
-    found.riscv |= makefile.value("RISCV_CORE").strip() not in ("", "0")
+            contents.include += _folders(root, [word[2:]])
+    contents.target = contents.target or makefile.value("TARGET")
+    contents.riscv |= makefile.value("RISCV_CORE").strip() not in ("", "0")
 
 
 def _flags(text: str) -> list[str]:
@@ -298,25 +298,25 @@ def _source(folders: Sequence[Path], name: str, every: Mapping[str, Sequence[Pat
 def _folders(root: Path, names: Iterable[str]) -> list[Path]:
     """Return folders by their names in a makefile, those in the tree and beside it only."""
     surroundings = real_path(root).parent.parent
-    found = []
+    folders = []
     for name in dict.fromkeys(names):
         path = root / name
         if path.is_dir() and surroundings in real_path(path).parents:
-            found.append(path)
-            if len(found) > _MAX_FOLDERS:
+            folders.append(path)
+            if len(folders) > _MAX_FOLDERS:
                 raise MakefileError(f"it names more than {_MAX_FOLDERS} folders")
-    return found
+    return folders
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
     """Return files below a folder, those near the top first; hidden folders are left out."""
-    found = [path for path in _walk(folder) if fnmatch.fnmatch(path.name, pattern)]
-    return sorted(found, key=lambda path: (len(path.parts), path))
+    paths = [path for path in _walk(folder) if fnmatch.fnmatch(path.name, pattern)]
+    return sorted(paths, key=lambda path: (len(path.parts), path))
 
 
 def _walk(folder: Path) -> list[Path]:
     """Return all files below a folder, up to a number of them; hidden folders are left out."""
-    found: list[Path] = []
+    paths: list[Path] = []
     visited = 0
     waiting = [folder]
     while waiting:
@@ -325,9 +325,9 @@ def _walk(folder: Path) -> list[Path]:
         visited += len(names) + 1
         if visited > _MAX_FILES:
             break
-        found += [place / name for name in names]
+        paths += [place / name for name in names]
         waiting += [place / name for name in reversed(folders)]
-    return found
+    return paths
 
 
 def _listed(folder: Path) -> tuple[list[str], list[str]]:

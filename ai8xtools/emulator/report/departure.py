@@ -33,13 +33,13 @@ class Departure:
     column: int
     address: int
     expected: int
-    found: int
+    actual: int
 
     def __str__(self) -> str:
         return (
             f"layer {self.layer.config.layer}, channel {self.channel}, row {self.row}, "
             f"column {self.column} (0x{self.address:08x}): expected {self.expected}, "
-            f"found {self.found}"
+            f"found {self.actual}"
         )
 
 
@@ -65,9 +65,11 @@ def departure_of_words(
     any of the words.
     """
     order = {done.config.layer: number for number, done in enumerate(run.layers)}
-    found = [d for word in wrong for d in _in_word(run, addresses, *word)]
+    departures = [d for word in wrong for d in _in_word(run, addresses, *word)]
     return min(
-        found, key=lambda d: (order[d.layer.config.layer], d.channel, d.row, d.column), default=None
+        departures,
+        key=lambda d: (order[d.layer.config.layer], d.channel, d.row, d.column),
+        default=None,
     )
 
 
@@ -82,9 +84,9 @@ def departure_of_layers(
         for number, channel in enumerate(simulated.get(done.config.layer, ())):
             place = done.place
             at = (place.instance, place.lane, place.word)
-            wanted = (channel.instance, channel.lane, channel.word)
+            channel_place = (channel.instance, channel.lane, channel.word)
             here = np.flatnonzero(
-                np.logical_and.reduce([a == b for a, b in zip(at, wanted, strict=True)])
+                np.logical_and.reduce([a == b for a, b in zip(at, channel_place, strict=True)])
             )
             values = done.output[here[0]] if len(here) else None
             if values is None or values.shape != channel.values.shape:
@@ -133,17 +135,17 @@ def outputs_at(
 
 
 def _in_word(
-    run: NetworkRun, addresses: AddressMap, address: int, expected: int, found: int
+    run: NetworkRun, addresses: AddressMap, address: int, expected: int, actual: int
 ) -> Iterator[Departure]:
     """Yield the wrong values in a word, as the last layer that wrote it placed them."""
     for done, numbers, pixel in outputs_at(run, addresses, address):
         row, column = divmod(pixel, done.output.shape[2])
         for number in numbers:
             if done.config.output.wide:
-                values = signed(expected, WORD_BITS), signed(found, WORD_BITS)
+                values = signed(expected, WORD_BITS), signed(actual, WORD_BITS)
             else:
                 lane = int(done.place.lane[number])
-                pair = bytes_at(expected, lane, 1), bytes_at(found, lane, 1)
+                pair = bytes_at(expected, lane, 1), bytes_at(actual, lane, 1)
                 values = signed(pair[0], 8), signed(pair[1], 8)
             if values[0] != values[1]:
                 yield Departure(done, number, row, column, address, *values)

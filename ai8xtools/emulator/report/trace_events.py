@@ -17,30 +17,30 @@ _CORE = 0
 NOTE = "All times are estimates: see 'Estimated time' in docs/emulator.md."
 
 
-def trace_events(found: Timeline) -> str:
+def trace_events(timeline: Timeline) -> str:
     """Return a timeline as JSON. Times are in microseconds; track 0 is the core, 1 to 4 groups."""
     events: list[dict[str, Any]] = [
-        _name("process_name", _CORE, f"{found.chip} (estimated time)"),
+        _name("process_name", _CORE, f"{timeline.chip} (estimated time)"),
         *_track(_CORE, "core: words to and from the accelerator"),
     ]
     for group in range(GROUPS):
-        starts = [span.start for span in found.layers if group in _groups(span)]
+        starts = [span.start for span in timeline.layers if group in _groups(span)]
         if starts:
             events += _track(group + 1, f"accelerator, group {group}")
             # Viewers that show one track at a time let each begin with its first event
             events += _begin_and_end("idle", "idle", group + 1, 0, starts[0], {})
-    for span in found.spans:
+    for span in timeline.spans:
         category = "core" if span.layer is None else "layer"
         for track in [_CORE] if span.layer is None else [g + 1 for g in _groups(span)]:
             events += _begin_and_end(span.name, category, track, span.start, span.end, span.details)
-    for time in found.interrupts:
+    for time in timeline.interrupts:
         events.append(
             {"name": "interrupt", "ph": "i", "s": "p", "ts": _rounded(time), "pid": _PROCESS,
              "tid": _CORE, "cat": "interrupt"}
         )  # fmt: skip
     document = {
         "displayTimeUnit": "ns",
-        "otherData": {"chip": found.chip, "note": NOTE},
+        "otherData": {"chip": timeline.chip, "note": NOTE},
         "traceEvents": events,
     }
     return json.dumps(document, indent=1) + "\n"

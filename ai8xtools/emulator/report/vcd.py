@@ -26,7 +26,7 @@ class _Signal:
     changes: tuple[tuple[int, int], ...]
 
 
-def value_changes(found: Timeline) -> str:
+def value_changes(timeline: Timeline) -> str:
     """Return a timeline as a value change dump in picoseconds.
 
     Scope `core`: what its words are for. Scope `accelerator`: `clock`, `running`, `layer` (number,
@@ -34,10 +34,10 @@ def value_changes(found: Timeline) -> str:
     acknowledged. The clock runs while layers do. In a long recording it would make the file too
     large; `clock_div_10` and the like then tick that many times more slowly.
     """
-    signals = [*_core(found), *_accelerator(found)]
+    signals = [*_core(timeline), *_accelerator(timeline)]
     identifiers = [_identifier(number) for number in range(len(signals))]
     lines = [
-        f"$comment Estimated time of a {found.chip} $end",
+        f"$comment Estimated time of a {timeline.chip} $end",
         "$timescale 1 ps $end",
         "$scope module chip $end",
         *_declarations(signals, identifiers),
@@ -58,19 +58,19 @@ def value_changes(found: Timeline) -> str:
             lines.append(f"#{time}")
             now = time
         lines.append(_value(signals[number], value, identifiers[number]))
-    lines.append(f"#{_time(found.end) + 1}")
+    lines.append(f"#{_time(timeline.end) + 1}")
     return "\n".join(lines) + "\n"
 
 
-def _core(found: Timeline) -> Iterator[_Signal]:
+def _core(timeline: Timeline) -> Iterator[_Signal]:
     for activity in CoreActivity:
-        spans = [span for span in found.spans if span.activity is activity]
+        spans = [span for span in timeline.spans if span.activity is activity]
         if spans:
             yield _wire("core", activity.value.replace(" ", "_"), spans)
 
 
-def _accelerator(found: Timeline) -> Iterator[_Signal]:
-    layers = found.layers
+def _accelerator(timeline: Timeline) -> Iterator[_Signal]:
+    layers = timeline.layers
     yield _clock(layers)
     yield _wire("accelerator", "running", layers)
     yield _number(layers)
@@ -81,7 +81,7 @@ def _accelerator(found: Timeline) -> Iterator[_Signal]:
         chosen = [span for span in layers if span.layer and group in span.layer.used_groups]
         if chosen:
             yield _wire("accelerator", f"group_{group}", chosen)
-    yield _interrupt(found)
+    yield _interrupt(timeline)
 
 
 def _wire(scope: str, name: str, spans: list[Span] | tuple[Span, ...]) -> _Signal:
@@ -125,13 +125,13 @@ def _clock(layers: tuple[Span, ...]) -> _Signal:
     return _Signal("accelerator", name, 1, tuple(changes))
 
 
-def _interrupt(found: Timeline) -> _Signal:
+def _interrupt(timeline: Timeline) -> _Signal:
     """Return the interrupt: from the end of a run until the core has acknowledged it."""
-    ends = found.ends_of(CoreActivity.ACKNOWLEDGE)
+    ends = timeline.ends_of(CoreActivity.ACKNOWLEDGE)
     changes: dict[int, int] = {}
-    for time in found.interrupts:
+    for time in timeline.interrupts:
         changes[_time(time)] = 1
-        changes[_time(next((end for end in ends if end > time), found.end))] = 0
+        changes[_time(next((end for end in ends if end > time), timeline.end))] = 0
     return _Signal("accelerator", "interrupt", 1, tuple(sorted(changes.items())))
 
 

@@ -64,11 +64,11 @@ class DataMemory:
         self, reader: int, processors: Sequence[int], instance: Integers, offset: Integers
     ) -> NDArray[np.int16]:
         """Return who wrote the bytes [processor, ...] last; note that layer `reader` reads them."""
-        found = self.writer[instance, offset]
-        for processor, own in zip(processors, found, strict=True):
+        writers = self.writer[instance, offset]
+        for processor, own in zip(processors, writers, strict=True):
             for layer in np.unique(own).tolist():
                 self.readers.setdefault(layer, {})[processor] = reader
-        return found
+        return writers
 
     def lost(self, instance: Integers, offset: Integers, layer: int) -> dict[int, int]:
         """Return whose output goes when `layer` writes there though nothing has read any of it.

@@ -94,7 +94,7 @@ class AddressMap:
     def registers(self) -> dict[int, Register]:
         """Declarations of the accelerator's registers by address, for all groups and layers."""
         chip, base = self.chip, self.apb_base
-        found = {
+        registers = {
             base + chip.layer_address(group, layer, name): register
             for name, register in chip.layer_registers.items()
             # registers of streams are fewer; those of later layers have other addresses
@@ -104,8 +104,8 @@ class AddressMap:
         }
         for name, register in chip.control_registers.items():
             for group in range(GROUPS):
-                found[base + chip.control_address(group, name)] = register
-        return found
+                registers[base + chip.control_address(group, name)] = register
+        return registers
 
     @cached_property
     def register_names(self) -> dict[int, str]:

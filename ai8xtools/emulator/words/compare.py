@@ -12,37 +12,37 @@ from ai8xtools.values import frozen
 
 @frozen
 class Difference:
-    """One word that is not as wanted; None stands for a word that is not written at all."""
+    """One word that is not as expected; None stands for a word that is not written at all."""
 
     phase: str
     address: int
     place: str
-    wanted: int | None
+    expected: int | None
     recorded: int | None
 
     def __str__(self) -> str:
-        wanted, recorded = (
+        expected, recorded = (
             "nothing" if value is None else f"0x{value:08x}"
-            for value in (self.wanted, self.recorded)
+            for value in (self.expected, self.recorded)
         )
         place = f" ({self.place})" if self.place else ""
-        return f"{self.phase}: 0x{self.address:08x}{place}: wanted {wanted}, found {recorded}"
+        return f"{self.phase}: 0x{self.address:08x}{place}: wanted {expected}, found {recorded}"
 
 
 def compare(
     recorded: Mapping[str, Effect],
-    wanted: Mapping[str, Effect | tuple[Any, ...]],
+    expected: Mapping[str, Effect | tuple[Any, ...]],
     addresses: AddressMap,
 ) -> list[Difference]:
-    """Compare phase by phase; return every difference, in the order of the phases of `wanted`.
+    """Compare phase by phase; return every difference, in the order of the phases of `expected`.
 
-    `wanted` maps a phase (see `PHASES`) to an Effect or a plain tuple (words, control[, pushes])
+    `expected` maps a phase (see `PHASES`) to an Effect or a plain tuple (words, control[, pushes])
     of the same shape: words {address: value}, control [(address, value), ...] in order, pushes
     {address: [value, ...]}. A phase that is missing on one side counts as empty there.
     """
     differences: list[Difference] = []
-    for phase in dict.fromkeys((*wanted, *recorded)):
-        want = Effect(*wanted.get(phase, ({}, ())))
+    for phase in dict.fromkeys((*expected, *recorded)):
+        want = Effect(*expected.get(phase, ({}, ())))
         got = recorded.get(phase, Effect({}, ()))
         differences += _words(phase, want.words, got.words, addresses)
         differences += _control(phase, want.control, got.control, addresses)
@@ -62,38 +62,38 @@ def _pushes(effect: Effect, address: int) -> list[tuple[int, int]]:
 
 
 def _words(
-    phase: str, wanted: Mapping[int, int], recorded: Mapping[int, int], addresses: AddressMap
+    phase: str, expected: Mapping[int, int], recorded: Mapping[int, int], addresses: AddressMap
 ) -> Iterator[Difference]:
     """Compare final values; arrays of numpy integers are accepted as values."""
-    if wanted == recorded:
+    if expected == recorded:
         return
-    for address in sorted({*wanted, *recorded}):
-        pair = wanted.get(address), recorded.get(address)
+    for address in sorted({*expected, *recorded}):
+        pair = expected.get(address), recorded.get(address)
         if pair[0] != pair[1]:
             yield Difference(phase, address, addresses.describe(address), *pair)
 
 
 def _control(
     phase: str,
-    wanted: Sequence[tuple[int, int]],
+    expected: Sequence[tuple[int, int]],
     recorded: Sequence[tuple[int, int]],
     addresses: AddressMap,
 ) -> Iterator[Difference]:
     """Compare sequences; after a write that is missing or surplus, the rest differs as well."""
-    for index in range(max(len(wanted), len(recorded))):
-        want = wanted[index] if index < len(wanted) else None
+    for index in range(max(len(expected), len(recorded))):
+        want = expected[index] if index < len(expected) else None
         got = recorded[index] if index < len(recorded) else None
         if want is not None and got is not None and tuple(want) == tuple(got):
             continue
         for pair in _by_address(want, got):
-            place = f"{addresses.describe(pair[0])}, write {index + 1} of {len(wanted)}"
+            place = f"{addresses.describe(pair[0])}, write {index + 1} of {len(expected)}"
             yield Difference(phase, pair[0], place, pair[1], pair[2])
 
 
 def _by_address(
     want: tuple[int, int] | None, got: tuple[int, int] | None
 ) -> Iterator[tuple[int, int | None, int | None]]:
-    """Put a wanted and a recorded write side by side if they have the same address."""
+    """Put an expected and a recorded write side by side if they have the same address."""
     if want is not None and got is not None and want[0] == got[0]:
         yield want[0], want[1], got[1]
         return

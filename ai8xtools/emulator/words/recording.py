@@ -85,14 +85,14 @@ def _array(name: str, data: bytes) -> NDArray[np.generic]:
 def _words(name: str, array: NDArray[np.generic], path: Path) -> NDArray[np.int64]:
     """Check that an array holds integers that fit 32 bits."""
     if not np.issubdtype(array.dtype, np.integer):
-        found = f"the type {array.dtype}"
+        content = f"the type {array.dtype}"
     elif array.size and (int(array.min()) < 0 or int(array.max()) >= WORD_LIMIT):
-        found = f"values from {array.min()} to {array.max()}"
+        content = f"values from {array.min()} to {array.max()}"
     else:
         return array.astype(np.int64)
     raise EmulatorError(
         "E801",
-        f"the array {name} has {found}: integers of 32 bits without sign are needed",
+        f"the array {name} has {content}: integers of 32 bits without sign are needed",
         str(path),
     )
 

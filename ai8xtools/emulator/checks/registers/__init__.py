@@ -63,18 +63,18 @@ def layer_facts(memory: Memory, layers: Sequence[LayerConfig]) -> Iterator[Layer
 
 def check_layer(facts: LayerFacts) -> Iterator[LayerFinding]:
     """Yield what is wrong with the registers of a layer, once for each field and group."""
-    found: dict[tuple[int, str, str], LayerFinding] = {}
+    findings: dict[tuple[int, str, str], LayerFinding] = {}
     for finding in (*_unknown_bits(facts), *_implied(facts), *_differing(facts)):
         assert finding.wrong is not None
         wrong = finding.wrong
-        found.setdefault((wrong.group, wrong.register, wrong.field), finding)
-    yield from found.values()
+        findings.setdefault((wrong.group, wrong.register, wrong.field), finding)
+    yield from findings.values()
     for wrong in deviations(facts):
         severity = Severity.ERROR if fits_better(facts, wrong) else Severity.NOTE
         yield _finding(facts, wrong, "as in groups that the layer does not use", severity)
     for expectation in stream_values.exact_values(facts):
         for group in facts.config.used_groups:
-            if (group, expectation.register, expectation.field) not in found:
+            if (group, expectation.register, expectation.field) not in findings:
                 yield from _unexpected(facts, expectation, group, Severity.NOTE)
     yield from _frame_sizes(facts)
     yield from rings.shared_words(facts)
@@ -84,12 +84,12 @@ def _frame_sizes(facts: LayerFacts) -> Iterator[LayerFinding]:
     """Yield groups that expect another number of words from their FIFO than the input has."""
     allowed = stream_values.frame_sizes(facts)
     for group in facts.config.groups if allowed else ():
-        found = facts.memory.control_register("IFRM", group)["size"]
-        if found not in allowed:
+        words = facts.memory.control_register("IFRM", group)["size"]
+        if words not in allowed:
             address = facts.memory.addresses.apb_base
             address += facts.chip.control_address(group, "IFRM")
             text = (
-                f"group {group}, IFRM (0x{address:08x}) size: expected {allowed[0]}, found {found} "
+                f"group {group}, IFRM (0x{address:08x}) size: expected {allowed[0]}, found {words} "
                 "(words of the input in each FIFO)"
             )
             yield LayerFinding(facts.config.layer, text, address=address, severity=Severity.ERROR)
@@ -100,9 +100,9 @@ def _unknown_bits(facts: LayerFacts) -> Iterator[LayerFinding]:
     for name, register in registers_of(facts).items():
         for group in facts.config.used_groups:
             word = facts.memory.register_word(facts.config.layer, name, group)
-            known = register.pack(**register.unpack(word))
-            if word != known:
-                wrong = WrongField(group, name, UNKNOWN_BITS, 0, word - known)
+            field_bits = register.pack(**register.unpack(word))
+            if word != field_bits:
+                wrong = WrongField(group, name, UNKNOWN_BITS, 0, word - field_bits)
                 yield _finding(facts, wrong, "no field has these bits")
 
 
@@ -132,9 +132,9 @@ def _likeliest(facts: LayerFacts, expectation: Expectation) -> int:
     """Return the allowed value that most groups have, else the first."""
     groups = (*facts.config.used_groups, *copies(facts))
     values = [facts.read(expectation.register, group).get(expectation.field) for group in groups]
-    found = Counter(value for value in values if value in expectation.allowed)
-    if found and (expectation.register, expectation.field) not in OWN_FIELDS:
-        return int(found.most_common(1)[0][0] or 0)
+    counts = Counter(value for value in values if value in expectation.allowed)
+    if counts and (expectation.register, expectation.field) not in OWN_FIELDS:
+        return int(counts.most_common(1)[0][0] or 0)
     return next(iter(expectation.allowed))
 
 

@@ -50,10 +50,10 @@ def stream(facts: LayerFacts) -> Iterator[Expectation]:
     if config.layer >= facts.chip.max_streaming_layers:
         return
     control = memory.control_register("CTL")
-    known = memory.addresses.control[0] in memory.registers
+    control_written = memory.addresses.control[0] in memory.registers
     fields = [field.name for field in facts.chip.layer_registers["STREAM2"].fields]
     if facts.is_start:
-        if known and not control["fifo"]:
+        if control_written and not control["fifo"]:
             yield from zero("STREAM1", "no FIFO is in use", "start", "fifo_go")
             yield from zero("FMAX", "no FIFO is in use", "words")
         if not config.ring_words and not control["streaming"]:
@@ -61,7 +61,7 @@ def stream(facts: LayerFacts) -> Iterator[Expectation]:
         else:
             yield from zero("STREAM2", "no layer streams before the first", "passes_before")
         return
-    if (known and not control["streaming"]) or not config.ring_words:
+    if (control_written and not control["streaming"]) or not config.ring_words:
         yield from zero("STREAM1", "the layer does not stream", "start", "fifo_go")
     if not config.stream_start:
         yield from zero("STREAM2", "the layer does not stream", *fields)

@@ -69,15 +69,15 @@ def _limits(facts: LayerFacts) -> Iterator[tuple[str, str, int, int]]:
         return
     if not facts.is_start and not (config.stream_start and facts.before):
         return
-    found = facts.field("STREAM1", "start")
-    wanted = _computed(facts, None)
-    shifted = _computed(facts, found)
+    actual = facts.field("STREAM1", "start")
+    expected = _computed(facts, None)
+    shifted = _computed(facts, actual)
     # A start that the ring buffer was not computed with is wrong, else it was meant to be later
-    is_meant = found >= wanted.start and config.ring_words >= shifted.ring
-    yield "STREAM1", "start", wanted.start, _UNLIMITED if is_meant else wanted.start + 1
-    yield "STREAM2", "delta1", wanted.delta1, _UNLIMITED
-    yield "STREAM2", "delta2", wanted.delta2, _UNLIMITED
-    ring = shifted.ring if is_meant else wanted.ring
+    is_meant = actual >= expected.start and config.ring_words >= shifted.ring
+    yield "STREAM1", "start", expected.start, _UNLIMITED if is_meant else expected.start + 1
+    yield "STREAM2", "delta1", expected.delta1, _UNLIMITED
+    yield "STREAM2", "delta2", expected.delta2, _UNLIMITED
+    ring = shifted.ring if is_meant else expected.ring
     words = facts.chip.instance_bytes // 4
     yield "FMAX", "words", ring, max(ring, words - config.input.read_word) + 1
 
@@ -111,7 +111,7 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _by_window(facts: LayerFacts, given: int | None) -> StreamValues:
+def _by_window(facts: LayerFacts, actual: int | None) -> StreamValues:
     """Return the values of MAX78000."""
     config, inputs = facts.config, facts.config.input
     (rows, across), columns = inputs.pool, inputs.size[1]
@@ -126,7 +126,7 @@ def _by_window(facts: LayerFacts, given: int | None) -> StreamValues:
         start = line * (kernel[0] - 1 + rows - 1) + kernel[1] - 1 + across + 2
         delta1 = right * inputs.operands
         delta2 = (down - 1) * line + across * inputs.operands
-    used = start if given is None else given
+    used = start if actual is None else actual
     ring = used + (rows - 1) * columns + max(right, across, 2 if config.transposed else 1)
     if inputs.chw:
         ring = _SMALLEST_PLANAR_RING
@@ -173,7 +173,7 @@ def _walk(facts: LayerFacts) -> _Walk:
     return _Walk(inputs.size[1], inputs.pool[1], distance, reach, facts.is_start)
 
 
-def _by_step(facts: LayerFacts, given: int | None) -> StreamValues:
+def _by_step(facts: LayerFacts, actual: int | None) -> StreamValues:
     """Return the values of MAX78002."""
     inputs, walk = facts.config.input, _walk(facts)
     down, right = _strides(facts)
@@ -183,19 +183,19 @@ def _by_step(facts: LayerFacts, given: int | None) -> StreamValues:
     lead = inputs.operands * (rows * full + side + 2 * walk.reach)
     lead += right if facts.field("LCTL", "read_ahead") else 0
     if facts.is_start:
-        return _first_by_step(facts, walk, lead, given)
+        return _first_by_step(facts, walk, lead, actual)
     start = lead + full * (side or down)
     following = facts.following
     if following is None or not following.stream_start:
         start += right * walk.adjust
     delta1 = right * inputs.operands
     between = (down - 1) * walk.length if down > 1 else delta1
-    used = start if given is None else given
+    used = start if actual is None else actual
     ring = used + walk.reach + (inputs.passes - 1) * (rows * walk.length + side + walk.reach)
     return StreamValues(start, delta1, between + walk.adjust, _up(ring, inputs.passes))
 
 
-def _first_by_step(facts: LayerFacts, walk: _Walk, lead: int, given: int | None) -> StreamValues:
+def _first_by_step(facts: LayerFacts, walk: _Walk, lead: int, actual: int | None) -> StreamValues:
     """Return the values of the layer that the FIFO feeds; CHW words have four pixels."""
     inputs = facts.config.input
     (down, right), (rows, across) = _strides(facts), inputs.pool
@@ -205,7 +205,7 @@ def _first_by_step(facts: LayerFacts, walk: _Walk, lead: int, given: int | None)
     start, delta1 = (
         _up(count, unit) // unit for count in (pixels, right * inputs.operands - int(one_row))
     )
-    used = pixels if given in (None, start) else given * unit
+    used = pixels if actual in (None, start) else actual * unit
     between = (down - 1) * walk.length + across - 1 if down > 1 else delta1
     ring = used + walk.reach + (right - 1) * (walk.length + 2 * inputs.pad[1])
     ring *= 4 * right if inputs.chw else 1

@@ -172,8 +172,8 @@ class GdbServer:
             b"m": _read_memory,
             b"M": _write_memory,
             b"X": _write_binary,
-            b"Z": lambda packet, _: self._point(packet, target, wanted=True),
-            b"z": lambda packet, _: self._point(packet, target, wanted=False),
+            b"Z": lambda packet, _: self._point(packet, target, insert=True),
+            b"z": lambda packet, _: self._point(packet, target, insert=False),
             b"H": lambda *_: _OK,
             b"T": lambda *_: _OK,
         }
@@ -201,19 +201,19 @@ class GdbServer:
         }
         return fixed.get(packet.split(b":")[0], _UNKNOWN)
 
-    def _point(self, packet: bytes, target: DebugTarget, *, wanted: bool) -> bytes:
+    def _point(self, packet: bytes, target: DebugTarget, *, insert: bool) -> bytes:
         """Set or remove a breakpoint, or a watchpoint for writing."""
         kind, *numbers = packet.split(b";")[0].split(b",")
         address, size = (int(number, 16) for number in numbers)
         if kind in (b"0", b"1"):
-            change = self._breakpoints.add if wanted else self._breakpoints.discard
+            change = self._breakpoints.add if insert else self._breakpoints.discard
             change(_even(address))
         elif kind == _WRITE_WATCHPOINT:
             value = target.read_memory(address, min(size, _WATCHED_BYTES + 1))
             if value is None or not 0 < len(value) <= _WATCHED_BYTES:
                 return _ERROR
             self._watched.pop((address, size), None)
-            if wanted:
+            if insert:
                 self._watched[address, size] = value
         else:
             return _UNKNOWN
