@@ -41,13 +41,13 @@ def repeated(interval: Interval, times: int) -> Interval:
     return Interval(np.tile(interval.low, times), np.tile(interval.high, times))
 
 
-def sums_of(weights: Int8, start: Int64, groups: int, given: Interval) -> Sums:
+def sums_of(weights: Int8, start: Int64, groups: int, interval: Interval) -> Sums:
     """Return the bounds of sums of weights [filter, channel of the group, row, column]."""
     filters, inputs = weights.shape[:2]
     wide = weights.reshape(filters, inputs, -1).astype(np.float64)  # sums of int8 are exact
     positive = wide.clip(0, None).sum(axis=2)
     negative = -wide.clip(None, 0).sum(axis=2)
-    lowest, highest = np.minimum(given.low, 0), np.maximum(given.high, 0)  # padding is zero
+    lowest, highest = np.minimum(interval.low, 0), np.maximum(interval.high, 0)  # padding is zero
     per_group = filters // groups
     most, least = np.zeros(filters), np.zeros(filters)
     for group in range(groups):

@@ -87,15 +87,15 @@ def planned(
     raise refusals[ways.index(_in_levels)]
 
 
-def emitted(made: Built, sample: Sample, name: str, command_line: str) -> Built:
+def emitted(built: Built, sample: Sample, name: str, command_line: str) -> Built:
     """Return a project that was planned with its files."""
-    return replace(made, files=emit(made.plan, sample, name, command_line, made.interface))
+    return replace(built, files=emit(built.plan, sample, name, command_line, built.interface))
 
 
 def sample_of(network: Network, *, average_rounding: bool = False) -> Sample:
     """Return the sample of a network and what it gives for it."""
-    made = simulate(network, average_rounding=average_rounding).outputs
-    return Sample(network.sample, tuple(made[layer.index] for layer in network.outputs()))
+    outputs = simulate(network, average_rounding=average_rounding).outputs
+    return Sample(network.sample, tuple(outputs[layer.index] for layer in network.outputs()))
 
 
 def schemes_of(scheme: str) -> tuple[Scheme, ...]:
@@ -120,16 +120,16 @@ def choose(
 
     Raises NoRoomError with all that the smallest plan lacks.
     """
-    made, need = closest(graph, profile, schemes, kernels, calls)
-    code = code_of(made)
+    candidate, need = closest(graph, profile, schemes, kernels, calls)
+    code = code_of(candidate)
     sizes = {code.graph.steps[n].name: weights.nbytes for n, weights in code.weights.items()}
     problems = [
         *flash_problems(need, profile, sizes),
-        *memory_problems(need, profile, made.name, made.blocks),
+        *memory_problems(need, profile, candidate.name, candidate.blocks),
     ]
     if problems:
         raise NoRoomError(problems)
-    return made, need
+    return candidate, need
 
 
 def closest(
@@ -144,21 +144,21 @@ def closest(
     Where fast kernels need too much memory beside the data, the one that needs none is tried.
     """
     tried: list[tuple[Plan, Need]] = []
-    for wanted in (kernels, _NO_SCRATCH):
+    for allowed in (kernels, _NO_SCRATCH):
         for scheme in schemes:
-            made = plan(graph, profile.core, scheme, wanted, calls)
-            tried.append((made, need_of(made, profile)))
+            candidate = plan(graph, profile.core, scheme, allowed, calls)
+            tried.append((candidate, need_of(candidate, profile)))
             if tried[-1][1].ram <= profile.l1:
                 return tried[-1]
     return min(tried, key=lambda one: one[1].ram)
 
 
-def need_of(made: Plan, profile: Profile) -> Need:
+def need_of(plan: Plan, profile: Profile) -> Need:
     """Return what a plan in one memory takes."""
-    code = code_of(made)
+    code = code_of(plan)
     counters = max(len(code.counters), 1) * _COUNTER_BYTES
-    stack = max(profile.stack, stack_bytes(made))
-    return Need(made.arena_bytes, counters, stack, code.flash_bytes)
+    stack = max(profile.stack, stack_bytes(plan))
+    return Need(plan.arena_bytes, counters, stack, code.flash_bytes)
 
 
 def flash_problems(need: Need, profile: Profile, sizes: Mapping[str, int]) -> list[Diagnostic]:
@@ -217,10 +217,10 @@ def _in_levels(
         )
     wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=in_place, kernels=kernels)
     stack, pointers = max(profile.stack, _LEVELS_STACK_BYTES), _LEVELS_POINTERS_BYTES
-    made = best_plan(graph, profile, profile.l1 - stack - pointers, wish)
-    made.validate()
-    need = Need(made.arena_bytes, pointers, stack, weights, in_place=not made.stored)
-    return Built(made, need)
+    levels_plan = best_plan(graph, profile, profile.l1 - stack - pointers, wish)
+    levels_plan.validate()
+    need = Need(levels_plan.arena_bytes, pointers, stack, weights, in_place=not levels_plan.stored)
+    return Built(levels_plan, need)
 
 
 def best_plan(graph: Graph, profile: Profile, l1: int, wish: Wish) -> Plan:
@@ -243,10 +243,10 @@ def best_plan(graph: Graph, profile: Profile, l1: int, wish: Wish) -> Plan:
     return plans[0] if wish.first else min(plans, key=lambda plan: _rank(plan, wish))
 
 
-def _rank(made: Plan, wish: Wish) -> tuple[int, float]:
+def _rank(plan: Plan, wish: Wish) -> tuple[int, float]:
     """Return how many layers are not cut as was asked, and the cycles."""
-    missed = sum(bool(wish.ways) and task.way not in wish.ways for task in made.layers)
-    return missed, made.cycles
+    missed = sum(bool(wish.ways) and task.way not in wish.ways for task in plan.layers)
+    return missed, plan.cycles
 
 
 def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None) -> int:

@@ -14,12 +14,12 @@ from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
 def fuse(graph: Graph) -> Graph:
     """Return a graph in which convolutions pool their results where only pooling reads these."""
     readers = Counter(source for step in graph.steps for source in sources_of(step))
-    made = {step.target: step for step in graph.steps if isinstance(step, Convolution)}
+    convolutions = {step.target: step for step in graph.steps if isinstance(step, Convolution)}
     fused: dict[int, Convolution] = {}
     for step in graph.steps:
         if not isinstance(step, Pool) or not _apart(step):
             continue
-        conv = made.get(step.source)
+        conv = convolutions.get(step.source)
         alone = readers[step.source] == 1 and step.source not in graph.outputs
         if conv is not None and alone and not conv.wide and conv.out_size == step.in_size:
             fused[conv.target] = replace(conv, target=step.target, pool=step)

@@ -71,8 +71,8 @@ class _Lowering:
         self.kept: int | None = None
         if network.buffer is not None:
             size = network.buffer.entries, network.buffer.width
-            given = bounds.full_range(network.buffer.channels)
-            self.kept = self.values[DATA_BUFFER] = self._tensor("buffer", size, given)
+            interval = bounds.full_range(network.buffer.channels)
+            self.kept = self.values[DATA_BUFFER] = self._tensor("buffer", size, interval)
 
     def graph(self) -> Graph:
         """Lower all layers; leave out steps that nothing needs."""
@@ -93,10 +93,10 @@ class _Lowering:
             kept=self.kept,
         )
 
-    def _tensor(self, name: str, size: Size, given: Interval, *, value_bytes: int = 1) -> int:
+    def _tensor(self, name: str, size: Size, interval: Interval, *, value_bytes: int = 1) -> int:
         index = len(self.tensors)
-        self.tensors.append(Tensor(index, name, *size, len(given.low), value_bytes))
-        self.ranges.append(given)
+        self.tensors.append(Tensor(index, name, *size, len(interval.low), value_bytes))
+        self.ranges.append(interval)
         return index
 
     def _layer(self, layer: Layer, previous: int, position: int) -> None:
@@ -169,8 +169,8 @@ class _Lowering:
         sources = tuple(dict.fromkeys(piece.source for piece in pieces))
         low = min(int(self.ranges[source].low.min()) for source in sources)
         high = max(int(self.ranges[source].high.max()) for source in sources)
-        given = Interval(np.full(channels, low, np.int64), np.full(channels, high, np.int64))
-        target = self._tensor(name, size, given)
+        interval = Interval(np.full(channels, low, np.int64), np.full(channels, high, np.int64))
+        target = self._tensor(name, size, interval)
         rows = size[0] > 1 and all(
             self.tensors[piece.source].rows == size[0]
             and self.tensors[piece.source].columns == size[1]
@@ -190,20 +190,20 @@ class _Lowering:
     def _combine(self, layer: Layer, operands: Sequence[int], size: Size) -> int:
         assert layer.combination is not None
         join = _join(layer.combination)
-        given = bounds.joined(join, [self.ranges[operand] for operand in operands])
-        target = self._tensor(f"{layer} {join}", size, given)
+        interval = bounds.joined(join, [self.ranges[operand] for operand in operands])
+        target = self._tensor(f"{layer} {join}", size, interval)
         self.steps.append(
             Combine(sources=tuple(operands), target=target, layer=layer.index, name=str(layer),
-                    channels=len(given.low), size=size, join=join)
+                    channels=len(interval.low), size=size, join=join)
         )  # fmt: skip
         return target
 
     def _pool(self, layer: Layer, operand: int, kind: PoolKind) -> int:
-        given, pooling = self.ranges[operand], layer.pooling
-        target = self._tensor(f"{layer} pooled", layer.pooled_dim, given)
+        interval, pooling = self.ranges[operand], layer.pooling
+        target = self._tensor(f"{layer} pooled", layer.pooled_dim, interval)
         self.steps.append(
             Pool(source=operand, target=target, layer=layer.index, name=str(layer),
-                 channels=len(given.low), in_size=layer.in_dim, out_size=layer.pooled_dim,
+                 channels=len(interval.low), in_size=layer.in_dim, out_size=layer.pooled_dim,
                  kind=kind, window=pooling.window, stride=pooling.stride,
                  dilation=pooling.dilation)
         )  # fmt: skip
@@ -219,9 +219,10 @@ class _Lowering:
         return self._copied(layer, f"{layer} flattened", pieces, channels * pixels, (1, 1))
 
     def _convolution(self, layer: Layer, value: int) -> int:
-        weights, given, size = _weights(layer), self.ranges[value], layer.pooled_dim
+        weights, interval, size = _weights(layer), self.ranges[value], layer.pooled_dim
         if layer.flatten and size != (1, 1):
-            weights, given = _by_pixels(weights, layer), bounds.repeated(given, size[0] * size[1])
+            weights = _by_pixels(weights, layer)
+            interval = bounds.repeated(interval, size[0] * size[1])
             size = (1, 1)
         right, wide = 7 - layer.shift, layer.output_width == 32
         half = 0 if wide or right <= 0 else 1 << right >> 1
@@ -231,7 +232,7 @@ class _Lowering:
         active = layer.activation if layer.has_weights else None
         low, absolute = _limits(active)
         groups = layer.groups if layer.has_weights else len(weights)
-        sums = bounds.sums_of(weights, start, groups, given)
+        sums = bounds.sums_of(weights, start, groups, interval)
         complaint = bounds.overflow(layer, sums)
         self.problems += [complaint] if complaint else []
         output = bounds.narrowed(sums, right, low, absolute=absolute)
@@ -253,7 +254,7 @@ class _Lowering:
                         in_size=size, out_size=layer.out_dim, pad=pad, dilation=layer.dilation,
                         stride=stride, spread=spread, right=right, low=low, absolute=absolute,
                         wide=wide, limited=wide and active is not None,
-                        weight_bits=abs(layer.weight_bits) or 8, input=given, output=output)
+                        weight_bits=abs(layer.weight_bits) or 8, input=interval, output=output)
         )  # fmt: skip
         return target
 
@@ -349,9 +350,9 @@ def _join(combination: Combination) -> Join:
 
 def _needed(steps: Sequence[Step], outputs: Sequence[int], kept: int | None) -> tuple[Step, ...]:
     """Leave out steps whose results nobody reads."""
-    wanted, found = {*outputs, kept}, []
+    tensors, result = {*outputs, kept}, []
     for step in reversed(steps):
-        if step.target in wanted:
-            found.append(step)
-            wanted |= set(sources_of(step))
-    return tuple(reversed(found))
+        if step.target in tensors:
+            result.append(step)
+            tensors |= set(sources_of(step))
+    return tuple(reversed(result))

@@ -88,19 +88,19 @@ class Profile:
             return self
         places = {**self.places, **{key: Place(option=f"--{key}") for key in sizes}}
         changed: dict[str, Any] = {**sizes, "places": places}
-        found = replace(self, **changed)
+        profile = replace(self, **changed)
         if "l3" in sizes:
-            found = replace(found, l3_writable=True)
-        nearest = found.l1
+            profile = replace(profile, l3_writable=True)
+        nearest = profile.l1
         for key in ("l2", "l3"):
-            level = getattr(found, key)
+            level = getattr(profile, key)
             if level and level <= nearest:
                 if key in sizes:
                     raise DiagnosticError(_too_near(key, level, nearest, places[key]))
                 unused: dict[str, Any] = {key: 0}
-                found, level = replace(found, **unused), 0
+                profile, level = replace(profile, **unused), 0
             nearest = level or nearest
-        return found
+        return profile
 
     def exceeded(self, flash: int, ram: int) -> list[Diagnostic]:
         """Return what is wrong (E905) where a program without a plan of its memory is too large."""
@@ -146,9 +146,9 @@ def read_profile(name: str) -> Profile:
     """
     if name.endswith((".yaml", ".yml")):
         return _parsed(Path(name), Path(name).stem)
-    known = names()
-    if name.lower() not in known:
-        near = get_close_matches(name.lower(), known, 3) or known
+    profiles = names()
+    if name.lower() not in profiles:
+        near = get_close_matches(name.lower(), profiles, 3) or profiles
         raise DiagnosticError(
             Diagnostic("E903", f"no microcontroller {name!r} is known", Place(option="--mcu"),
                        f"Choose {', '.join(near)}, or write a profile of your own (.yaml).")
@@ -171,9 +171,9 @@ def _parsed(path: Path, name: str) -> Profile:
         better = explained(problem, text, mark.line, mark.column) if mark else None
         context = context_of(exc)
         where = f" ({context})" if context else ""
-        said, remedy = better or (f"{problem}{where}", remedy_of(problem))
+        explanation, remedy = better or (f"{problem}{where}", remedy_of(problem))
         raise DiagnosticError(
-            Diagnostic("E904", f"it is not YAML: {said}", place, remedy)
+            Diagnostic("E904", f"it is not YAML: {explanation}", place, remedy)
         ) from None
     except (UnicodeDecodeError, RecursionError, yaml.YAMLError):
         raise DiagnosticError(
@@ -182,21 +182,21 @@ def _parsed(path: Path, name: str) -> Profile:
     if not isinstance(root, yaml.MappingNode):
         raise DiagnosticError(Diagnostic("E904", "it has no keys", Place(str(path), 1, 1), _REMEDY))
     reader = _Reader(path)
-    found, places = reader.values(root)
+    values, places = reader.values(root)
     if path.parent == FOLDER:
         places = {}
     refuse_errors(reader.problems)
     return Profile(
         name,
-        _core(found),
-        found["flash"],
-        found["l1"],
-        found.get("l2", 0),
-        found.get("l3", 0),
-        found.get("stack", _STACK),
-        found.get("l3_writable") == "true",
-        found.get("weights") == "l3",
-        **{key: found[key] for key in (*_NUMBERS, *_RATES) if key in found},
+        _core(values),
+        values["flash"],
+        values["l1"],
+        values.get("l2", 0),
+        values.get("l3", 0),
+        values.get("stack", _STACK),
+        values.get("l3_writable") == "true",
+        values.get("weights") == "l3",
+        **{key: values[key] for key in (*_NUMBERS, *_RATES) if key in values},
         places=places,
     )
 
@@ -204,11 +204,11 @@ def _parsed(path: Path, name: str) -> Profile:
 _REMEDY = "docs/software.md lists the keys of a profile."
 
 
-def _core(found: Mapping[str, Any]) -> Core:
+def _core(values: Mapping[str, Any]) -> Core:
     """Return the core; a profile may say that it lacks what others of its kind have."""
-    core = CORES[found["core"]]
-    simd = core.simd and found.get("simd", "dsp") == "dsp"
-    multiplier = core.multiplier and found.get("mul") != "none"
+    core = CORES[values["core"]]
+    simd = core.simd and values.get("simd", "dsp") == "dsp"
+    multiplier = core.multiplier and values.get("mul") != "none"
     return Core(core.name, simd, multiplier)
 
 
@@ -221,7 +221,7 @@ class _Reader:
 
     def values(self, root: yaml.MappingNode) -> tuple[dict[str, Any], dict[str, Place]]:
         """Return the values by key, and their places."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         nodes: dict[str, yaml.Node] = {}
         for key, value in root.value:
             if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode):
@@ -234,13 +234,13 @@ class _Reader:
             if name in nodes:
                 self._complain(key, f"{name!r} is there twice")
             nodes[name] = value
-            found |= dict(self._value(name, key, value))
+            values |= dict(self._value(name, key, value))
         for name in _REQUIRED:
             if name not in nodes:
                 self._complain(root, f"{name!r} is missing")
         if not self.problems:
-            self._contradictions(found, nodes)
-        return found, {name: self._place(node) for name, node in nodes.items()}
+            self._contradictions(values, nodes)
+        return values, {name: self._place(node) for name, node in nodes.items()}
 
     def _place(self, node: yaml.Node) -> Place:
         mark = node.start_mark
@@ -284,41 +284,41 @@ class _Reader:
         else:
             self._complain(key, *_unknown(name))
 
-    def _contradictions(self, found: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
+    def _contradictions(self, values: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
         """Complain about values that cannot be true together."""
-        core = CORES[found["core"]]
-        if found.get("simd") == "dsp" and not core.simd:
+        core = CORES[values["core"]]
+        if values.get("simd") == "dsp" and not core.simd:
             self._complain(nodes["simd"], f"{core.name} has no DSP instructions")
-        if found.get("mul") in ("1cycle", "n") and not core.multiplier:
+        if values.get("mul") in ("1cycle", "n") and not core.multiplier:
             self._complain(nodes["mul"], f"{core.name} has no multiplier")
-        if found.get("stack", 0) >= found["l1"]:
-            stated = getattr(nodes.get("stack"), "value", found["stack"])
+        if values.get("stack", 0) >= values["l1"]:
+            stated = getattr(nodes.get("stack"), "value", values["stack"])
             self._complain(
                 nodes["stack"],
-                f"a stack of {found['stack']} bytes (stack: {stated}) leaves nothing of l1, "
-                f"{found['l1']} bytes",
+                f"a stack of {values['stack']} bytes (stack: {stated}) leaves nothing of l1, "
+                f"{values['l1']} bytes",
                 "State a smaller stack, or all bytes of l1.",
             )
         for key, memory in (("bw21", "l2"), ("bw31", "l3"), ("l3_writable", "l3")):
-            if key in found and not found.get(memory):
+            if key in values and not values.get(memory):
                 self._complain(nodes[key], f"{key} is said of {memory}, which has no bytes")
-        if found.get("weights") == "l3" and not found.get("l3"):
+        if values.get("weights") == "l3" and not values.get("l3"):
             self._complain(nodes["weights"], "weights cannot be in l3, which has no bytes")
-        if "t_dma" in found and not found.get("dma"):
+        if "t_dma" in values and not values.get("dma"):
             self._complain(nodes["t_dma"], "t_dma is said of dma, which has no channels")
-        self._order(found, nodes)
+        self._order(values, nodes)
 
-    def _order(self, found: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
+    def _order(self, values: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
         """Complain about levels that are in the wrong order."""
-        sizes = [key for key in ("l1", "l2", "l3") if found.get(key)]
+        sizes = [key for key in ("l1", "l2", "l3") if values.get(key)]
         for near, far in pairwise(sizes):
-            if found[far] <= found[near]:
-                self._complain(nodes[far], f"{far} has {found[far]} bytes, {near} {found[near]}: "
+            if values[far] <= values[near]:
+                self._complain(nodes[far], f"{far} has {values[far]} bytes, {near} {values[near]}: "
                                "levels further away are larger",
                                f"Make {far} larger than {near}, or leave it out.")  # fmt: skip
-        if "bw21" in found and found.get("bw31", 0) > found["bw21"]:
-            self._complain(nodes["bw31"], f"bw31 is {found['bw31']}, bw21 {found['bw21']}: levels "
-                           "further away are slower", "Exchange l2 and l3.")  # fmt: skip
+        if "bw21" in values and values.get("bw31", 0) > values["bw21"]:
+            self._complain(nodes["bw31"], f"bw31 is {values['bw31']}, bw21 {values['bw21']}: "
+                           "levels further away are slower", "Exchange l2 and l3.")  # fmt: skip
 
 
 def _unknown(name: str) -> tuple[str, str]:
@@ -329,11 +329,11 @@ def _unknown(name: str) -> tuple[str, str]:
             "State the level that matters behind l2 as l3, with the bw31 of the slowest on the way "
             "to it.",
         )
-    known = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
-    near = get_close_matches(name.lower(), known, 1)
+    keys = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
+    near = get_close_matches(name.lower(), keys, 1)
     return (
         f"unknown key {name!r}",
-        f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(known)}.",
+        f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(keys)}.",
     )
 
 

@@ -59,7 +59,7 @@ def same_in_c(
 ) -> None:
     integers = quantize_input(network, samples)
     output = execute(network, integers)[network.graph.output]
-    files = emit(network, Sample(integers[0], output[0]), "test", "test", made=made)
+    files = emit(network, Sample(integers[0], output[0]), "test", "test", code=made)
     result = run_project(files, folder, SANITIZED)
     assert passed(result), result.stdout + result.stderr
 
@@ -129,7 +129,7 @@ def test_random_networks_go_through_rings_of_rows(tmp_path: Path) -> None:
         network = random_network((8, 16)[seed % 2], seed)
         samples = normal(2, *network.graph.shapes[0])
         made = program(network, Scheme.ROWS)
-        rings += bool(made.made)
+        rings += bool(made.row_steps)
         same_in_c(network, samples, tmp_path / str(seed), made)
     assert rings > 3
 
@@ -141,7 +141,7 @@ def test_rows_that_need_no_windows(tmp_path: Path) -> None:
     samples = normal(3, 2, 5, 4)
     network = quantize(builder.finished(builder.add("add", sides)), samples)
     made = program(network, Scheme.ROWS)
-    assert len(made.made) == 3
+    assert len(made.row_steps) == 3
     same_in_c(network, samples, tmp_path, made)
 
 

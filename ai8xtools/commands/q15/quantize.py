@@ -81,7 +81,7 @@ def _write(
         return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name
-    files = emit(network, sample, name, options.command_line, options.core, order, made=code)
+    files = emit(network, sample, name, options.command_line, options.core, order, code=code)
     return f"Wrote {deliver(files, _folder(options))}"
 
 

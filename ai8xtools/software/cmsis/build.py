@@ -45,9 +45,9 @@ def build_calls(
     as `software.build.build` does, or if the copy is of no use (E940 to E943).
     """
     graph = lower(network, average_rounding=average_rounding)
-    made = planned(graph, profile, scheme, kernels, library=library, interleaving=interleaving)
+    built = planned(graph, profile, scheme, kernels, library=library, interleaving=interleaving)
     sample = sample_of(network, average_rounding=average_rounding)
-    return emitted(made, sample, name, command_line)
+    return emitted(built, sample, name, command_line)
 
 
 def planned(
@@ -76,10 +76,10 @@ def _chosen(
     reason = "calls need whole images (--scheme resident)"
     schemes = schemes_of(scheme)
     if Scheme.RESIDENT in schemes:
-        made = planned_calls(graph, profile, kernels, interleaving=interleaving)
-        need = need_of(made, profile)
+        candidate = planned_calls(graph, profile, kernels, interleaving=interleaving)
+        need = need_of(candidate, profile)
         if need.ram <= profile.l1 and need.flash <= profile.flash:
-            return made, need
+            return candidate, need
         reason = f"calls on whole images would need {need.ram:,} bytes of RAM"
     own, need = choose(fuse(graph), profile, schemes, kernels, {})
     return replace(own, reasons={step.target: reason for step in own.graph.steps}), need
@@ -95,19 +95,19 @@ def planned_calls(
     """Return the plan of a graph with calls wherever the library can compute a step."""
     whole = in_lines(graph)
     choice = choose_calls(whole, interleaving=interleaving)
-    made = plan(whole, profile.core, Scheme.RESIDENT, kernels, choice.calls)
-    return replace(made, reasons=choice.reasons)
+    result = plan(whole, profile.core, Scheme.RESIDENT, kernels, choice.calls)
+    return replace(result, reasons=choice.reasons)
 
 
-def _interface(made: Plan, folder: str | None) -> Interface:
+def _interface(plan: Plan, folder: str | None) -> Interface:
     """Return how the project is called, and its functions."""
-    called = [one for step in made.graph.steps if step.target in made.calls
-              for one in made.calls[step.target].functions]  # fmt: skip
+    called = [one for step in plan.graph.steps if step.target in plan.calls
+              for one in plan.calls[step.target].functions]  # fmt: skip
     functions = [*dict.fromkeys(called)]
     files = [file for name in functions for file in FUNCTIONS[name].library]
     library = None if folder is None else read_library(folder, files)
     ours = [name for name in functions if library is None or not FUNCTIONS[name].library]
-    tensors = (made.graph.tensors[output.tensor] for output in made.outputs)
+    tensors = (plan.graph.tensors[output.tensor] for output in plan.outputs)
     wide = all(tensor.bytes_per_value == 4 for tensor in tensors)
     return Interface(
         "software/cmsis",

@@ -50,11 +50,11 @@ def choose_calls(graph: Graph, *, interleaving: bool = False) -> Choice:
     calls: dict[int, Call] = {}
     reasons: dict[int, str] = {}
     for step in graph.steps:
-        found = _call(step, graph, interleaving)
-        if isinstance(found, str):
-            reasons[step.target] = found
+        call = _call(step, graph, interleaving)
+        if isinstance(call, str):
+            reasons[step.target] = call
         else:
-            calls[step.target] = found
+            calls[step.target] = call
     return Choice(calls, reasons)
 
 

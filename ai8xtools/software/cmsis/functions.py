@@ -75,8 +75,8 @@ def text_of(functions: Iterable[str]) -> str:
 
 def prototypes_of(functions: Iterable[str]) -> list[str]:
     """Return the prototypes of functions and of those that these need."""
-    found = (_PROTOTYPE.search(_read(part)) for part in parts_of(functions))
-    return [prototype[0] + ";" for prototype in found if prototype]
+    matches = (_PROTOTYPE.search(_read(part)) for part in parts_of(functions))
+    return [prototype[0] + ";" for prototype in matches if prototype]
 
 
 def parts_of(functions: Iterable[str]) -> tuple[str, ...]:

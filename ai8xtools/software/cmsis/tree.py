@@ -56,8 +56,8 @@ def read_library(folder: str, names: Iterable[str]) -> Library:
 
 def _library_of(base: Path) -> Path | None:
     """Return the folder with Include and Source of the library."""
-    found = (base / place for place in _PLACES)
-    return next((path for path in found if (path / "Source").is_dir()), None)
+    folders = (base / place for place in _PLACES)
+    return next((path for path in folders if (path / "Source").is_dir()), None)
 
 
 def _sources(library: Path) -> Iterator[Path]:

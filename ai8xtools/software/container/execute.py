@@ -59,14 +59,14 @@ def verify_vectors(container: Container, key: bytes | None = None) -> int:
     if container.vectors is None:
         return 0
     data = clear_data(container, key)
-    given = container.tensors[network_inputs(container)[0]]
-    made = container.tensors[container.layers[-1].output]
+    input_tensor = container.tensors[network_inputs(container)[0]]
+    output_tensor = container.tensors[container.layers[-1].output]
     pairs = zip(container.vectors.inputs, container.vectors.outputs, strict=True)
     for number, (sample, expected) in enumerate(pairs):
-        if (len(sample), len(expected)) != (given.size_bytes, made.size_bytes):
+        if (len(sample), len(expected)) != (input_tensor.size_bytes, output_tensor.size_bytes):
             raise ContainerError("vectors", "their sizes are not those of input and output")
-        found = _run(container, data, values_of(given, sample))
-        if not np.array_equal(found, values_of(made, expected)):
+        result = _run(container, data, values_of(input_tensor, sample))
+        if not np.array_equal(result, values_of(output_tensor, expected)):
             raise ContainerError("vectors", f"output {number} is not the one that is stored")
     return len(container.vectors.inputs)
 
@@ -100,27 +100,29 @@ def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> 
     if largest > _MOST_VALUES:
         raise ContainerError("memory", f"a tensor of {largest:,} values")
     (source,) = network_inputs(container)
-    given = container.tensors[source]
-    low, high = _limits(given)
-    if values.shape != given.shape or values.min() < low or values.max() > high:
-        raise ContainerError("input", f"the network takes {given.shape} of {low} to {high}")
-    known: dict[int, Int64] = {source: values.astype(np.int64)}
+    tensor = container.tensors[source]
+    low, high = _limits(tensor)
+    if values.shape != tensor.shape or values.min() < low or values.max() > high:
+        raise ContainerError("input", f"the network takes {tensor.shape} of {low} to {high}")
+    results: dict[int, Int64] = {source: values.astype(np.int64)}
     for layer in container.layers:
-        known[layer.output] = _computed(container, data, layer, known)
-    return known
+        results[layer.output] = _computed(container, data, layer, results)
+    return results
 
 
-def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[int, Int64]) -> Int64:
+def _computed(
+    container: Container, data: bytes, layer: Layer, results: Mapping[int, Int64]
+) -> Int64:
     """Return the output of a layer."""
-    made = container.tensors[layer.output]
-    first, *others = [known[number] for number in container.inputs_of(layer)]
+    output = container.tensors[layer.output]
+    first, *others = [results[number] for number in container.inputs_of(layer)]
     match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
-            total = _shifted(_summed(container, data, layer, first), layer.out_shift, made)
+            total = _shifted(_summed(container, data, layer, first), layer.out_shift, output)
         case Op.MAXPOOL:
-            total = _taps(first, layer, made, -(1 << 31)).max(axis=0)
+            total = _taps(first, layer, output, -(1 << 31)).max(axis=0)
         case Op.AVGPOOL:
-            total = _means(first, layer, made)
+            total = _means(first, layer, output)
         case Op.ADD:
             total = reduce(np.add, others, first)
         case Op.SUB:
@@ -132,12 +134,12 @@ def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[in
         case Op.CONCAT:
             total = np.concatenate([first, *others], axis=2)
         case Op.COPY:
-            total = first.reshape(made.shape)
+            total = first.reshape(output.shape)
         case Op.SOFTMAX:
             total = _softmax(first)
         case _:
             assert_never(op)
-    return _stored(total, layer, made)
+    return _stored(total, layer, output)
 
 
 def _limits(tensor: Tensor) -> tuple[int, int]:
@@ -145,9 +147,9 @@ def _limits(tensor: Tensor) -> tuple[int, int]:
     return -half, half - 1
 
 
-def _stored(total: Int64, layer: Layer, made: Tensor) -> Int64:
+def _stored(total: Int64, layer: Layer, output: Tensor) -> Int64:
     """Limit values to the type of the output, and do what follows."""
-    low, high = _limits(made)
+    low, high = _limits(output)
     match follow := Follow(layer.follow):
         case Follow.NOTHING:
             return total.clip(low, high)
@@ -161,20 +163,20 @@ def _stored(total: Int64, layer: Layer, made: Tensor) -> Int64:
             assert_never(follow)
 
 
-def _shifted(total: Int64, shift: int, made: Tensor) -> Int64:
+def _shifted(total: Int64, shift: int, output: Tensor) -> Int64:
     """Shift to the right and round; to the left after limiting."""
     if shift >= 0:
         return (total + ((1 << shift) >> 1)) >> shift
-    return total.clip(*_limits(made)) << -shift
+    return total.clip(*_limits(output)) << -shift
 
 
-def _summed(container: Container, data: bytes, layer: Layer, given: Int64) -> Int64:
+def _summed(container: Container, data: bytes, layer: Layer, data_in: Int64) -> Int64:
     """Return sums of products times D, and biases."""
     weights = container.tensors[layer.weights]
     kind = np.float64 if sum_limit(layer, container) < _EXACT else np.int64
     filters = constant_values(container, data, weights).astype(kind)
-    made = container.tensors[layer.output]
-    total = sums_of(layer, given.astype(kind), filters, made).astype(np.int64) * layer.factor
+    output = container.tensors[layer.output]
+    total = sums_of(layer, data_in.astype(kind), filters, output).astype(np.int64) * layer.factor
     if layer.bias == NONE:
         return total
     values = constant_values(container, data, container.tensors[layer.bias])
@@ -202,8 +204,8 @@ def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
     word = "<u2" if encoding.name == "Ternary" else "<u4"
     codes = unpack_codes(np.frombuffer(stored, word), packed_inputs(inputs, encoding), encoding)
     values = np.array(encoding.values, np.int64)
-    found: Int64 = values[codes[:, :inputs]].reshape(shape)
-    return found
+    constants: Int64 = values[codes[:, :inputs]].reshape(shape)
+    return constants
 
 
 def _normalized(total: Int64) -> Int64:
@@ -214,10 +216,10 @@ def _normalized(total: Int64) -> Int64:
     return limited
 
 
-def _means(given: Int64, layer: Layer, made: Tensor) -> Int64:
+def _means(data: Int64, layer: Layer, output: Tensor) -> Int64:
     """Return the mean of each window, rounded toward zero or to nearest."""
-    total = _taps(given, layer, made, 0).sum(axis=0)
-    count = _taps(np.ones((*given.shape[:2], 1), np.int64), layer, made, 0).sum(axis=0)
+    total = _taps(data, layer, output, 0).sum(axis=0)
+    count = _taps(np.ones((*data.shape[:2], 1), np.int64), layer, output, 0).sum(axis=0)
     size = np.abs(total)
     rounds = bool(layer.activation & ROUNDED)
     size = (2 * size + count) // (2 * count) if rounds else size // count
@@ -225,22 +227,22 @@ def _means(given: Int64, layer: Layer, made: Tensor) -> Int64:
     return mean
 
 
-def _taps(given: Int64, layer: Layer, made: Tensor, outside: int) -> Int64:
+def _taps(data: Int64, layer: Layer, output: Tensor, outside: int) -> Int64:
     """Return what each place of the window reads, [place, row, column, channel]."""
     border = [(pad, pad) for pad in layer.pad]
-    padded = np.pad(given, (*border, (0, 0)), constant_values=outside)
+    padded = np.pad(data, (*border, (0, 0)), constant_values=outside)
     return np.stack([
         padded[row * layer.dilation_rows :: layer.stride_rows,
                column * layer.dilation_columns :: layer.stride_columns]
-        [: made.rows, : made.columns]
+        [: output.rows, : output.columns]
         for row in range(layer.kernel_rows)
         for column in range(layer.kernel_columns)
     ])  # fmt: skip
 
 
-def _softmax(given: Int64) -> Int64:
+def _softmax(values: Int64) -> Int64:
     """Return shares of 128 of 2 to the power of values, as `arm_softmax_q7` computes them."""
-    base = int(given.max()) - 8
-    total = int((1 << (given - base).clip(0, 7)).sum())
-    shares: Int64 = ((1 << 20) // total) >> (13 + base - given).clip(0, 31)
+    base = int(values.max()) - 8
+    total = int((1 << (values - base).clip(0, 7)).sum())
+    shares: Int64 = ((1 << 20) // total) >> (13 + base - values).clip(0, 31)
     return shares

@@ -47,10 +47,10 @@ class FixedLowering:
         return self.builder.activation(self.kind, shape, self.network.fractions[tensor])
 
     def _copy(self, tensor: int) -> None:
-        made = self._activation(tensor)
-        self.builder.layer(Op.COPY, [self.numbers[tensor]], made)
+        target = self._activation(tensor)
+        self.builder.layer(Op.COPY, [self.numbers[tensor]], target)
 
-    def _made(self, step: Step) -> int:
+    def _result(self, step: Step) -> int:
         self.numbers[step.target] = self._activation(step.target)
         return self.numbers[step.target]
 
@@ -61,7 +61,7 @@ class FixedLowering:
                 self._weighted(step, sources)
             case Pool():
                 self.builder.layer(
-                    Op.AVGPOOL if step.average else Op.MAXPOOL, sources, self._made(step),
+                    Op.AVGPOOL if step.average else Op.MAXPOOL, sources, self._result(step),
                     follow=ROUNDED if step.average else Follow.NOTHING, kernel=step.window,
                     stride=step.stride, pad=step.padding,
                 )  # fmt: skip
@@ -69,15 +69,15 @@ class FixedLowering:
                 if self._followed.get(step.source) == step.target:
                     self.numbers[step.target] = sources[0]
                     return
-                self.builder.layer(Op.COPY, sources, self._made(step), follow=_follow(step))
+                self.builder.layer(Op.COPY, sources, self._result(step), follow=_follow(step))
             case Add():
-                self.builder.layer(Op.ADD, sources, self._made(step))
+                self.builder.layer(Op.ADD, sources, self._result(step))
             case Concat():
-                self.builder.layer(Op.CONCAT, sources, self._made(step))
+                self.builder.layer(Op.CONCAT, sources, self._result(step))
 
     def _weighted(self, step: Weighted, sources: Sequence[int]) -> None:
-        made = self.network.layers[step.target]
-        weights = made.weights.transpose(0, 2, 3, 1)
+        layer = self.network.layers[step.target]
+        weights = layer.weights.transpose(0, 2, 3, 1)
         op = Op.DEPTHWISE if step.groups > 1 else Op.CONV
         if step.linear:
             weights, op = weights.reshape(len(weights), 1, 1, -1), Op.FC
@@ -86,17 +86,17 @@ class FixedLowering:
         if clip is not None:
             follow = _follow(clip)
             self._followed[step.target] = clip.target
-        bias_shift, out_shift = made.stored_shifts
+        bias_shift, out_shift = layer.stored_shifts
         bias = NONE
-        if made.bias is not None:
-            bias = self.builder.bias(made.bias, made.data_bits, made.bias_fraction)
+        if layer.bias is not None:
+            bias = self.builder.bias(layer.bias, layer.data_bits, layer.bias_fraction)
         self.builder.layer(
             op,
             sources,
-            self._made(step),
+            self._result(step),
             follow=follow,
             weights=self.builder.weights(
-                weights, made.bits, made.stored_fraction, rows=step.linear
+                weights, layer.bits, layer.stored_fraction, rows=step.linear
             ),
             bias=bias,
             kernel=(1, 1) if step.linear else step.kernel,
@@ -105,7 +105,7 @@ class FixedLowering:
             groups=step.groups,
             bias_shift=bias_shift,
             out_shift=out_shift,
-            factor=made.stored_factor,
+            factor=layer.stored_factor,
         )
 
     def _clip_behind(self, tensor: int) -> Clip | None:

@@ -62,12 +62,12 @@ def container_of(
     builder = Lowering(graph).builder
     plain = unpack(pack(planned(builder.container())))
     pixels = np.ascontiguousarray(sample.transpose(1, 2, 0))
-    made = run(plain, pixels)
-    if not np.array_equal(made.ravel(), expected.transpose(1, 2, 0).ravel()):
+    result = run(plain, pixels)
+    if not np.array_equal(result.ravel(), expected.transpose(1, 2, 0).ravel()):
         raise ToolError("E668", "the container computes other values than the network",
                         remedy="Report this; nothing was written.")  # fmt: skip
-    given, output = plain.tensors[0], plain.tensors[plain.layers[-1].output]
-    vectors = Vectors((bytes_of(given, pixels),), (bytes_of(output, made),))
+    source, output = plain.tensors[0], plain.tensors[plain.layers[-1].output]
+    vectors = Vectors((bytes_of(source, pixels),), (bytes_of(output, result),))
     blob = pack(planned(builder.container(vectors, seal)))
     return blob if seal is None else tagged(blob, seal.key)
 
@@ -149,9 +149,9 @@ class Lowering:
 
     def _copy(self, source: int, size: Size, channels: int, kind: Element) -> int:
         """Add a layer that counts rows and columns anew, or widens values; return its output."""
-        made = self.builder.activation(kind, (*size, channels), _DATA_FRACTION)
-        self.builder.layer(Op.COPY, [source], made)
-        return made
+        target = self.builder.activation(kind, (*size, channels), _DATA_FRACTION)
+        self.builder.layer(Op.COPY, [source], target)
+        return target
 
     def _source(self, tensor: int, size: Size) -> int:
         """Return the number of a tensor that has this size."""
@@ -168,14 +168,14 @@ class Lowering:
                 self._pool(step)
             case Combine():
                 sources = [self._source(source, step.size) for source in step.sources]
-                self._made(step.target, step.sources[0])
+                self._result(step.target, step.sources[0])
                 self.builder.layer(_JOINS[step.join], sources, self.numbers[step.target])
             case Copy():
                 self._gathered(step)
             case Insert() | Roll():
                 self._refuse(step.name, "it keeps data from one inference to the next")
 
-    def _made(self, target: int, like: int, shift: int = 0) -> None:
+    def _result(self, target: int, like: int, shift: int = 0) -> None:
         """Add the tensor of a result, with the fraction bits of another and more."""
         fraction = self.fractions[like] + shift
         self.fractions[target] = min(max(fraction, _NARROWEST), _WIDEST)
@@ -186,7 +186,7 @@ class Lowering:
         self._check_size(step.name, step.in_size, step.out_size, step.window, step.stride,
                          (0, 0), step.dilation)  # fmt: skip
         source = self._source(step.source, step.in_size)
-        self._made(step.target, step.source)
+        self._result(step.target, step.source)
         self.builder.layer(
             Op.AVGPOOL if step.kind.averages else Op.MAXPOOL,
             [source],
@@ -214,14 +214,14 @@ class Lowering:
             self._check_size(step.name, step.in_size, step.out_size, step.kernel, step.stride,
                              step.pad, dilation)  # fmt: skip
         out_shift = 0 if step.wide else step.right
-        self._made(step.target, step.source, _WEIGHT_FRACTION - out_shift)
+        self._result(step.target, step.source, _WEIGHT_FRACTION - out_shift)
         target = self.numbers[step.target]
         if step.limited:  # clipped to 8 bits, then stored with 32
-            made = self.builder.activation(Element.INT8, (*step.out_size, step.filters))
+            narrow = self.builder.activation(Element.INT8, (*step.out_size, step.filters))
         self.builder.layer(
             op,
             [source],
-            made if step.limited else target,
+            narrow if step.limited else target,
             follow=_follow(step),
             weights=self.builder.weights(
                 step.weights.transpose(0, 2, 3, 1), _bits(step), _WEIGHT_FRACTION, rows=full
@@ -236,7 +236,7 @@ class Lowering:
             out_shift=out_shift,
         )
         if step.limited:
-            self.builder.layer(Op.COPY, [made], target)
+            self.builder.layer(Op.COPY, [narrow], target)
 
     def _bias(self, step: Convolution) -> int:
         half = 0 if step.wide or step.right <= 0 else 1 << step.right >> 1
@@ -255,10 +255,10 @@ class Lowering:
         sources, channels = self._channels(step)
         whole = [n for n, one in enumerate(sources) for _ in range(self._per_pixel(one, size))]
         joined = [self._source_as(one, size) for one in sources]
-        self._made(step.target, sources[0])
-        made = self.numbers[step.target]
+        self._result(step.target, sources[0])
+        output = self.numbers[step.target]
         if np.array_equal(channels, np.arange(len(whole))):
-            self.builder.layer(Op.CONCAT, joined, made)
+            self.builder.layer(Op.CONCAT, joined, output)
             return
         if len(whole) > _LONGEST["selected"]:
             self._refuse(step.name, f"it selects from {len(whole)} values")
@@ -269,7 +269,7 @@ class Lowering:
         chosen = np.zeros((target.channels, 1, 1, len(whole)), np.int64)
         chosen[np.arange(target.channels), 0, 0, channels] = 1
         weights = self.builder.weights(chosen, 8)
-        self.builder.layer(Op.CONV, joined, made, weights=weights)
+        self.builder.layer(Op.CONV, joined, output, weights=weights)
 
     def _channels(self, step: Copy) -> tuple[list[int], NDArray[np.int64]]:
         """Return the sources of a copy, and which of their channels, counted on, its own are."""
@@ -278,7 +278,7 @@ class Lowering:
         sources = list(dict.fromkeys(piece.source for piece in step.pieces))
         starts = dict(zip(sources, np.cumsum([0, *(self._per_pixel(s, size) for s in sources)]),
                           strict=False))  # fmt: skip
-        found = np.full(target.size_bytes, -1, np.int64)
+        origins = np.full(target.size_bytes, -1, np.int64)
         for piece in step.pieces:
             width = self._per_pixel(piece.source, size)
             for number in range(piece.count):
@@ -287,8 +287,8 @@ class Lowering:
                 pixels = (to + np.arange(piece.length)) // target.channels
                 if not np.array_equal(places // width, pixels):
                     self._refuse(step.name, "it moves values to other pixels")
-                found[to : to + piece.length] = starts[piece.source] + places % width
-        rows = found.reshape(target.pixels, target.channels)
+                origins[to : to + piece.length] = starts[piece.source] + places % width
+        rows = origins.reshape(target.pixels, target.channels)
         if (rows != rows[0]).any():
             self._refuse(step.name, "it takes other channels from other pixels")
         return sources, rows[0]
@@ -313,15 +313,17 @@ class Lowering:
             self._refuse(name, "its kernel, stride, padding or dilation exceeds 255")
 
     def _check_size(
-        self, name: str, given: Size, made: Size, kernel: Size, stride: Size, pad: Size,
+        self, name: str, in_size: Size, out_size: Size, kernel: Size, stride: Size, pad: Size,
         dilation: Size,
     ) -> None:  # fmt: skip
-        found = tuple(
-            (given[i] + 2 * pad[i] - (kernel[i] - 1) * dilation[i] - 1) // stride[i] + 1
+        computed = tuple(
+            (in_size[i] + 2 * pad[i] - (kernel[i] - 1) * dilation[i] - 1) // stride[i] + 1
             for i in (0, 1)
         )
-        if found != made:
-            self._refuse(name, f"its output is {made[0]}x{made[1]}, not {found[0]}x{found[1]}")
+        if computed != out_size:
+            self._refuse(
+                name, f"its output is {out_size[0]}x{out_size[1]}, not {computed[0]}x{computed[1]}"
+            )
 
 
 def _bits(step: Convolution) -> int:

@@ -78,20 +78,20 @@ def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> st
 
 def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> str | None:
     """Return which shapes of a layer contradict each other; others are for `check_executable`."""
-    given, made = tensors[inputs[0]], tensors[layer.output]
+    source, output = tensors[inputs[0]], tensors[layer.output]
     match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE:
-            needed = (made.channels, *layer.kernel, given.channels // layer.groups)
-            return _windows(layer, given, made) or _weights(layer, tensors, needed)
+            needed = (output.channels, *layer.kernel, source.channels // layer.groups)
+            return _windows(layer, source, output) or _weights(layer, tensors, needed)
         case Op.FC:
-            if made.rows * made.columns > 1:
-                return f"its output has {made.rows}x{made.columns} pixels, not one"
-            needed = (made.channels, 1, 1, given.rows * given.columns * given.channels)
+            if output.rows * output.columns > 1:
+                return f"its output has {output.rows}x{output.columns} pixels, not one"
+            needed = (output.channels, 1, 1, source.rows * source.columns * source.channels)
             return _weights(layer, tensors, needed)
         case Op.MAXPOOL | Op.AVGPOOL:
-            if made.channels != given.channels:
-                return f"{made.channels} channels of {given.channels} are pooled"
-            return _windows(layer, given, made)
+            if output.channels != source.channels:
+                return f"{output.channels} channels of {source.channels} are pooled"
+            return _windows(layer, source, output)
         case Op.CONV_TRANSPOSED | Op.SOFTMAX | Op.COPY | Op.CONCAT:
             return None
         case Op.ADD | Op.SUB | Op.XOR | Op.OR:
@@ -100,17 +100,17 @@ def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> st
             assert_never(op)
 
 
-def _windows(layer: Layer, given: Tensor, made: Tensor) -> str | None:
+def _windows(layer: Layer, source: Tensor, output: Tensor) -> str | None:
     """Return why windows do not make as many pixels as an output has."""
     rows, columns = (
         (length + 2 * pad - (kernel - 1) * dilation - 1) // stride + 1
         for length, kernel, pad, dilation, stride in zip(
-            given.shape, layer.kernel, layer.pad, layer.dilation, layer.stride, strict=False
+            source.shape, layer.kernel, layer.pad, layer.dilation, layer.stride, strict=False
         )
     )
-    if (rows, columns) == made.shape[:2]:
+    if (rows, columns) == output.shape[:2]:
         return None
-    return f"its output has {made.rows}x{made.columns} pixels, not {rows}x{columns}"
+    return f"its output has {output.rows}x{output.columns} pixels, not {rows}x{columns}"
 
 
 def _weights(

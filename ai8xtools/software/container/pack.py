@@ -195,9 +195,9 @@ class Builder:
         for used in (*inputs, output, weights, bias):
             if used != NONE:
                 self._tensors[used] = replace(self._tensors[used], last=number)
-        for made in (output, weights, bias):
-            if made != NONE:
-                self._tensors[made] = replace(self._tensors[made], first=number)
+        for tensor in (output, weights, bias):
+            if tensor != NONE:
+                self._tensors[tensor] = replace(self._tensors[tensor], first=number)
         first, second = inputs[0], NONE
         if len(inputs) == 2:
             second = inputs[1]

@@ -53,15 +53,15 @@ def check_executable(container: Container) -> None:
 
 def network_inputs(container: Container) -> tuple[int, ...]:
     """Return the tensors that layers read and none writes."""
-    made = {layer.output for layer in container.layers}
+    outputs = {layer.output for layer in container.layers}
     read = {n: None for layer in container.layers for n in container.inputs_of(layer)}
-    return tuple(number for number in read if number not in made)
+    return tuple(number for number in read if number not in outputs)
 
 
 def intermediates(container: Container) -> tuple[int, ...]:
     """Return the tensors that stand in the arena: all but the input, the output and constants."""
-    made = {layer.output: None for layer in container.layers[:-1]}
-    return tuple(made)
+    outputs = {layer.output: None for layer in container.layers[:-1]}
+    return tuple(outputs)
 
 
 def planned(container: Container) -> bool:
@@ -99,22 +99,22 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
     """Return what of a layer no reader of this version computes."""
     tensors = container.tensors
     inputs = [tensors[number] for number in container.inputs_of(layer)]
-    made = tensors[layer.output]
-    if any(not plain(tensor) for tensor in (*inputs, made)):
+    output = tensors[layer.output]
+    if any(not plain(tensor) for tensor in (*inputs, output)):
         return "data in another order than HWC, packed, or more than one image"
     match follow := Follow(layer.follow):
         case Follow.NOTHING | Follow.RELU | Follow.ABS:
             pass
         case Follow.SHIFT_NORM:
-            full = layer.sums and layer.sums.full and made.element.bits == 8
+            full = layer.sums and layer.sums.full and output.element.bits == 8
             if not full or layer.bias_shift or layer.out_shift:
                 return "ShiftNorm of what is no fully connected layer of 8 bits without shifts"
         case _:
             assert_never(follow)
     match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
-            return _unsupported_sums(layer, container, inputs, made)
-        case Op.AVGPOOL if not made.narrow:
+            return _unsupported_sums(layer, container, inputs, output)
+        case Op.AVGPOOL if not output.narrow:
             return _POOLED
         case Op.MAXPOOL | Op.AVGPOOL:
             beside = any(
@@ -123,32 +123,32 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
                     layer.pad, layer.dilation, layer.kernel, strict=True
                 )
             )
-            return _POOLED if beside or [one.type for one in inputs] != [made.type] else None
+            return _POOLED if beside or [one.type for one in inputs] != [output.type] else None
         case Op.SOFTMAX:
-            pixel = made.element.bits == 8 and made.rows * made.columns == 1
-            if pixel and [(one.type, one.shape) for one in inputs] == [(made.type, made.shape)]:
+            pixel = output.element.bits == 8 and output.rows * output.columns == 1
+            if pixel and [(one.type, one.shape) for one in inputs] == [(output.type, output.shape)]:
                 return None
             return "softmax of more than one pixel, or not of 8 bits"
         case Op.COPY:
-            moved = [one.elements for one in inputs] != [made.elements]
+            moved = [one.elements for one in inputs] != [output.elements]
             return "a copy of another size" if moved else None
         case Op.ADD | Op.SUB | Op.XOR | Op.OR:
-            same = all(one.shape == made.shape for one in inputs) and len(inputs) <= _OPERANDS
+            same = all(one.shape == output.shape for one in inputs) and len(inputs) <= _OPERANDS
             return None if same else "operands differ in shape, or are more than 16"
         case Op.CONCAT:
             channels = sum(one.channels for one in inputs)
-            fits = all((*one.shape[:2], channels) == made.shape for one in inputs)
+            fits = all((*one.shape[:2], channels) == output.shape for one in inputs)
             return None if fits else "concatenated tensors do not make the output"
         case _:
             assert_never(op)
 
 
 def _unsupported_sums(
-    layer: Layer, container: Container, inputs: Sequence[Tensor], made: Tensor
+    layer: Layer, container: Container, inputs: Sequence[Tensor], output: Tensor
 ) -> str | None:
-    tensors, given, sums = container.tensors, inputs[0], layer.sums
+    tensors, source, sums = container.tensors, inputs[0], layer.sums
     assert sums is not None
-    if len(inputs) > 1 or not given.narrow:
+    if len(inputs) > 1 or not source.narrow:
         return "sums of 32-bit data, or of several tensors"
     weights = tensors[layer.weights]
     if not (weights.narrow or weights.packed):
@@ -157,17 +157,17 @@ def _unsupported_sums(
         return "weights in the order CHW"
     if layer.bias != NONE:
         bias = tensors[layer.bias]
-        if bias.packed or bias.elements != made.channels:
+        if bias.packed or bias.elements != output.channels:
             return "biases packed, or not one for each channel"
     if not 0 <= layer.bias_shift <= LONGEST_SHIFT or abs(layer.out_shift) > LONGEST_SHIFT:
         return f"shifts by {layer.bias_shift} and {layer.out_shift}"
     if not sums.full:
-        if given.channels % layer.groups or made.channels % layer.groups:
+        if source.channels % layer.groups or output.channels % layer.groups:
             return "channels that groups do not divide"
         if sums.transposed:
-            needed = (made.channels, *layer.kernel, given.channels // layer.groups)
+            needed = (output.channels, *layer.kernel, source.channels // layer.groups)
             if (weights.count, *weights.shape) != needed or (
-                layer.bias != NONE and tensors[layer.bias].channels != made.channels
+                layer.bias != NONE and tensors[layer.bias].channels != output.channels
             ):
                 return "weights of another shape"
     return shapes(layer, tensors, [container.inputs_of(layer)[0]])
@@ -186,10 +186,10 @@ def _orderly(tensor: Tensor, other: Order) -> bool:
 def sum_limit(layer: Layer, container: Container) -> int:
     """Return the largest magnitude that a sum of products can have."""
     weights = container.tensors[layer.weights]
-    given = container.tensors[container.inputs_of(layer)[0]]
+    source = container.tensors[container.inputs_of(layer)[0]]
     taps = weights.rows * weights.columns * weights.channels
     largest = _PACKED_MAGNITUDE if weights.packed else 1 << weights.element.bits - 1
-    return taps * largest << given.element.bits - 1
+    return taps * largest << source.element.bits - 1
 
 
 def _fits(layer: Layer, container: Container) -> bool:

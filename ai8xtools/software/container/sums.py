@@ -13,43 +13,43 @@ Int64: TypeAlias = NDArray[np.int64]
 _Values: TypeAlias = NDArray[Any]
 
 
-def sums_of(layer: Layer, given: _Values, weights: _Values, made: Tensor) -> _Values:
+def sums_of(layer: Layer, data: _Values, weights: _Values, output: Tensor) -> _Values:
     """Return the sums [row, column, filter], of the type of the arguments.
 
-    `given` is [row, column, channel], `weights` [filter, row, column, channel of the group]. The
+    `data` is [row, column, channel], `weights` [filter, row, column, channel of the group]. The
     caller has made sure that no sum leaves the type.
     """
     assert layer.sums is not None
     if layer.sums.full:
-        return (weights.reshape(len(weights), -1) @ given.reshape(-1)).reshape(made.shape)
+        return (weights.reshape(len(weights), -1) @ data.reshape(-1)).reshape(output.shape)
     stride, apart = layer.stride, (1, 1)
     if layer.sums.transposed:
         stride, apart = apart, stride
-    wide = _canvas(layer, given, made, stride, apart)
-    total = np.zeros((made.rows, made.columns, made.channels), given.dtype)
+    wide = _canvas(layer, data, output, stride, apart)
+    total = np.zeros((output.rows, output.columns, output.channels), data.dtype)
     for row in range(layer.kernel_rows):
         for column in range(layer.kernel_columns):
             top, left = row * layer.dilation_rows, column * layer.dilation_columns
-            taps = wide[top :: stride[0], left :: stride[1]][: made.rows, : made.columns]
+            taps = wide[top :: stride[0], left :: stride[1]][: output.rows, : output.columns]
             total += _products(taps, weights[:, row, column], layer.groups)
     return total
 
 
 def _canvas(
-    layer: Layer, given: _Values, made: Tensor, stride: tuple[int, int], apart: tuple[int, int]
+    layer: Layer, data: _Values, output: Tensor, stride: tuple[int, int], apart: tuple[int, int]
 ) -> _Values:
     """Return the input within zeros, as far as windows reach, its pixels so far apart."""
     size = [
         (count - 1) * step + (kernel - 1) * dilation + 1
         for count, step, kernel, dilation in zip(
-            (made.rows, made.columns), stride, layer.kernel, layer.dilation, strict=True
+            (output.rows, output.columns), stride, layer.kernel, layer.dilation, strict=True
         )
     ]
-    wide = np.zeros((*size, given.shape[2]), given.dtype)
-    rows = np.arange(given.shape[0]) * apart[0] + layer.pad_rows
-    columns = np.arange(given.shape[1]) * apart[1] + layer.pad_columns
+    wide = np.zeros((*size, data.shape[2]), data.dtype)
+    rows = np.arange(data.shape[0]) * apart[0] + layer.pad_rows
+    columns = np.arange(data.shape[1]) * apart[1] + layer.pad_columns
     inside = rows < size[0], columns < size[1]
-    wide[np.ix_(rows[inside[0]], columns[inside[1]])] = given[np.ix_(*inside)]
+    wide[np.ix_(rows[inside[0]], columns[inside[1]])] = data[np.ix_(*inside)]
     return wide
 
 

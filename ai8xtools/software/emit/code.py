@@ -67,12 +67,12 @@ class Code(ABC):
         """Return where a tensor begins, as C writes it."""
         if (spot := self.plan.places.get(tensor)) is not None:
             return self.at(spot)
-        given, made = self.caller
+        source, target = self.caller
         if tensor == self.graph.input:
-            return given
+            return source
         outputs = self.plan.outputs
         offset = next(o.offset for o in outputs if o.tensor == tensor and not o.copied)
-        return f"({made} + {offset})"
+        return f"({target} + {offset})"
 
     def at(self, spot: Spot | None) -> str:
         """Return a place, as C writes it."""

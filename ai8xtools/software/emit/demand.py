@@ -83,11 +83,11 @@ class Demand(Code):
         """
         if not self._rows_on_demand or not streams(step, self.graph, recounted=True):
             return []
-        made = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
+        inside = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
         if self.plan.takes_rows:
-            made.add(self.graph.input)
+            inside.add(self.graph.input)
         return [self._need(step, source) for source in dict.fromkeys(sources_of(step))
-                if source in made]  # fmt: skip
+                if source in inside]  # fmt: skip
 
     def _need(self, step: Step, source: int) -> dict[str, int]:
         one = self.graph.tensors[source]
@@ -132,8 +132,8 @@ class Demand(Code):
 
     def _scratch(self, segment: int) -> int:
         """Return the place of the memory that steps of a segment work in."""
-        found = (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment)
-        return next(found, 0)
+        offsets = (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment)
+        return next(offsets, 0)
 
     def _call(self, number: int, step: Step, call: Call, segment: int) -> dict[str, Any]:
         """Return what is said of a step that a library computes."""
@@ -142,7 +142,7 @@ class Demand(Code):
         buffer = self._scratch(segment)
         copy = f"(cnn_arena + {buffer + call.scratch_bytes - -(-call.copied // 4) * 4})"
         source = self.base(sources_of(step)[0])
-        meant = {
+        words = {
             DATA: copy if call.copied else source,
             RESULT: f"({WIDE_TYPE} *)(void *){self.base(step.target)}"
             if call.wide
@@ -154,7 +154,7 @@ class Demand(Code):
         return {
             "kind": "call",
             "function": call.function,
-            "arguments": [meant.get(str(one), one) for one in call.arguments],
+            "arguments": [words.get(str(one), one) for one in call.arguments],
             "base": source,
             "spared": copy,
             "copied": call.copied,
@@ -171,7 +171,7 @@ class Demand(Code):
         self.functions[kernel.function] = kernel.source
         self.helpers.update(kernel.helpers)
         scratch = self._scratch(segment)
-        found = {
+        fields = {
             "kind": "convolution",
             "data": number,
             "function": kernel.function,
@@ -202,7 +202,7 @@ class Demand(Code):
             if kernel.scratch_bytes(step)
             else "NULL",
         }
-        return found if step.pool is None else found | self._pooled(step, step.pool, scratch)
+        return fields if step.pool is None else fields | self._pooled(step, step.pool, scratch)
 
     def _pooled(self, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
         """Return what is said of pooling in a convolution."""
@@ -281,16 +281,16 @@ class Demand(Code):
     def calls(self) -> list[str]:
         """Return the calls that run all segments."""
         described = {step["number"]: step for step in self.steps}
-        found = []
+        calls = []
         for segment in self.plan.segments:
             for index in segment.steps:
                 step = described[index]
                 if not self.by_rows(self.graph.steps[index]):
-                    found.append(f"run_{index}()")
+                    calls.append(f"run_{index}()")
                 elif step["target"] in segment.roots:
                     rows = rows_of(self.graph.steps[index], self.graph)
-                    found.append(f"need_{step['target']}({rows})")
-        return found
+                    calls.append(f"need_{step['target']}({rows})")
+        return calls
 
     def values(self) -> Mapping[str, Any]:
         """Return the values of the template of cnn.c."""

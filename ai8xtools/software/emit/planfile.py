@@ -89,7 +89,7 @@ def _tasks(plan: Plan) -> dict[str, Any]:
 
 def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
     step = plan.graph.steps[index]
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "index": index,
         "kind": type(step).__name__.lower(),
         "layer": step.layer,
@@ -98,14 +98,14 @@ def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
         "writes": step.target,
     }
     if (call := plan.calls.get(step.target)) is not None:
-        found |= {"kernel": call.function, "scratch_bytes": call.scratch_bytes}
+        entry |= {"kernel": call.function, "scratch_bytes": call.scratch_bytes}
     elif isinstance(step, Convolution):
-        found |= {
+        entry |= {
             "kernel": plan.kernels[step.target].function,
             "scratch_bytes": scratch_bytes(step, plan.kernels),
         }
     if step.target in plan.reasons:
-        found["own_kernel"] = plan.reasons[step.target]
+        entry["own_kernel"] = plan.reasons[step.target]
     if isinstance(step, Convolution):
-        found |= {"macs": step.macs, "weight_bytes": code.weights[index].nbytes}
-    return found
+        entry |= {"macs": step.macs, "weight_bytes": code.weights[index].nbytes}
+    return entry

@@ -101,20 +101,20 @@ def macro_of(name: str) -> str:
 
 
 def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
-    found: list[tuple[str, NDArray[Any]]] = []
+    arrays: list[tuple[str, NDArray[Any]]] = []
     for number, values in code.weights.items():
-        found.append((f"WEIGHTS_{number}", values))
-        found.append((f"BIAS_{number}", code.starts[number]))
-    return found
+        arrays.append((f"WEIGHTS_{number}", values))
+        arrays.append((f"BIAS_{number}", code.starts[number]))
+    return arrays
 
 
 def outputs_of(graph: Graph, outputs: Sequence[Output], sample: Sample) -> list[dict[str, Any]]:
     """Return what main.c compares: the values of each output as they stand in memory."""
-    found = []
+    entries = []
     for number, (output, values) in enumerate(zip(outputs, sample.outputs, strict=True)):
         tensor = graph.tensors[output.tensor]
         only = len(outputs) == 1
-        found.append(
+        entries.append(
             {
                 "type": "i4" if tensor.bytes_per_value == 4 else "i1",
                 "count": tensor.pixels * tensor.channels,
@@ -123,13 +123,13 @@ def outputs_of(graph: Graph, outputs: Sequence[Output], sample: Sample) -> list[
                 "values": values.transpose(1, 2, 0).reshape(-1),
             }
         )
-    return found
+    return entries
 
 
 def sample_arrays(outputs: Sequence[Mapping[str, Any]], sample: Sample) -> list[tuple[str, Any]]:
     """Return the macros of sampledata.h with their values: the input and the outputs."""
-    given = sample.input.transpose(1, 2, 0).reshape(-1)
-    return [("INPUT_DATA", given), *((one["macro"], one["values"]) for one in outputs)]
+    values = sample.input.transpose(1, 2, 0).reshape(-1)
+    return [("INPUT_DATA", values), *((one["macro"], one["values"]) for one in outputs)]
 
 
 def sources_text(names: Sequence[str]) -> str:

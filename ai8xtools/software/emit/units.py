@@ -118,16 +118,16 @@ class Units(Code):
         }  # fmt: skip
 
     def _task(self, task: Task) -> dict[str, Any]:
-        found: dict[str, Any] = {"number": task.index, "title": task.name, "kind": "copy"}
+        fields: dict[str, Any] = {"number": task.index, "title": task.name, "kind": "copy"}
         if task.step.target not in self.plan.passing:
-            found["out"] = self.base(task.step.target)
+            fields["out"] = self.base(task.step.target)
         match task.cut:
             case Rows():
-                return found | self._layer(task) | self._rows(task, task.cut)
+                return fields | self._layer(task) | self._rows(task, task.cut)
             case Planes():
-                return found | self._layer(task) | self._planes(task, task.cut)
+                return fields | self._layer(task) | self._planes(task, task.cut)
             case _:
-                return found | self._copies(task)
+                return fields | self._copies(task)
 
     def _copies(self, task: Task) -> dict[str, Any]:
         step = task.step
@@ -155,7 +155,7 @@ class Units(Code):
     def _layer(self, task: Task) -> dict[str, Any]:
         layer, step = task.layer, task.step
         assert layer is not None
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "layer": layer,
             "pixel_bytes": layer.channels * layer.in_bytes,
             "out_pixel_bytes": layer.filters * layer.out_bytes,
@@ -165,18 +165,18 @@ class Units(Code):
         }  # fmt: skip
         match step:
             case Convolution():
-                return found | self._convolution(task, step)
+                return fields | self._convolution(task, step)
             case Pool():
                 average = step.kind.averages
                 self.helpers.add("pool_mean.c" if average else "pool_max.c")
-                return found | {
+                return fields | {
                     "pooling": step, "window": (step.window[0], step.dilation[0], step.stride[0]),
                     "function": "nn_pool_mean" if average else "nn_pool_max",
                     "rounded": int(step.kind.rounds),
                 }  # fmt: skip
             case Combine():
                 self.helpers.add(f"join_{step.join}.c")
-                return found | {"joining": f"nn_{step.join}"}
+                return fields | {"joining": f"nn_{step.join}"}
             case _:
                 raise AssertionError(f"{task.name} has no window")
 
@@ -210,7 +210,7 @@ class Units(Code):
     def _rows(self, task: Task, cut: Rows) -> dict[str, Any]:
         assert task.layer is not None
         sources = sources_of(task.step)
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "kind": "rows",
             "from": [] if task.chained else [self.base(source) for source in sources],
             "rings": [] if task.reads else [
@@ -223,10 +223,10 @@ class Units(Code):
             "slots": task.slots, "ahead": int(task.ahead),
         }  # fmt: skip
         if not isinstance(task.step, Convolution):
-            return found | {"mode": f"NN_{Weights.IN_PLACE.name}"}
+            return fields | {"mode": f"NN_{Weights.IN_PLACE.name}"}
         step = task.step
         packed = packed_groups(step, self.plan.kernels[step.target], cut.filters)
-        return found | self._weights(task, packed)
+        return fields | self._weights(task, packed)
 
     def _weights(self, task: Task, packed: tuple[Packed, ...]) -> dict[str, Any]:
         number = task.index

@@ -80,12 +80,12 @@ def _reach(
 
 def _followed(lengths: list[int]) -> list[int]:
     """Return the runs, of which lengths tell how long one is that begins at an input."""
-    found = []
+    runs = []
     begin = 0
     while begin < len(lengths):
-        found.append(lengths[begin])
+        runs.append(lengths[begin])
         begin += lengths[begin]
-    return found
+    return runs
 
 
 def common_runs(weights: NDArray[np.int8], low: Int64, high: Int64) -> list[int]:
@@ -94,14 +94,14 @@ def common_runs(weights: NDArray[np.int8], low: Int64, high: Int64) -> list[int]
     `weights` int8 [filter, input]; zero is among what each input can be.
     """
     greatest, least = (_totals(values) for values in _extremes(weights, low, high))
-    begin, inputs, found = 0, weights.shape[1], []
+    begin, inputs, runs = 0, weights.shape[1], []
     while begin < inputs:
         ends = [np.searchsorted(one, one[begin] + _LANE.max, "right") for one in greatest]
         ends += [np.searchsorted(-one, -one[begin] - _LANE.min, "right") for one in least]
         end = min(int(min(ends)) - 1, begin + LONGEST, inputs)
-        found.append(max(end - begin, 1))
-        begin += found[-1]
-    return found
+        runs.append(max(end - begin, 1))
+        begin += runs[-1]
+    return runs
 
 
 def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS) -> Packed:
@@ -112,10 +112,10 @@ def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS) -> Packed:
         flat = np.concatenate([flat, np.zeros((1, flat.shape[1]), np.int8)])
     parts: list[NDArray[np.int8]] = []
     pairs = flat.reshape(len(flat) // 2, -1)
-    found = runs_of(flat, low, high, lengths)
-    for pair, runs in zip(pairs, found, strict=True):
+    runs_of_pairs = runs_of(flat, low, high, lengths)
+    for pair, runs in zip(pairs, runs_of_pairs, strict=True):
         parts += [pair, np.array([*runs, 0], np.int8)]
-    return Packed(np.concatenate(parts), runs=sum(map(len, found)))
+    return Packed(np.concatenate(parts), runs=sum(map(len, runs_of_pairs)))
 
 
 def _inputs(conv: Convolution) -> int:

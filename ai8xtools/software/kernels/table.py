@@ -20,12 +20,12 @@ KERNELS = (DSP_PIXEL, PIXEL, *IN_TILES)
 def choose(
     conv: Convolution,
     core: Core,
-    wanted: frozenset[str] | None = None,
+    sets: frozenset[str] | None = None,
     among: Sequence[Kernel] = KERNELS,
 ) -> Kernel:
     """Return the first kernel that can compute a convolution on a core.
 
-    `wanted` are the sets of --kernels; the portable kernels belong to all of them.
+    `sets` are those of --kernels; the portable kernels belong to all of them.
     """
-    allowed = (k for k in among if wanted is None or k.sets & wanted or k is PORTABLE)
+    allowed = (k for k in among if sets is None or k.sets & sets or k is PORTABLE)
     return next(kernel for kernel in allowed if kernel.suits(conv, core))

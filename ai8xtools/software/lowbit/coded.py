@@ -18,14 +18,14 @@ _UNCODED = ("Binary", "BinarySym", "Ternary", "8bit")
 
 def coded_layers(network: LowBitNetwork) -> dict[int, Coded]:
     """Return the fully connected layers, but those of windows, that become smaller."""
-    found = {}
+    by_layer = {}
     for layer in network.layers:
         if layer.encoding.name in _UNCODED:
             continue
         coded = compressed(unpack(layer.words, layer.inputs, layer.encoding))
         if coded.size < layer.words.nbytes:
-            found[layer.identifier] = coded
-    return found
+            by_layer[layer.identifier] = coded
+    return by_layer
 
 
 def saved_bytes(network: LowBitNetwork) -> int:

@@ -137,8 +137,8 @@ def _one_by_one(network: LowBitNetwork) -> bool:
         return False
     group, count = network.window_rule.group, len(stem.positions)
     sums = max(count * row[0].outputs for row in stem.layers)
-    known = group == count or (group == 1 and len(stem.layers) == 2)
-    return known and 5 * sums + WINDOW * WINDOW > _RAM_BYTES
+    suitable = group == count or (group == 1 and len(stem.layers) == 2)
+    return suitable and 5 * sums + WINDOW * WINDOW > _RAM_BYTES
 
 
 def _row(windows: Windows) -> int:
@@ -305,10 +305,10 @@ def _dense_layer(layer: Dense, rule: Rule, coded: CodedLayers | None = None) -> 
         "inputs": layer.inputs,
         **fields_of(rule),
     }
-    found = (coded or {}).get(layer.identifier)
-    if found is None:
+    coding = (coded or {}).get(layer.identifier)
+    if coding is None:
         return {"id": layer.identifier, "fields": fields} | _array(layer.words)
-    parts = {"lengths": found.lengths, "codes": found.symbols, "stream": found.stream}
+    parts = {"lengths": coding.lengths, "codes": coding.symbols, "stream": coding.stream}
     arrays = [{"name": name, **_array(values)} for name, values in parts.items()]
     return {"id": layer.identifier, "fields": fields, "arrays": arrays}
 

@@ -61,9 +61,9 @@ def run(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Run:
             values = requantize(sums, network.rule).values
             layers.append(Layer("cnn", sums, values))
         case Windows() as windows:
-            found = _windowed(network, windows, values)
-            layers += found
-            values = requantize(found[-1].sums, network.rule).values
+            results = _windowed(network, windows, values)
+            layers += results
+            values = requantize(results[-1].sums, network.rule).values
         case _:
             assert_never(network.stem)
     for layer in network.layers:

@@ -36,8 +36,8 @@ class _Header:
         self.layers: dict[str, dict[str, str]] = {}
         self.model: dict[str, str] = {}
         for name, value in _DEFINITION.findall(text):
-            if found := _LAYER.fullmatch(name):
-                self.layers.setdefault(found[1], {})[found[2]] = value
+            if match := _LAYER.fullmatch(name):
+                self.layers.setdefault(match[1], {})[match[2]] = value
             else:
                 self.model[name] = value
         self.arrays = {name: (kind, numbers) for kind, name, numbers in _ARRAY.findall(text)}
@@ -68,15 +68,15 @@ class _Header:
         name = f"L{layer}_weights"
         if f"L{layer}" not in self.arrays:
             raise self.refuse(f"the array {name} is missing or not complete")
-        found, text = self.arrays[f"L{layer}"]
+        type_name, text = self.arrays[f"L{layer}"]
         words = [word for word in re.split(r"[\s,\\]+", text) if word]
         limits = np.iinfo(kind)
         try:
             values = [int(word.rstrip("uUlL"), 0) for word in words]
         except ValueError:
             raise self.refuse(f"{name} holds something other than numbers") from None
-        if found != f"{np.dtype(kind).name}_t":
-            raise self.refuse(f"{name} is of type {found}, not {np.dtype(kind).name}_t")
+        if type_name != f"{np.dtype(kind).name}_t":
+            raise self.refuse(f"{name} is of type {type_name}, not {np.dtype(kind).name}_t")
         if len(values) != count:
             raise self.refuse(f"{name} has {len(values)} numbers, its layer needs {count}")
         if values and not limits.min <= min(values) <= max(values) <= limits.max:
@@ -153,8 +153,10 @@ def _dense(header: _Header, number: str, inputs: int, sets: int = 1) -> Dense:
     stated = header.number(number, "incoming_weights")
     encoding = BY_IDENTIFIER.get(identifier)
     if encoding is None:
-        known = ", ".join(map(str, sorted(BY_IDENTIFIER)))
-        raise header.refuse(f"L{number}_bitperweight is {identifier}; known encodings are {known}")
+        identifiers = ", ".join(map(str, sorted(BY_IDENTIFIER)))
+        raise header.refuse(
+            f"L{number}_bitperweight is {identifier}; known encodings are {identifiers}"
+        )
     if not (0 < outputs < _MAX_SIDE and 0 < inputs < _MAX_SIDE):
         raise header.refuse(f"L{number} has {inputs} inputs and {outputs} outputs")
     count = packed_words(inputs, outputs, encoding)

@@ -45,14 +45,14 @@ def bytes_in(level: Level, task: Task, kernels: Mapping[int, Kernel]) -> int:
 def _buffers(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[str, int, Level]]:
     match task.cut:
         case Rows():
-            found = _of_rows(task, task.cut, kernels)
+            buffers = _of_rows(task, task.cut, kernels)
         case Planes():
-            found = _of_planes(task, task.cut)
+            buffers = _of_planes(task, task.cut)
         case Channels():
-            found = _of_channels(task)
+            buffers = _of_channels(task)
         case _:
             return
-    for name, size, level in found:
+    for name, size, level in buffers:
         if size:
             yield name, aligned(size), level
 
@@ -126,11 +126,11 @@ def output_sizes(task: Task) -> list[int]:
     rows, width = layer.out_size
     pixel = min(filters, layer.filters) * layer.out_bytes
     columns = min(cut.columns, width)
-    found = [min(cut.band, rows - y) * columns * pixel for y in range(0, rows, cut.band)]
+    sizes = [min(cut.band, rows - y) * columns * pixel for y in range(0, rows, cut.band)]
     left = task.pixels - (rows - 1) * width
     if left < columns:  # the last row of pixels
-        found[-1] -= (columns - left) * pixel
-    return found
+        sizes[-1] -= (columns - left) * pixel
+    return sizes
 
 
 def weight_sizes(task: Task, kernels: Mapping[int, Kernel]) -> list[int]:

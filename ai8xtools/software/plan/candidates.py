@@ -56,9 +56,9 @@ def candidates(
         planes = way.unit is Planes
         if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
             continue
-        found = _fitting(index, step, layer, kernels, setting, way)
-        if found is not None:
-            yield found
+        task = _fitting(index, step, layer, kernels, setting, way)
+        if task is not None:
+            yield task
 
 
 def impossible(step: Step, layer: Geometry | None, ways: frozenset[Way]) -> str:

@@ -41,12 +41,12 @@ def _by_rows(step: Step, graph: Graph) -> bool:
     return isinstance(step, Convolution | Pool) and streams(step, graph)
 
 
-def passes(graph: Graph, made: Step, following: Step) -> bool:
+def passes(graph: Graph, producer: Step, following: Step) -> bool:
     """Whether the result of a step is for the following one alone."""
-    readers = [step for step in graph.steps if made.target in sources_of(step)]
+    readers = [step for step in graph.steps if producer.target in sources_of(step)]
     outside = {*graph.outputs, graph.kept}
-    wide = graph.tensors[made.target].bytes_per_value > 1
-    return readers == [following] and made.target not in outside and not wide
+    wide = graph.tensors[producer.target].bytes_per_value > 1
+    return readers == [following] and producer.target not in outside and not wide
 
 
 @frozen(slots=False)
@@ -68,7 +68,7 @@ class Chains:
     ) -> None:
         self.graph, self.profile, self.kernels = graph, profile, kernels
         self.in_place, self.dma = in_place, profile.ahead
-        self.known: dict[tuple[int, bool, bool, bool, int], _Link] = {}
+        self.links: dict[tuple[int, bool, bool, bool, int], _Link] = {}
         numbers = range(len(graph.steps))
         self.most = [min(longest(graph, n, _by_rows), _LONGEST) for n in numbers]
 
@@ -80,15 +80,15 @@ class Chains:
         With `reads` the input is in L1, with `writes` the output; `far`: one of them is in L3.
         """
         links: list[_Link] = []
-        asked = (
+        demand = (
             0  # rows of the output, 0 for all; then those that each link needs of the one before
         )
         for n in reversed(range(count)):
-            link = self._link(first + n, reads and not n, writes or n + 1 < count, n > 0, asked)
+            link = self._link(first + n, reads and not n, writes or n + 1 < count, n > 0, demand)
             links.insert(0, link)
             assert link.task.layer is not None
-            asked = link.task.layer.needed(link.task.rows - 1)[1]
-            if not asked:
+            demand = link.task.layer.needed(link.task.rows - 1)[1]
+            if not demand:
                 return None
         memory = sum(link.memory for link in links) + max(link.scratch for link in links)
         if memory + aligned(DONE_BYTES * count) > l1:
@@ -103,13 +103,13 @@ class Chains:
         copies = copy_cycles(tasks[-1], traffic, self.profile, far=far)
         return replace(task, cycles=cycles_of(compute, copies, rows[-1], dma=self.dma))
 
-    def _link(self, index: int, reads: bool, writes: bool, chained: bool, asked: int) -> _Link:
-        key = (index, reads, writes, chained, asked)
-        if key not in self.known:
-            self.known[key] = self._made(*key)
-        return self.known[key]
+    def _link(self, index: int, reads: bool, writes: bool, chained: bool, demand: int) -> _Link:
+        key = (index, reads, writes, chained, demand)
+        if key not in self.links:
+            self.links[key] = self._new_link(*key)
+        return self.links[key]
 
-    def _made(self, index: int, reads: bool, writes: bool, chained: bool, asked: int) -> _Link:
+    def _new_link(self, index: int, reads: bool, writes: bool, chained: bool, demand: int) -> _Link:
         """Return a layer row by row, all columns and filters."""
         step = self.graph.steps[index]
         layer = geometry_of(step, self.graph, self.kernels)
@@ -120,7 +120,7 @@ class Chains:
         task = Task(
             index=index, step=step, layer=layer, way=Way.ROW_CHAIN, cut=cut, reads=reads,
             writes=writes, ahead=self.dma and not chained, in_place=in_place, pixels=layer.pixels,
-            input_bytes=layer.input_bytes, chained=chained, asked=asked,
+            input_bytes=layer.input_bytes, chained=chained, demand=demand,
         )  # fmt: skip
         sizes = {name: size for _, name, size, _ in buffers_of(task, self.kernels)}
         scratch = sizes.pop(SCRATCH, 0)

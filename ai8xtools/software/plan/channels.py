@@ -58,7 +58,7 @@ class Stacks:
     ) -> None:
         self.graph, self.profile, self.kernels, self.in_place = graph, profile, kernels, in_place
         self.most = [longest(graph, n, apart) for n in range(len(graph.steps))]
-        self.known: dict[tuple[int, int], Task] = {}
+        self.tasks: dict[tuple[int, int], Task] = {}
 
     def of(self, first: int, count: int, l1: int, *, far: bool) -> Task | None:
         """Return the task of `count` steps from `first` on; None if they do not fit `l1` bytes.
@@ -83,22 +83,22 @@ class Stacks:
         return bytes_in(Level.L1, self._task(first, count), self.kernels)
 
     def _task(self, first: int, count: int) -> Task:
-        if (first, count) not in self.known:
-            self.known[first, count] = self._made(first, count)
-        return self.known[first, count]
+        if (first, count) not in self.tasks:
+            self.tasks[first, count] = self._new_task(first, count)
+        return self.tasks[first, count]
 
-    def _made(self, first: int, count: int) -> Task:
+    def _new_task(self, first: int, count: int) -> Task:
         steps = self.graph.steps[first : first + count]
         layers = [geometry_of(step, self.graph, self.kernels) for step in steps]
-        found = [layer for layer in layers if layer is not None]
-        apart_by = [distance(layer) for layer in found]
+        geometries = [layer for layer in layers if layer is not None]
+        apart_by = [distance(layer) for layer in geometries]
         places = [sum(apart_by[number:]) for number in range(count + 1)]
-        sizes = [found[0].in_size, *(layer.out_size for layer in found)]
+        sizes = [geometries[0].in_size, *(layer.out_size for layer in geometries)]
         size = max(
             place + rows * columns for place, (rows, columns) in zip(places, sizes, strict=True)
         )
         links = []
-        for number, (step, layer) in enumerate(zip(steps, found, strict=True)):
+        for number, (step, layer) in enumerate(zip(steps, geometries, strict=True)):
             cut = Channels(place=places[number], result=places[number + 1], memory=size)
             task = Task(
                 index=first + number, step=step, layer=layer, way=Way.CHAIN, cut=cut,
@@ -109,7 +109,7 @@ class Stacks:
             compute = compute_cycles(task, self.profile.core, {})
             links.append(replace(task, cycles=compute))
         return Task(
-            index=first, step=steps[-1], layer=found[0], way=Way.CHAIN, cut=links[0].cut,
+            index=first, step=steps[-1], layer=geometries[0], way=Way.CHAIN, cut=links[0].cut,
             links=tuple(links), ahead=self.profile.ahead,
         )  # fmt: skip
 

@@ -56,20 +56,20 @@ def row_work(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:
     if not isinstance(step, Convolution) or cut.filters >= step.filters:
         return work_of(step, kernels)
     groups, rest = divmod(step.filters, cut.filters)
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for times, filters in ((groups, cut.filters), (1, rest)):
         some = work_of(part_of(step, 0, filters), kernels) if filters else {}
         for name, amount in some.items():
-            found[name] = found.get(name, 0) + times * amount
-    return found
+            amounts[name] = amounts.get(name, 0) + times * amount
+    return amounts
 
 
 def cycles_of_work(work: Mapping[str, float], task: Task, core: Core) -> float:
     """Return the cycles of amounts of work of a task."""
     step, layer = task.step, task.layer
     assert layer is not None
-    if (found := predicted(work, core.name)) is not None:
-        return found.cycles
+    if (cost := predicted(work, core.name)) is not None:
+        return cost.cycles
     values = task.pixels * layer.filters
     return (
         products(step) * _OTHERS["products"]

@@ -98,8 +98,8 @@ def packed_groups(step: Convolution, kernel: Kernel, filters: int) -> tuple[Pack
 
 def packed_planes(step: Convolution, filters: int) -> tuple[Int8, ...]:
     """Return the weights of each group of filters and input channel, filter by filter."""
-    found: list[Int8] = []
+    parts: list[Int8] = []
     for first in range(0, step.filters, filters):
         some = step.weights[first : first + filters]
-        found += [some[:, channel].ravel() for channel in range(step.channels)]
-    return tuple(found)
+        parts += [some[:, channel].ravel() for channel in range(step.channels)]
+    return tuple(parts)

@@ -109,23 +109,23 @@ def _segment(graph: Graph, steps: Sequence[int]) -> Segment:
         if index not in steps and index > steps[0]
         for source in sources_of(step)
     } | {*graph.outputs}
-    made = [graph.steps[index].target for index in steps]
-    return Segment(tuple(steps), tuple(target for target in made if target in later))
+    targets = [graph.steps[index].target for index in steps]
+    return Segment(tuple(steps), tuple(target for target in targets if target in later))
 
 
 def outputs_of(graph: Graph) -> tuple[Output, ...]:
     """Return where outputs go: those of steps are made in place, others are copied there."""
-    found: list[Output] = []
+    outputs: list[Output] = []
     offset = 0
-    made = {step.target for step in graph.steps} - {graph.kept}
+    targets = {step.target for step in graph.steps} - {graph.kept}
     direct: set[int] = set()
     for tensor in graph.outputs:
         value_bytes = graph.tensors[tensor].bytes_per_value
-        copied = tensor not in made or tensor in direct or offset % value_bytes != 0
+        copied = tensor not in targets or tensor in direct or offset % value_bytes != 0
         direct.add(tensor)
-        found.append(Output(tensor, offset, copied))
+        outputs.append(Output(tensor, offset, copied))
         offset += graph.tensors[tensor].size_bytes
-    return tuple(found)
+    return tuple(outputs)
 
 
 def _delivered(
@@ -197,9 +197,9 @@ def _demanded(
     graph: Graph, segment: Segment, steps: Sequence[Step], inside: set[int]
 ) -> dict[int, int]:
     """Return the rows of the rings of a segment, found by following the demand."""
-    made = {step.target for step in steps}
+    targets = {step.target for step in steps}
     touched = {t for step in steps for t in sources_of(step)}
-    before = touched - made - inside
+    before = touched - targets - inside
     pull = Pull(graph, steps, {tensor: graph.tensors[tensor].rows for tensor in before})
     for root in segment.roots:
         maker = next(step for step in steps if step.target == root)
@@ -250,8 +250,8 @@ def windows_at_once(step: Convolution, kernel: Kernel) -> int:
     pool = step.pool
     if pool is None or pool.stride[1] != pool.window[1]:
         return 1
-    wanted = lcm(kernel.pixels, pool.window[1]) // pool.window[1]
-    return min(wanted, pool.out_size[1])
+    count = lcm(kernel.pixels, pool.window[1]) // pool.window[1]
+    return min(count, pool.out_size[1])
 
 
 def window_bytes(step: Convolution, kernel: Kernel) -> int:
@@ -300,19 +300,19 @@ def _distance(step: Step, graph: Graph) -> int | None:
         case Convolution():
             data = step.in_size[1] * step.channels
             size = step.pool.out_size if step.pool else step.out_size
-            made = size[1] * step.filters
+            row_bytes = size[1] * step.filters
             rows = range(rows_of(step, graph))
-            return max((y + 1) * made - parts_of(step, y)[0].first * data for y in rows)
+            return max((y + 1) * row_bytes - parts_of(step, y)[0].first * data for y in rows)
         case _:
             return None
 
 
-def stack_bytes(made: Plan) -> int:
+def stack_bytes(plan: Plan) -> int:
     """Return what a plan takes of the stack: an estimate, which compilers keep from -Os on.
 
     Steps that ask each other for rows are called from each other.
     """
-    calls = [[_call_bytes(step) for step in made.steps_of(one)] for one in made.segments]
+    calls = [[_call_bytes(step) for step in plan.steps_of(one)] for one in plan.segments]
     return _STACK_BYTES + max(map(sum, calls), default=0)
 
 

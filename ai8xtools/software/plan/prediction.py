@@ -66,7 +66,7 @@ def work_of(step: Step, kernels: Mapping[int, Kernel]) -> dict[str, float]:
 def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
     rows, columns = step.out_size
     at_once, calls = columns, rows
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     if step.pool is not None:
         pool = step.pool
         windows = windows_at_once(step, kernel)
@@ -75,7 +75,7 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
         at_once = windows * pool.window[1]
         calls = rows * -(-pool.out_size[1] // windows)
         kind = "keep mean" if pool.kind.averages else "keep max"
-        found = {
+        amounts = {
             f"{kind} values": rows * columns * step.filters,
             f"{kind} results": rows * pool.out_size[1] * step.filters,
             f"{kind} calls": rows * pool.out_size[1],
@@ -94,7 +94,7 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
         name += ", one channel"
     elif step.channels % 4:
         name += ", odd channels"
-    return found | {
+    return amounts | {
         f"{name} weights": pixels * weights,
         f"{name} runs": pixels * runs,
         f"{name} tail": rows * tail * weights,
@@ -135,10 +135,10 @@ def predicted(work: Mapping[str, float], core: str) -> Cost | None:
     rates = {name: _rate(measured, name) for name in work}
     if None in rates.values():
         return None
-    found = [(amount, rate) for name, amount in work.items() if (rate := rates[name]) is not None]
+    terms = [(amount, rate) for name, amount in work.items() if (rate := rates[name]) is not None]
     return Cost(
-        sum(amount * rate.instructions for amount, rate in found),
-        sum(amount * rate.cycles for amount, rate in found),
+        sum(amount * rate.instructions for amount, rate in terms),
+        sum(amount * rate.cycles for amount, rate in terms),
     )
 
 
@@ -146,7 +146,7 @@ def _rate(measured: Mapping[str, Cost], name: str) -> Cost | None:
     """Return what an amount of work costs; None of a kernel that was not measured."""
     kinds, _, amount = name.rpartition(" ")
     while kinds:
-        if (found := measured.get(f"{kinds} {amount}")) is not None:
-            return found
+        if (cost := measured.get(f"{kinds} {amount}")) is not None:
+            return cost
         kinds = kinds.rpartition(", ")[0]
     return measured.get(name, None if name.startswith(_KERNELS) else Cost())

@@ -201,10 +201,10 @@ def rows(layer: Geometry, room: Room, columns: int | None = None) -> Rows | None
                     tiles=tiles, memory=memory, traffic=traffic)  # fmt: skip
     if room.in_place:
         return None
-    found = [*_streamed_rows(layer, room, width, tiles)]
-    if not found:
+    candidates = [*_streamed_rows(layer, room, width, tiles)]
+    if not candidates:
         return None
-    traffic, best = min(found, key=lambda one: one[0])
+    traffic, best = min(candidates, key=lambda one: one[0])
     return replace(best, traffic=traffic) if tiles == 1 else best
 
 
@@ -241,10 +241,10 @@ def _streamed_rows(
 
 def _filters(layer: Geometry, fits: Callable[[int], bool]) -> int:
     """Return the largest number of filters that fits and that weights can be cut into."""
-    found = largest(fits, layer.filters)
-    if found == layer.filters:
-        return found
-    return found // layer.filter_step * layer.filter_step
+    count = largest(fits, layer.filters)
+    if count == layer.filters:
+        return count
+    return count // layer.filter_step * layer.filter_step
 
 
 def row_tiles(layer: Geometry, room: Room) -> Rows | None:
@@ -258,12 +258,12 @@ def _cuts(layer: Geometry) -> Iterator[int]:
     return (-(-width // tiles) for tiles in range(2, width + 1))
 
 
-def plane_memory(layer: Geometry, room: Room, found: Planes) -> int:
+def plane_memory(layer: Geometry, room: Room, cut: Planes) -> int:
     """Return the bytes of L1 for planes of these sizes."""
-    rows = layer.ring_rows(found.rows, ahead=False)
-    plane = rows * layer.tile_columns(found.columns) * layer.in_bytes
-    sums = 0 if found.in_l2 else 4 * found.filters * layer.sum_size(found.rows, found.columns)
-    weights = 0 if room.in_place else room.pair(layer.bytes_of_planes(found.filters))
+    rows = layer.ring_rows(cut.rows, ahead=False)
+    plane = rows * layer.tile_columns(cut.columns) * layer.in_bytes
+    sums = 0 if cut.in_l2 else 4 * cut.filters * layer.sum_size(cut.rows, cut.columns)
+    weights = 0 if room.in_place else room.pair(layer.bytes_of_planes(cut.filters))
     return room.pair(plane) + sums + weights
 
 
@@ -273,14 +273,14 @@ def planes(layer: Geometry, room: Room, *, in_l2: bool = False) -> Planes | None
     heights = [height]
     while heights[-1] > 1:
         heights.append(-(-heights[-1] // 2))
-    found = (_planes(layer, room, rows, layer.out_size[1], in_l2) for rows in heights)
-    return next(filter(None, found), None)
+    candidates = (_planes(layer, room, rows, layer.out_size[1], in_l2) for rows in heights)
+    return next(filter(None, candidates), None)
 
 
 def plane_tiles(layer: Geometry, room: Room) -> Planes | None:
     """Return single rows of planes in the fewest tiles that fit; None if none do."""
-    found = (_planes(layer, room, 1, width, False) for width in _cuts(layer))
-    return next(filter(None, found), None)
+    candidates = (_planes(layer, room, 1, width, False) for width in _cuts(layer))
+    return next(filter(None, candidates), None)
 
 
 def _planes(layer: Geometry, room: Room, rows: int, columns: int, in_l2: bool) -> Planes | None:
@@ -349,24 +349,24 @@ Cut = Rows | Pixels | Planes | Channels
 
 def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
     """Return what fits in each way but chains; tiles only where the untiled way does not."""
-    found: dict[Way, Cut | None] = dict.fromkeys(Way)
-    found[Way.RESIDENT] = resident(layer, room)
-    found[Way.ROWS] = rows(layer, room)
-    found[Way.PIXELS] = pixels(layer, room)
-    found[Way.PLANES] = planes(layer, room)
-    if found[Way.ROWS] is None:
-        found[Way.ROW_TILES] = row_tiles(layer, room)
-    if found[Way.PLANES] is None and room.l2:
-        found[Way.PLANES_L2] = planes(layer, room, in_l2=True)
-    if found[Way.PLANES] is None and found[Way.PLANES_L2] is None:
-        found[Way.PLANE_TILES] = plane_tiles(layer, room)
-    return found
+    cuts: dict[Way, Cut | None] = dict.fromkeys(Way)
+    cuts[Way.RESIDENT] = resident(layer, room)
+    cuts[Way.ROWS] = rows(layer, room)
+    cuts[Way.PIXELS] = pixels(layer, room)
+    cuts[Way.PLANES] = planes(layer, room)
+    if cuts[Way.ROWS] is None:
+        cuts[Way.ROW_TILES] = row_tiles(layer, room)
+    if cuts[Way.PLANES] is None and room.l2:
+        cuts[Way.PLANES_L2] = planes(layer, room, in_l2=True)
+    if cuts[Way.PLANES] is None and cuts[Way.PLANES_L2] is None:
+        cuts[Way.PLANE_TILES] = plane_tiles(layer, room)
+    return cuts
 
 
 def first(layer: Geometry, room: Room) -> Way | None:
     """Return the first way that fits, by memory alone; None if none does."""
-    found = ways(layer, room)
-    return next((way for way in Way if found[way] is not None), None)
+    cuts = ways(layer, room)
+    return next((way for way in Way if cuts[way] is not None), None)
 
 
 def smallest(layer: Geometry, room: Room, *, by_planes: bool) -> int:

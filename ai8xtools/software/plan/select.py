@@ -40,7 +40,7 @@ from ai8xtools.software.plan.task import Level, Spot, Task, Traffic
 from ai8xtools.software.profile import Profile
 from ai8xtools.values import frozen
 
-_Found = tuple[int, float, tuple[Task, ...]]
+_Choice = tuple[int, float, tuple[Task, ...]]
 """Steps that are not cut as was asked, cycles, and tasks."""
 
 
@@ -70,7 +70,7 @@ class Planner:
         }
         self.outputs = outputs_of(graph)
         self.lives = lives_of(graph, self.outputs)
-        self.known: dict[tuple[int, Setting], tuple[Task, ...]] = {}
+        self.tasks: dict[tuple[int, Setting], tuple[Task, ...]] = {}
         self.caller = {o.tensor for o in self.outputs if not o.copied} | {graph.input}
         self.l1_only = set() if graph.kept is None else self._with_rolling(graph.kept)
         self.far = self._levels()
@@ -87,19 +87,19 @@ class Planner:
 
     def _levels(self) -> dict[int, Level]:
         """Return the memory of each tensor if it does not stand in L1: L2 while it has room."""
-        found: dict[int, Level] = {}
+        levels: dict[int, Level] = {}
         tensors = [t for t in self.lives if t not in self.caller | self.l1_only]
         inside: list[Block] = []
         for tensor in sorted(tensors, key=lambda t: -self.graph.tensors[t].size_bytes):
             block = self._block(tensor, self.lives)
             if self.profile.l2 and place([*inside, block], ())[1] <= self.profile.l2:
                 inside.append(block)
-                found[tensor] = Level.L2
+                levels[tensor] = Level.L2
             elif self.profile.l3 and self.profile.l3_writable:
-                found[tensor] = Level.L3
+                levels[tensor] = Level.L3
             else:
-                found[tensor] = Level.L1
-        return found
+                levels[tensor] = Level.L1
+        return levels
 
     def _standing(self, level: Level) -> set[int]:
         """Return the tensors that stand in a memory unless they are taken into L1."""
@@ -113,13 +113,13 @@ class Planner:
 
     def plan(self) -> Plan:
         """Return the plan; raise NoRoomError if there is none."""
-        made = self._best_plan()
-        if made is None and self.with_chains:  # input and output of a chain exist at the same time
+        best = self._best_plan()
+        if best is None and self.with_chains:  # input and output of a chain exist at the same time
             self.with_chains = False
-            made = self._best_plan()
-        if made is None:
+            best = self._best_plan()
+        if best is None:
             raise NoRoomError(self._refusal())
-        return made
+        return best
 
     def _best_plan(self) -> Plan | None:
         inside = self._standing(Level.L1) | self.l1_only
@@ -130,8 +130,8 @@ class Planner:
                 continue
             tried = self._tasks(inside | {tensor})
             if tried is not None and (best is None or _cost(tried) < _cost(best)):
-                made = self._placed(tried, inside | {tensor})
-                if made is not None:
+                placed = self._placed(tried, inside | {tensor})
+                if placed is not None:
                     best, inside = tried, inside | {tensor}
         return None if best is None else self._placed(best, inside)
 
@@ -148,14 +148,14 @@ class Planner:
     def _tasks(self, inside: set[int]) -> tuple[Task, ...] | None:
         """Return the best way of each step with these tensors in L1; None if one does not fit."""
         steps = self.graph.steps
-        best: list[dict[bool, _Found]] = [{} for _ in range(len(steps) + 1)]
+        best: list[dict[bool, _Choice]] = [{} for _ in range(len(steps) + 1)]
         best[0][False] = (0, 0.0, ())
         for index, step in enumerate(steps):
-            for planar_in, found in best[index].items():
+            for planar_in, before in best[index].items():
                 for planar_out in (False, True) if self._may_turn(index, inside) else (False,):
                     task = self._best(index, step, inside, planar_in, planar_out)
                     if task is not None:
-                        _keep(best[index + 1], planar_out, found, self._missed(task), task)
+                        _keep(best[index + 1], planar_out, before, self._missed(task), task)
             if False in best[index]:
                 for task in self._chained(index, inside):
                     _keep(best[task.last + 1], False, best[index][False], 0, task)
@@ -179,12 +179,12 @@ class Planner:
             reads = inside.issuperset(sources_of(steps[first]))
             writes = steps[end].target in inside
             l1 = self.l1 - self._live(first, inside, end)
-            found = []
+            tasks = []
             if 2 <= count <= rows:
-                found.append(self.chains.of(first, count, l1, reads=reads, writes=writes, far=far))
+                tasks.append(self.chains.of(first, count, l1, reads=reads, writes=writes, far=far))
             if count <= channels:
-                found.append(self.stacks.of(first, count, l1, far=far))
-            for task in filter(None, found):
+                tasks.append(self.stacks.of(first, count, l1, far=far))
+            for task in filter(None, tasks):
                 yield replace(task, reason=self._why(task, inside))
 
     def _why(self, task: Task, inside: set[int]) -> str:
@@ -199,12 +199,12 @@ class Planner:
         """Whether the result of a step may stand channel by channel: the next step alone reads it,
         and can do so by planes."""
         match self.graph.steps[index : index + 2]:
-            case (Convolution() as made, Convolution() as following):
-                size = made.pool.out_size if made.pool else made.out_size
+            case (Convolution() as producer, Convolution() as following):
+                size = producer.pool.out_size if producer.pool else producer.out_size
                 return (
-                    made.target not in inside
-                    and passes(self.graph, made, following)
-                    and takes_planes(made)
+                    producer.target not in inside
+                    and passes(self.graph, producer, following)
+                    and takes_planes(producer)
                     and takes_planes(following)
                     and size == following.in_size
                 )
@@ -225,12 +225,12 @@ class Planner:
             planar_out=planar_out,
         )
         key = (index, setting)
-        if key not in self.known:
-            self.known[key] = tuple(
+        if key not in self.tasks:
+            self.tasks[key] = tuple(
                 self._priced(task, setting, inside)
                 for task in candidates(index, step, self.graph, self.kernels, setting)
             )
-        tasks = self.known[key]
+        tasks = self.tasks[key]
         wished = [t for t in tasks if t.way in self.wish.ways]
         tasks = tuple(wished) or tasks
         if not tasks:
@@ -250,8 +250,8 @@ class Planner:
         return best, f"{best.cycles:,.0f} cycles; {more}"
 
     def _live_l2(self, index: int, inside: set[int]) -> int:
-        found = self._standing(Level.L2) - inside
-        return self._live(index, found)
+        tensors = self._standing(Level.L2) - inside
+        return self._live(index, tensors)
 
     def _priced(self, task: Task, setting: Setting, inside: set[int]) -> Task:
         if task.layer is None:
@@ -393,11 +393,13 @@ class Planner:
         return live + least
 
 
-def _keep(kept: dict[bool, _Found], planar: bool, before: _Found, missed: int, task: Task) -> None:
+def _keep(
+    kept: dict[bool, _Choice], planar: bool, before: _Choice, missed: int, task: Task
+) -> None:
     """Keep what takes least, its last tensor in one order."""
-    found = (before[0] + missed, before[1] + task.cycles, (*before[2], task))
-    if planar not in kept or found[:2] < kept[planar][:2]:
-        kept[planar] = found
+    candidate = (before[0] + missed, before[1] + task.cycles, (*before[2], task))
+    if planar not in kept or candidate[:2] < kept[planar][:2]:
+        kept[planar] = candidate
 
 
 def _cost(tasks: Sequence[Task] | None) -> float:

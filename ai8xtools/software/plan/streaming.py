@@ -153,10 +153,10 @@ class Pull:
     def _make(self, step: Step, row: int) -> None:
         sources = dict.fromkeys(sources_of(step))
         for part in parts_of(step, row):
-            wanted = {source: self._in_rows_made(step, source, part) for source in sources}
-            for source, some in wanted.items():
+            needs = {source: self._in_rows_made(step, source, part) for source in sources}
+            for source, some in needs.items():
                 self.lowest[source, step.target] = some.first
-            for source, some in wanted.items():
+            for source, some in needs.items():
                 self.demand(source, some.end)
             self._write(step.target, row)
         last = row + 1 == rows_of(step, self.graph)

@@ -60,7 +60,7 @@ class Task:
 
     `links` are layers that hand each other rows or channels, `step` is that of the last; a link
     is `chained` if another of them makes its input, which may ask for fewer rows than there are:
-    those that are `asked` (0: all).
+    those of the `demand` (0: all).
     """
 
     index: int
@@ -79,7 +79,7 @@ class Task:
     reason: str = ""
     links: tuple[Task, ...] = ()
     chained: bool = False
-    asked: int = 0
+    demand: int = 0
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class Task:
     def rows(self) -> int:
         """Output rows that are made."""
         assert self.layer is not None
-        return self.asked or self.layer.out_size[0]
+        return self.demand or self.layer.out_size[0]
 
     @property
     def slots(self) -> int:

@@ -65,13 +65,13 @@ def build_qformat(
     the copy is of no use (E940 to E943, E901).
     """
     network = stored.network
-    made = planned(network, profile, scheme, library=library, interleaving=interleaving)
-    given = stored.sample if sample is None else sample
-    output = execute(network, given[None])[network.graph.output][0]
+    built = planned(network, profile, scheme, library=library, interleaving=interleaving)
+    data = stored.sample if sample is None else sample
+    output = execute(network, data[None])[network.graph.output][0]
     order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
-    files = emit(network, Sample(given, output), name, command_line, profile.core.name, order,
-                 made.interface, interleaving=interleaving, made=made.program)  # fmt: skip
-    return replace(made, files=files)
+    files = emit(network, Sample(data, output), name, command_line, profile.core.name, order,
+                 built.interface, interleaving=interleaving, code=built.program)  # fmt: skip
+    return replace(built, files=files)
 
 
 def planned(
@@ -84,32 +84,32 @@ def planned(
 ) -> QformatBuilt:
     """Return the project of a network without its files; raises as `build_qformat` does."""
     plans = []
-    for wanted in schemes_of(scheme) if library is None else (Scheme.RESIDENT,):
-        made = program(network, wanted, profile.core, library=library is not None,
+    for word in schemes_of(scheme) if library is None else (Scheme.RESIDENT,):
+        code = program(network, word, profile.core, library=library is not None,
                        interleaving=interleaving)  # fmt: skip
-        plans.append((made, need_of(network, made, profile)))
+        plans.append((code, need_of(network, code, profile)))
         if plans[-1][1].ram <= profile.l1:
             break
-    made, need = min(plans, key=lambda one: one[1].ram)
+    code, need = min(plans, key=lambda one: one[1].ram)
     problems = [
-        *memory_problems(need, profile, made.plan.name, made.plan.blocks),
+        *memory_problems(need, profile, code.plan.name, code.plan.blocks),
         *flash_problems(need, profile, _weight_bytes(network)),
     ]
     if problems:
         raise NoRoomError(problems)
-    copy = None if library is None else _library(network, made, library)
-    return QformatBuilt(made.plan, need, interface=interface_of(copy), program=made)
+    copy = None if library is None else _library(network, code, library)
+    return QformatBuilt(code.plan, need, interface=interface_of(copy), program=code)
 
 
-def need_of(network: QuantizedNetwork, made: Program, profile: Profile) -> Need:
+def need_of(network: QuantizedNetwork, code: Program, profile: Profile) -> Need:
     """Return what a network takes; input and output stand in memory of the caller."""
-    longest = max(len(segment.steps) for segment in made.plan.segments)
-    groups = any(one.body == "groups" for one in made.functions)
+    longest = max(len(segment.steps) for segment in code.plan.segments)
+    groups = any(one.body == "groups" for one in code.functions)
     own = STACK_BYTES + _GROUPS_STACK * groups + _ASKING_BYTES * (longest - 1)
     stack = max(profile.stack, own)
-    counters = _COUNTER_BYTES * len(made.made)
-    code = CODE_BYTES + _GROUPS_CODE * groups
-    return Need(made.plan.arena_bytes, counters, stack, flash_bytes(network), code)
+    counters = _COUNTER_BYTES * len(code.row_steps)
+    code_bytes = CODE_BYTES + _GROUPS_CODE * groups
+    return Need(code.plan.arena_bytes, counters, stack, flash_bytes(network), code_bytes)
 
 
 def _weight_bytes(network: QuantizedNetwork) -> dict[str, int]:
@@ -120,7 +120,7 @@ def _weight_bytes(network: QuantizedNetwork) -> dict[str, int]:
     }
 
 
-def _library(network: QuantizedNetwork, made: Program, folder: str) -> Library:
+def _library(network: QuantizedNetwork, code: Program, folder: str) -> Library:
     """Return what the project takes of a copy of CMSIS 5."""
     worst = max((layer.formats.bound for layer in network.layers.values()), default=0)
     if network.guard.wraps and worst >= 1 << 31:
@@ -129,7 +129,7 @@ def _library(network: QuantizedNetwork, made: Program, folder: str) -> Library:
                        "not define", Place(option="--cmsis-nn"),
                        "Quantize with --acc-guard worst, or leave --cmsis-nn out.")
         )  # fmt: skip
-    return read_library(folder, [name for one in made.functions for name in one.library])
+    return read_library(folder, [name for one in code.functions for name in one.library])
 
 
 def plan_text(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) -> str:
@@ -138,15 +138,15 @@ def plan_text(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) 
 
 
 def _lines(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) -> Iterator[str]:
-    graph, made, need = network.graph, built.program, built.need
-    yield f"Plan: {made.plan.name}, {len(graph.steps)} steps, {graph.macs:,} MACs"
-    for step, call in zip(made.steps, made.calls, strict=True):
+    graph, code, need = network.graph, built.program, built.need
+    yield f"Plan: {code.plan.name}, {len(graph.steps)} steps, {graph.macs:,} MACs"
+    for step, call in zip(code.steps, code.calls, strict=True):
         channels, rows, columns = graph.shapes[step.target]
         functions = ", ".join(one.name for one in call.functions)
         yield f"  {step.name:32} {f'{rows}x{columns}x{channels}':>14}  {functions}"
-    yield f"Memory: {made.plan.arena_bytes:,} bytes"
+    yield f"Memory: {code.plan.arena_bytes:,} bytes"
     yield f"  {'offset':>8} {'bytes':>8}  {'steps':>9}  of"
-    for block in sorted(made.plan.blocks, key=lambda one: (one.offset, one.first)):
+    for block in sorted(code.plan.blocks, key=lambda one: (one.offset, one.first)):
         lives = f"{block.first}..{block.last}"
         yield f"  {block.offset:8} {block.size:8}  {lives:>9}  {block.name}"
     yield (

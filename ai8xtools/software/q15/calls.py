@@ -51,7 +51,7 @@ class RowStep:
 class Program:
     """All calls; `layers` names the weights of weighted steps by target; where all maps stand.
 
-    `steps` are those of the calls. With rings of rows `made` are the steps that make rows, and
+    `steps` are those of the calls. With rings of rows `row_steps` are the steps that make rows, and
     `runs` what runs in which order. `interleaving`: weights of fully connected layers are those of
     `_opt`.
     """
@@ -61,13 +61,13 @@ class Program:
     layers: Mapping[int, str]
     plan: Plan
     interleaving: bool = False
-    made: tuple[RowStep, ...] = ()
+    row_steps: tuple[RowStep, ...] = ()
     runs: tuple[str | Call, ...] = ()
 
     @property
     def asks_for_windows(self) -> bool:
         """Whether a step asks for more than the row of its own."""
-        return any(_UNTIL in end for one in self.made for _, end in one.needs)
+        return any(_UNTIL in end for one in self.row_steps for _, end in one.needs)
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -162,20 +162,20 @@ class _Programmer:
 
     def program(self) -> Program:
         """Return the calls of all steps."""
-        made: list[RowStep] = []
+        row_steps: list[RowStep] = []
         runs: list[str | Call] = []
         steps = self._graph.steps
         if not self._by_rows:
             calls = tuple(map(self._call, steps))
         else:
-            calls = tuple(self._all_calls(made, runs))
+            calls = tuple(self._all_calls(row_steps, runs))
             steps = tuple(steps[step.layer] for step in self._plan.graph.steps)
         return Program(
-            steps=steps, calls=calls, layers=self._names, plan=self._plan, made=tuple(made),
-            runs=tuple(runs), interleaving=self._interleaving,
+            steps=steps, calls=calls, layers=self._names, plan=self._plan,
+            row_steps=tuple(row_steps), runs=tuple(runs), interleaving=self._interleaving,
         )  # fmt: skip
 
-    def _all_calls(self, made: list[RowStep], runs: list[str | Call]) -> Iterator[Call]:
+    def _all_calls(self, row_steps: list[RowStep], runs: list[str | Call]) -> Iterator[Call]:
         """Yield the calls of a plan of rows, and note which make rows and what runs."""
         for segment in self._plan.segments:
             for one in self._plan.steps_of(segment):
@@ -190,8 +190,8 @@ class _Programmer:
                 if self._row is None:
                     runs.append(call)
                     continue
-                made.append(RowStep(call=call, target=one.target, counter=len(made),
-                                    needs=tuple(self._needs(one))))  # fmt: skip
+                row_steps.append(RowStep(call=call, target=one.target, counter=len(row_steps),
+                                         needs=tuple(self._needs(one))))  # fmt: skip
                 if one.target in segment.roots:
                     rows = self._graph.shapes[one.target][1]
                     runs.append(f"need_{one.target}({rows});")
@@ -279,11 +279,11 @@ class _Programmer:
                     yield functions.add(self._bits), [one, operand, target, size]
             case Enlarge():
                 channels, rows, columns = self._graph.shapes[step.source]
-                given, (down, across) = self._at(step.source), step.factor
+                data, (down, across) = self._at(step.source), step.factor
                 if self._row is not None:
-                    given, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
+                    data, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
                 sizes: list[object] = [columns, rows, channels, across, down]
-                yield functions.enlarge(self._bits), [given, *sizes, self._row_at(step.target)]
+                yield functions.enlarge(self._bits), [data, *sizes, self._row_at(step.target)]
             case Concat():
                 yield from self._concat(step)
             case _:
@@ -318,16 +318,17 @@ class _Programmer:
 
     def _rows(self, source: int, rows: int) -> list[object]:
         """Return which rows are made, and how many of the source have room."""
-        made: list[object] = [0, rows] if self._row is None else ["y", "y + 1"]
-        return [*made, self._ring(source)]
+        bounds: list[object] = [0, rows] if self._row is None else ["y", "y + 1"]
+        return [*bounds, self._ring(source)]
 
     def _pool(self, step: Pool) -> list[object]:
         channels, rows, columns = self._graph.shapes[step.source]
         _, out_rows, out_columns = self._graph.shapes[step.target]
-        made = [out_rows] if self._row is None else self._rows(step.source, out_rows)
+        bounds = [out_rows] if self._row is None else self._rows(step.source, out_rows)
         return [
             self._at(step.source), columns, rows, channels, *step.window[::-1],
-            *step.padding[::-1], *step.stride[::-1], self._row_at(step.target), out_columns, *made,
+            *step.padding[::-1], *step.stride[::-1], self._row_at(step.target), out_columns,
+            *bounds,
         ]  # fmt: skip
 
     def _clip(self, step: Clip) -> Iterator[tuple[Function, list[object]]]:

@@ -42,16 +42,16 @@ def emit(
     interface: Interface | None = None,
     *,
     interleaving: bool = False,
-    made: Program | None = None,
+    code: Program | None = None,
 ) -> dict[str, str]:
     """Return the files of a project by path; `order` is that of maps in memory, as text.
 
-    `made` is what runs if that is known. Functions that the `interface` has a library for are taken
+    `code` is what runs if that is known. Functions that the `interface` has a library for are taken
     from there. With `interleaving` fully connected layers take the weights of `_opt`.
     """
     interface = interface or interface_of(None)
     library = interface.library
-    made = made or program(network, library=library is not None, interleaving=interleaving)
+    code = code or program(network, library=library is not None, interleaving=interleaving)
     title = f"{name}: {command_line}"
     graph = network.graph
     header: dict[str, Any] = {
@@ -64,22 +64,22 @@ def emit(
         "out_bytes": sample.output.size * network.bits // 8,
         "input_k": network.fractions[0],
         "output_k": network.fractions[graph.output],
-        "arena_bytes": made.plan.arena_bytes,
+        "arena_bytes": code.plan.arena_bytes,
         "flash_bytes": flash_bytes(network),
         "macs": graph.macs,
     }
-    layers = list(made.layers.values())
+    layers = list(code.layers.values())
     arrays = [("INPUT_DATA", sample.input), ("OUTPUT_DATA", sample.output)]
     macros = [{"name": key, "lines": lines_of(values.reshape(-1))} for key, values in arrays]
     listed = min(sample.output.size, _LISTED)
-    ours = [one for one in made.functions if library is None or not one.library]
+    ours = [one for one in code.functions if library is None or not one.library]
     folder = "software/q15"
     files = [
-        ("cnn.c", render(f"{folder}/cnn.c.j2", calls=made.runs or made.calls, layers=layers,
-                         made=made.made, until=made.asks_for_windows, **header)),
+        ("cnn.c", render(f"{folder}/cnn.c.j2", calls=code.runs or code.calls, layers=layers,
+                         row_steps=code.row_steps, until=code.asks_for_windows, **header)),
         ("cnn.h", render(f"{folder}/cnn.h.j2", **header)),
         ("weights.h", render(f"{folder}/weights.h.j2", **header,
-                             layers=[*_weights(network, made)])),
+                             layers=[*_weights(network, code)])),
         ("sampledata.h", render("software/macros.h.j2", guard="SAMPLEDATA_H", macros=macros,
                                 title=f"{name}: sample, {order}")),
         ("main.c", render(f"{folder}/main.c.j2", listed=listed, name=name, **header)),
@@ -88,9 +88,9 @@ def emit(
         ("nn_kernels.c", render(f"{folder}/kernels.c.j2", **header, functions=ours,
                                 parts={part for one in ours for part in one.needs})),
         *interface.files.items(),
-        *building(name, core, header, {one.name: "" for one in made.functions}, wide=False,
+        *building(name, core, header, {one.name: "" for one in code.functions}, wide=False,
                   interface=interface),
-        ("plan.json", _plan(network, made, name, core, library)),
+        ("plan.json", _plan(network, code, name, core, library)),
     ]  # fmt: skip
     return distinct(files)
 
@@ -107,15 +107,15 @@ def weights_in_order(step: Weighted, weights: Int64s) -> Int64s:
     return weights[..., 0].transpose(1, 2, 0) if step.depthwise else weights
 
 
-def _flat(step: Weighted, weights: Int64s, made: Program, bits: int) -> Int64s:
+def _flat(step: Weighted, weights: Int64s, code: Program, bits: int) -> Int64s:
     """Return the weights of a step one after another."""
-    if step.linear and made.interleaving:
+    if step.linear and code.interleaving:
         return interleaved(weights.reshape(len(weights), -1), bits)
-    by_rows = step.target in {one.target for one in made.made}  # all by the function of groups
+    by_rows = step.target in {one.target for one in code.row_steps}  # all by the function of groups
     return (weights if by_rows else weights_in_order(step, weights)).reshape(-1)
 
 
-def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any]]:
+def _weights(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any]]:
     """Yield what weights.h says of each weighted step."""
     for step in network.graph.steps:
         if not isinstance(step, Weighted):
@@ -123,12 +123,12 @@ def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any
         layer = network.layers[step.target]
         formats = layer.formats
         yield {
-            "name": made.layers[step.target],
+            "name": code.layers[step.target],
             "comment": f"{step.name}: k of input {formats.kx}, weights {formats.kw}, bias "
             f"{formats.kb}, output {formats.ko}",
             "bias_lshift": formats.bias_lshift,
             "out_rshift": formats.out_rshift,
-            "weights": lines_of(_flat(step, layer.weights, made, network.bits)),
+            "weights": lines_of(_flat(step, layer.weights, code, network.bits)),
             "bias": lines_of(layer.bias),
         }
 
@@ -140,7 +140,7 @@ def flash_bytes(network: QuantizedNetwork) -> int:
 
 
 def _plan(
-    network: QuantizedNetwork, made: Program, name: str, core: str, library: Library | None
+    network: QuantizedNetwork, code: Program, name: str, core: str, library: Library | None
 ) -> str:
     """Return the text of plan.json."""
     steps = [
@@ -152,18 +152,18 @@ def _plan(
             "writes": step.target,
             "k": network.fractions[step.target],
         }
-        for step, call in zip(made.steps, made.calls, strict=True)
+        for step, call in zip(code.steps, code.calls, strict=True)
     ]
     blocks = [
         {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
-        for b in made.plan.blocks
+        for b in code.plan.blocks
     ]
     content: dict[str, Any] = {
         "format": 1,
         "name": name,
         "core": core,
         "bits": network.bits,
-        "arena_bytes": made.plan.arena_bytes,
+        "arena_bytes": code.plan.arena_bytes,
         "macs": network.graph.macs,
         "steps": steps,
         "blocks": blocks,
