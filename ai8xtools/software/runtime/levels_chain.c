@@ -28,7 +28,7 @@ static void nn_whole(nn_piece *piece, const nn_rows *run, const int8_t *const *f
 }
 
 /* The rows of the first layer that the others ask for. */
-static uint32_t nn_asked(const nn_rows *const *runs, unsigned count)
+static uint32_t nn_demand(const nn_rows *const *runs, unsigned count)
 {
     uint32_t rows = runs[count - 1]->layer->out_rows;
 
@@ -54,7 +54,7 @@ void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
 {
     const nn_rows *last = runs[count - 1];
     uint32_t row_bytes = last->layer->out_columns * last->layer->out_pixel_bytes, fetched = 0, y;
-    uint32_t asked = nn_asked(runs, count);
+    uint32_t demand = nn_demand(runs, count);
     unsigned waiting = 0, number;
     nn_piece piece;
 
@@ -78,7 +78,7 @@ void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
         }
         for (number = count - 1; done[count - 1] <= y;) {
             const nn_rows *run = runs[number];
-            uint32_t made = done[number], end = nn_needed_end(run->layer, made);
+            uint32_t produced = done[number], end = nn_needed_end(run->layer, produced);
             int8_t *out = row;
 
             if (number > 0 && done[number - 1] < end) {
@@ -91,17 +91,17 @@ void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
                 for (; waiting > 0; waiting--) {
                     nn_copy_wait(NN_INPUT);
                 }
-                if (run->ahead && made + 1 < asked) {
-                    end = nn_needed_end(run->layer, made + 1);
+                if (run->ahead && produced + 1 < demand) {
+                    end = nn_needed_end(run->layer, produced + 1);
                     fetched = nn_fetch_to(&piece, fetched, end, &waiting);
                 }
             }
             if (number + 1 < count) {
                 const nn_rows *next = runs[number + 1];
 
-                out = next->rings[0] + made % next->slots * next->pitch;
+                out = next->rings[0] + produced % next->slots * next->pitch;
             }
-            nn_make_row(&piece, made, out, run->layer->out_pixel_bytes);
+            nn_make_row(&piece, produced, out, run->layer->out_pixel_bytes);
             done[number]++;
             number += number + 1 < count;
         }

@@ -10,19 +10,19 @@ static inline nn_q7_inside nn_q7_under(const q7_t *image, int32_t width, int32_t
                                        int32_t channels, int32_t left, int32_t top,
                                        int32_t kernel_x, int32_t kernel_y)
 {
-    nn_q7_inside found;
+    nn_q7_inside inside;
 
-    found.row = top < 0 ? -top : 0;
-    found.rows_end = height - top < kernel_y ? height - top : kernel_y;
-    found.column = left < 0 ? -left : 0;
-    found.columns_end = width - left < kernel_x ? width - left : kernel_x;
-    found.data = NULL;
-    if (found.row < found.rows_end && found.column < found.columns_end) {
-        found.data = image + ((top + found.row) * width + left + found.column) * channels;
+    inside.row = top < 0 ? -top : 0;
+    inside.rows_end = height - top < kernel_y ? height - top : kernel_y;
+    inside.column = left < 0 ? -left : 0;
+    inside.columns_end = width - left < kernel_x ? width - left : kernel_x;
+    inside.data = NULL;
+    if (inside.row < inside.rows_end && inside.column < inside.columns_end) {
+        inside.data = image + ((top + inside.row) * width + left + inside.column) * channels;
     } else {
-        found.rows_end = found.row = found.columns_end = found.column = 0;
+        inside.rows_end = inside.row = inside.columns_end = inside.column = 0;
     }
-    return found;
+    return inside;
 }
 
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)

@@ -198,21 +198,21 @@ static area area_of(const uint8_t *blob, const nnb_header *h, uint32_t layer, in
 {
     nnb_tensor_record t;
     nnb_layer l;
-    area found;
+    area place;
 
     nnb_read_layer(blob, h, layer, &l);
     if (staged) {
-        found.start = l.staging;
-        found.end = found.start + (nnb_staged(blob, h, &l) ? nnb_staging(blob, h, &l) : 0);
-        found.first = found.last = layer;
-        return found;
+        place.start = l.staging;
+        place.end = place.start + (nnb_staged(blob, h, &l) ? nnb_staging(blob, h, &l) : 0);
+        place.first = place.last = layer;
+        return place;
     }
     nnb_read_tensor(blob, h, l.output, &t);
-    found.start = t.arena;
-    found.end = found.start + (layer + 1 < h->layers ? t.bytes : 0); /* the last is not in it */
-    found.first = t.first;
-    found.last = t.last;
-    return found;
+    place.start = t.arena;
+    place.end = place.start + (layer + 1 < h->layers ? t.bytes : 0); /* the last is not in it */
+    place.first = t.first;
+    place.last = t.last;
+    return place;
 }
 
 static int places_are_apart(const uint8_t *blob, const nnb_header *h)
@@ -297,7 +297,7 @@ uint64_t nnb_arena_needed(const uint8_t *blob, const nnb_header *h)
 /* Whether layers read one tensor that none writes, and only one. */
 static int has_one_input(const uint8_t *blob, const nnb_header *h)
 {
-    uint32_t i, k, j, found = NNB_NONE;
+    uint32_t i, k, j, input = NNB_NONE;
     nnb_layer l, other;
 
     for (i = 0; i < h->layers; i++) {
@@ -309,15 +309,15 @@ static int has_one_input(const uint8_t *blob, const nnb_header *h)
                     break;
                 }
             }
-            if (j == i && found != NNB_NONE && found != nnb_in(&l, k)) {
+            if (j == i && input != NNB_NONE && input != nnb_in(&l, k)) {
                 return 0;
             }
             if (j == i) {
-                found = nnb_in(&l, k);
+                input = nnb_in(&l, k);
             }
         }
     }
-    return found != NNB_NONE;
+    return input != NNB_NONE;
 }
 
 nnb_status nnb_check_executable(const uint8_t *blob, const nnb_header *h)

@@ -25,7 +25,7 @@ static int64_t limited(int64_t value, uint32_t type)
 
 void nnb_store(const nnb_job *job, uint32_t index, int64_t value)
 {
-    uint32_t type = job->made.type, bits;
+    uint32_t type = job->output.type, bits;
     uint8_t *out = job->out + ((size_t)index << type);
 
     value = limited(value, type);
@@ -125,10 +125,10 @@ static int64_t products(const nnb_operand *w, uint32_t filter, const uint8_t *ro
 }
 
 /* The row or column of the input that a tap reads; the number of them where there are only zeros. */
-static uint32_t tap(const nnb_layer *l, int axis, uint32_t made, uint32_t number, uint32_t length)
+static uint32_t tap(const nnb_layer *l, int axis, uint32_t output, uint32_t number, uint32_t length)
 {
     uint32_t step = l->op == NNB_TRANSPOSED ? 1 : l->stride[axis];
-    uint32_t place = made * step + number * l->dilation[axis];
+    uint32_t place = output * step + number * l->dilation[axis];
 
     if (place < l->pad[axis]) {
         return length;
@@ -160,7 +160,7 @@ static int64_t window_sum(const nnb_job *job, const nnb_operand *x, uint32_t row
 {
     const nnb_layer *l = job->layer;
     uint32_t inputs = job->weights.about.channels, channels = x->about.channels;
-    uint32_t first = l->groups > 1 ? filter / (job->made.channels / l->groups) * inputs : 0;
+    uint32_t first = l->groups > 1 ? filter / (job->output.channels / l->groups) * inputs : 0;
     uint32_t x_type = x->about.type, i, k, y, z;
     uint32_t run = run_length(l, column, x->about.columns);
     const uint8_t *weights = row_of(&job->weights, filter);
@@ -187,12 +187,12 @@ static int64_t window_sum(const nnb_job *job, const nnb_operand *x, uint32_t row
 static int64_t summed(const nnb_job *job, const nnb_operand *x, uint32_t index)
 {
     const nnb_layer *l = job->layer;
-    uint32_t filter = index % job->made.channels, pixel = index / job->made.channels;
+    uint32_t filter = index % job->output.channels, pixel = index / job->output.channels;
     uint32_t count = job->weights.about.channels;
     int64_t total;
 
     if (l->op != NNB_FC) {
-        total = window_sum(job, x, pixel / job->made.columns, pixel % job->made.columns, filter);
+        total = window_sum(job, x, pixel / job->output.columns, pixel % job->output.columns, filter);
     } else {
         total = products(&job->weights, filter, row_of(&job->weights, filter), 0, x->at,
                          x->about.type, count);
@@ -234,14 +234,14 @@ static void normalized(const nnb_job *job, const nnb_operand *x, uint32_t count)
 
 void nnb_sums(const nnb_job *job, const nnb_operand *x)
 {
-    uint32_t count = (uint32_t)nnb_elements(&job->made), i;
+    uint32_t count = (uint32_t)nnb_elements(&job->output), i;
 
     if (job->layer->follow == NNB_SHIFT_NORM) {
         normalized(job, x, count);
         return;
     }
     for (i = 0; i < count; i++) {
-        nnb_store(job, i, shifted(summed(job, x, i), job->layer->out_shift, job->made.type));
+        nnb_store(job, i, shifted(summed(job, x, i), job->layer->out_shift, job->output.type));
     }
 }
 
@@ -262,11 +262,11 @@ static int32_t signed32(uint32_t value)
 void nnb_pool(const nnb_job *job, const nnb_operand *x)
 {
     const nnb_layer *l = job->layer;
-    uint32_t channels = job->made.channels, count = (uint32_t)nnb_elements(&job->made), n, i, k;
+    uint32_t channels = job->output.channels, count = (uint32_t)nnb_elements(&job->output), n, i, k;
 
     for (n = 0; n < count; n++) {
-        uint32_t pixel = n / channels, row = pixel / job->made.columns;
-        uint32_t column = pixel % job->made.columns, pixels = 0;
+        uint32_t pixel = n / channels, row = pixel / job->output.columns;
+        uint32_t column = pixel % job->output.columns, pixels = 0;
         int64_t greatest = INT32_MIN;
         uint32_t total = 0; /* wraps around; for means it does not */
         for (i = 0; i < l->kernel[0]; i++) {
@@ -290,7 +290,7 @@ void nnb_pool(const nnb_job *job, const nnb_operand *x)
 /* 2 to the power of values, those more than 7 below the greatest plus one counted as one. */
 void nnb_softmax(const nnb_job *job, const nnb_operand *x)
 {
-    uint32_t count = (uint32_t)nnb_elements(&job->made), i, total = 0, share;
+    uint32_t count = (uint32_t)nnb_elements(&job->output), i, total = 0, share;
     int32_t base = -128, above;
 
     for (i = 0; i < count; i++) {

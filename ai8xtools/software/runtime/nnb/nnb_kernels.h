@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     const nnb_layer *layer;
     nnb_operand weights, bias;
-    nnb_tensor_record made;
+    nnb_tensor_record output;
     uint8_t *out;
 } nnb_job;
 

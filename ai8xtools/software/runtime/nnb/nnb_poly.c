@@ -37,7 +37,7 @@ void nnb_poly_start(nnb_poly *poly, const uint8_t *key)
 /* sum = sum * factor modulo 2^130 - 5, limbs below 2^27 */
 static void multiply(nnb_poly *poly)
 {
-    uint32_t made[LIMBS];
+    uint32_t product_limbs[LIMBS];
     uint64_t carry = 0, product;
     int i, k;
 
@@ -47,13 +47,13 @@ static void multiply(nnb_poly *poly)
             uint32_t other = k > i ? 5 * poly->factor[i - k + LIMBS] : poly->factor[i - k];
             product += (uint64_t)poly->sum[k] * other;
         }
-        made[i] = (uint32_t)product & LIMB_MASK;
+        product_limbs[i] = (uint32_t)product & LIMB_MASK;
         carry = product >> 26;
     }
-    carry = made[0] + 5 * carry;
-    made[0] = (uint32_t)carry & LIMB_MASK;
-    made[1] += (uint32_t)(carry >> 26);
-    memcpy(poly->sum, made, sizeof made);
+    carry = product_limbs[0] + 5 * carry;
+    product_limbs[0] = (uint32_t)carry & LIMB_MASK;
+    product_limbs[1] += (uint32_t)(carry >> 26);
+    memcpy(poly->sum, product_limbs, sizeof product_limbs);
 }
 
 void nnb_poly_add(nnb_poly *poly, const uint8_t *data, uint32_t bytes)

@@ -72,7 +72,7 @@ int nnb_shapes_fit(const uint8_t *blob, const nnb_header *header, const nnb_laye
 /* Whether weights and biases of a layer fit its input and output. */
 int nnb_weights_fit(const uint8_t *blob, const nnb_header *header, const nnb_layer *layer);
 /* The largest magnitude that a sum of products can have. */
-uint64_t nnb_sum_limit(const nnb_tensor_record *given, const nnb_tensor_record *weights);
+uint64_t nnb_sum_limit(const nnb_tensor_record *data, const nnb_tensor_record *weights);
 /* Whether the file says where all tensors stand. */
 int nnb_planned(const uint8_t *blob, const nnb_header *header);
 /* Bytes into which weights and biases of a layer are decrypted. */

@@ -114,42 +114,42 @@ static uint8_t *in_arena(const run *r, uint32_t tensor)
 
 static nnb_operand operand(const run *r, uint32_t tensor)
 {
-    nnb_operand found;
+    nnb_operand result;
 
-    nnb_read_tensor(r->blob, &r->header, tensor, &found.about);
-    found.at = tensor == r->input ? r->in : tensor == r->output ? r->out : in_arena(r, tensor);
-    return found;
+    nnb_read_tensor(r->blob, &r->header, tensor, &result.about);
+    result.at = tensor == r->input ? r->in : tensor == r->output ? r->out : in_arena(r, tensor);
+    return result;
 }
 
 /* Weights or biases: in the file, or decrypted behind `*staging`, which is moved on. */
 static nnb_operand constant(const run *r, uint32_t tensor, uint8_t **staging)
 {
-    nnb_operand found;
+    nnb_operand result;
     uint32_t bytes;
 
-    memset(&found, 0, sizeof found);
+    memset(&result, 0, sizeof result);
     if (tensor == NNB_NONE) {
-        return found;
+        return result;
     }
-    nnb_read_tensor(r->blob, &r->header, tensor, &found.about);
-    found.at = r->blob + found.about.data;
-    bytes = found.about.bytes;
+    nnb_read_tensor(r->blob, &r->header, tensor, &result.about);
+    result.at = r->blob + result.about.data;
+    bytes = result.about.bytes;
     if (!(r->header.flags & NNB_ENCRYPTED)) {
-        return found;
+        return result;
     }
 #if NNB_HAS_KERNEL(NNB_DECRYPTION)
     if (r->hooks->copy_start != NULL) {
-        r->hooks->copy_start(WEIGHTS_CHANNEL, *staging, found.at, bytes);
+        r->hooks->copy_start(WEIGHTS_CHANNEL, *staging, result.at, bytes);
         r->hooks->copy_wait(WEIGHTS_CHANNEL);
     } else {
-        memcpy(*staging, found.at, bytes);
+        memcpy(*staging, result.at, bytes);
     }
     nnb_decipher(*staging, bytes, r->hooks->key, r->blob + 0x34,
-                 found.about.data - r->header.data);
+                 result.about.data - r->header.data);
 #endif
-    found.at = *staging;
+    result.at = *staging;
     *staging += ((size_t)bytes + 15) & ~(size_t)15;
-    return found;
+    return result;
 }
 
 static int64_t joined(uint32_t op, int64_t value, int64_t other)
@@ -171,7 +171,7 @@ static void join(const run *r, const nnb_job *job)
 {
     const uint8_t *at[NNB_OPERANDS];
     uint8_t type[NNB_OPERANDS];
-    uint32_t count = (uint32_t)nnb_elements(&job->made), i, k;
+    uint32_t count = (uint32_t)nnb_elements(&job->output), i, k;
 
     for (k = 0; k < job->layer->in_count; k++) {
         nnb_operand x = operand(r, nnb_in(job->layer, k));
@@ -189,13 +189,13 @@ static void join(const run *r, const nnb_job *job)
 
 static void concatenate(const run *r, const nnb_job *job)
 {
-    uint32_t pixels = (uint32_t)job->made.rows * job->made.columns, first = 0, i, k, c;
+    uint32_t pixels = (uint32_t)job->output.rows * job->output.columns, first = 0, i, k, c;
 
     for (k = 0; k < job->layer->in_count; k++) {
         nnb_operand x = operand(r, nnb_in(job->layer, k));
         for (i = 0; i < pixels; i++) {
             for (c = 0; c < x.about.channels; c++) {
-                nnb_store(job, i * job->made.channels + first + c,
+                nnb_store(job, i * job->output.channels + first + c,
                           nnb_load(x.at, x.about.type, i * x.about.channels + c));
             }
         }
@@ -215,7 +215,7 @@ static void run_layer(const run *r, uint32_t number)
                                                       : in_arena(r, NNB_NONE);
     x = operand(r, nnb_in(&layer, 0));
     job.layer = &layer;
-    job.made = operand(r, layer.output).about;
+    job.output = operand(r, layer.output).about;
     job.out = layer.output == r->output ? r->out : in_arena(r, layer.output);
     switch (layer.op) {
     case NNB_MAXPOOL:
@@ -323,19 +323,19 @@ const void *nnb_vector_output(const nnb_model *model, uint32_t number)
 int nnb_verify(const nnb_model *model, void *out, void *arena, const nnb_hooks *hooks)
 {
     uint32_t i, count = nnb_vectors(model);
-    nnb_tensor_info made;
+    nnb_tensor_info output;
     int status;
 
     if (count != stated_vectors(model)) {
         return NNB_VECTORS;
     }
-    nnb_tensor(model, nnb_output(model), &made);
+    nnb_tensor(model, nnb_output(model), &output);
     for (i = 0; i < count; i++) {
         status = nnb_run(model, nnb_vector_input(model, i), out, arena, hooks);
         if (status != NNB_OK) {
             return status;
         }
-        if (memcmp(out, nnb_vector_output(model, i), made.bytes) != 0) {
+        if (memcmp(out, nnb_vector_output(model, i), output.bytes) != 0) {
             return NNB_VECTORS;
         }
     }

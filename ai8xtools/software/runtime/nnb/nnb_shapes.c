@@ -4,12 +4,12 @@
  */
 #include "nnb_records.h"
 
-/* Whether windows on `length` values make `made` ones. */
-static int windows_fit(const nnb_layer *l, int axis, int32_t length, int32_t made)
+/* Whether windows on `length` values make `results`. */
+static int windows_fit(const nnb_layer *l, int axis, int32_t length, int32_t results)
 {
     int32_t reach = length + 2 * l->pad[axis] - (l->kernel[axis] - 1) * l->dilation[axis] - 1;
 
-    return reach >= 0 && reach / l->stride[axis] + 1 == made;
+    return reach >= 0 && reach / l->stride[axis] + 1 == results;
 }
 
 int nnb_weights_fit(const uint8_t *blob, const nnb_header *header, const nnb_layer *l)
@@ -53,10 +53,10 @@ int nnb_shapes_fit(const uint8_t *blob, const nnb_header *header, const nnb_laye
     return l->op > NNB_FC || nnb_weights_fit(blob, header, l);
 }
 
-uint64_t nnb_sum_limit(const nnb_tensor_record *given, const nnb_tensor_record *weights)
+uint64_t nnb_sum_limit(const nnb_tensor_record *data, const nnb_tensor_record *weights)
 {
     uint64_t taps = (uint64_t)weights->rows * weights->columns * weights->channels;
 
     /* the bytes of the file limit the taps to 2^35, those of few bits */
-    return taps << ((weights->type == NNB_INT16 ? 15 : 7) + (given->type == NNB_INT16 ? 15 : 7));
+    return taps << ((weights->type == NNB_INT16 ? 15 : 7) + (data->type == NNB_INT16 ? 15 : 7));
 }
