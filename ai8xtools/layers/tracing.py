@@ -142,7 +142,7 @@ _SIZES = ("size", "dim", "ndimension", "numel", "getattr", "len")
 
 
 def _is_data(result: Any) -> bool:
-    """Return whether a result is tensors, or the sizes of one, and no numbers made of values."""
+    """Return whether a result is data (tensors, or sizes), not numbers computed from values."""
     if isinstance(result, Tensor | torch.Size):
         return True
     return isinstance(result, tuple | list) and all(map(_is_data, result))

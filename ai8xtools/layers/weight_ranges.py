@@ -79,7 +79,7 @@ def refit_ranges(model: nn.Module) -> None:
 
 
 def follow_ranges(model: nn.Module, source: nn.Module) -> None:
-    """Give layers the ranges that those of `source`, of which `model` is a copy, have by now."""
+    """Copy the present ranges of the layers of `source` to `model`, a copy of it."""
     pairs = zip(_quantized_layers(model), _quantized_layers(source), strict=True)
     for (layer, _), (followed, _) in pairs:
         if followed.has_range and int(layer.range_exponent) != int(followed.range_exponent):
@@ -87,7 +87,7 @@ def follow_ranges(model: nn.Module, source: nn.Module) -> None:
 
 
 def settle_quantiles(model: nn.Module) -> None:
-    """Let `shift_quantile` say the same as the range of a layer, for tools that know only that."""
+    """Set `shift_quantile` to what leads to a layer's range, for tools that know only that."""
     for layer, _ in _quantized_layers(model):
         if layer.has_range:
             parts = [p.flatten() for p in (layer.op.weight, layer.op.bias) if p is not None]

@@ -25,7 +25,7 @@ class QFormat:
 def q_format(magnitude: float, bits: int) -> QFormat:
     """Return the format of `bits` bits with the fewest integer bits for a magnitude.
 
-    A magnitude that is a power of two is exceeded by nothing but itself: it saturates by one step.
+    A magnitude that is a power of two does not fit by one step, and saturates.
     """
     integer = max(0, ceil_log2(magnitude)) if magnitude else 0
     return QFormat(integer, bits - 1 - integer)

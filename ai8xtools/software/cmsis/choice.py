@@ -184,7 +184,7 @@ def _pooling(step: Pool, graph: Graph) -> Call | str:
 
 
 def _dies(step: Pool, graph: Graph) -> bool:
-    """Whether nobody needs the data of a step but the step."""
+    """Whether only this step reads its data."""
     readers = Counter(source for one in graph.steps for source in sources_of(one))
     kept = {graph.input, graph.kept, *graph.outputs}
     return readers[step.source] == 1 and step.source not in kept

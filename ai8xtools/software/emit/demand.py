@@ -29,7 +29,7 @@ WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
 
 
 class Demand(Code):
-    """Says of each step of a plan in one memory which function makes it, or its rows."""
+    """Describes which function makes each step of a plan in one memory, or its rows."""
 
     template = "cnn.c.j2"
     caller = ("cnn_input", "cnn_output")
@@ -136,7 +136,7 @@ class Demand(Code):
         return next(offsets, 0)
 
     def _call(self, number: int, step: Step, call: Call, segment: int) -> dict[str, Any]:
-        """Return what is said of a step that a library computes."""
+        """Return the description of a step that a library computes."""
         if call.weights is not None and call.bias is not None:
             self.weights[number], self.starts[number] = call.weights, call.bias
         buffer = self._scratch(segment)
@@ -205,7 +205,7 @@ class Demand(Code):
         return fields if step.pool is None else fields | self._pooled(step, step.pool, scratch)
 
     def _pooled(self, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
-        """Return what is said of pooling in a convolution."""
+        """Return the description of pooling in a convolution."""
         average = pool.kind.averages
         self.helpers.add("keep_sum.c" if average else "keep_max.c")
         return {

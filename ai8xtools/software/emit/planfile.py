@@ -33,7 +33,7 @@ def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None)
 
 
 def _segments(plan: Plan, code: Code) -> dict[str, Any]:
-    """Return what is said of a plan in one memory."""
+    """Return the description of a plan in one memory."""
     graph = plan.graph
     return {
         "data_bytes": plan.data_bytes,
@@ -59,7 +59,7 @@ def _segments(plan: Plan, code: Code) -> dict[str, Any]:
 
 
 def _tasks(plan: Plan) -> dict[str, Any]:
-    """Return what is said of a plan for levels of memory."""
+    """Return the description of a plan for levels of memory."""
     return {
         "l2_bytes": plan.used[Level.L2],
         "l3_bytes": plan.used[Level.L3],

@@ -69,7 +69,7 @@ def emit(
 
 
 def code_of(plan: Plan) -> Code:
-    """Return what cnn.c says of a plan."""
+    """Return what cnn.c contains for a plan."""
     return Units(plan) if plan.scheme is None else Demand(plan)
 
 

@@ -27,7 +27,7 @@ from ai8xtools.software.plan.task import Level, Spot, Task
 
 
 class Units(Code):
-    """Says of each task of a plan how it is cut and where its buffers are."""
+    """Describes how each task of a plan is cut and where its buffers are."""
 
     template = "levels.c.j2"
     caller = ("in", "out")

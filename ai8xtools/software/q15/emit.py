@@ -116,7 +116,7 @@ def _flat(step: Weighted, weights: Int64s, code: Program, bits: int) -> Int64s:
 
 
 def _weights(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any]]:
-    """Yield what weights.h says of each weighted step."""
+    """Yield what weights.h contains for each weighted step."""
     for step in network.graph.steps:
         if not isinstance(step, Weighted):
             continue

@@ -52,14 +52,14 @@ static const char *scan_number(const char *text, size_t width, char kind, int le
 /* Whether a character is in a set like [a-z]; `set` begins behind the bracket. */
 static bool in_set(char character, const char *set, const char *end)
 {
-    bool without = *set == '^', found = false;
+    bool without = *set == '^', listed = false;
     for (set += without; set < end; set++)
         if (set[1] == '-' && set + 2 < end) {
-            found |= character >= set[0] && character <= set[2];
+            listed |= character >= set[0] && character <= set[2];
             set += 2;
         } else
-            found |= character == *set;
-    return found != without;
+            listed |= character == *set;
+    return listed != without;
 }
 
 static const char *scan_text(const char *text, size_t width, char kind, const char *set, const char *end,
@@ -83,7 +83,7 @@ static const char *scan_text(const char *text, size_t width, char kind, const ch
 
 WEAK int vsscanf(const char *text, const char *format, va_list arguments)
 {
-    int found = 0;
+    int assigned = 0;
     for (const char *start = text; *format; format++) {
         if (isspace((unsigned char) *format)) {
             text = skip_blanks(text);
@@ -91,7 +91,7 @@ WEAK int vsscanf(const char *text, const char *format, va_list arguments)
         }
         if (*format != '%' || *++format == '%') {
             if (*text++ != *format)
-                return found;
+                return assigned;
             continue;
         }
         bool ignored = *format == '*';
@@ -104,7 +104,7 @@ WEAK int vsscanf(const char *text, const char *format, va_list arguments)
         if (kind == '[') {
             end = strchr(set + (*set == '^') + 1, ']');
             if (!end)
-                return found;
+                return assigned;
             format = end;
         }
         if (kind == 'n') {
@@ -114,23 +114,23 @@ WEAK int vsscanf(const char *text, const char *format, va_list arguments)
         if (kind != 'c' && kind != '[')
             text = skip_blanks(text);
         if (!*text)
-            return found ? found : EOF;
+            return assigned ? assigned : EOF;
         void *place = ignored ? NULL : va_arg(arguments, void *);
         if (kind == 's' || kind == 'c' || kind == '[')
             text = scan_text(text, width, kind, set, end, place);
         else
             text = scan_number(text, width, kind, length, place);
         if (!text)
-            return found;
-        found += !ignored;
+            return assigned;
+        assigned += !ignored;
     }
-    return found;
+    return assigned;
 }
 WEAK int sscanf(const char *text, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int found = vsscanf(text, format, arguments);
+    int assigned = vsscanf(text, format, arguments);
     va_end(arguments);
-    return found;
+    return assigned;
 }

@@ -69,12 +69,12 @@ static void put_integer(output_t *output, conversion_t how, uint64_t value, bool
         for (; value; value /= base)
             *--start = set[value % base];
     }
-    int digits = (int) (end - start), wanted = how.precision < 0 ? 1 : how.precision;
-    if (how.alternate && base == 8 && wanted <= digits)
-        wanted = digits + 1;
+    int digits = (int) (end - start), least = how.precision < 0 ? 1 : how.precision;
+    if (how.alternate && base == 8 && least <= digits)
+        least = digits + 1;
     if (how.precision >= 0)
         how.zero = false;
-    put_field(output, &how, prefix, wanted > digits ? wanted - digits : 0, start, digits);
+    put_field(output, &how, prefix, least > digits ? least - digits : 0, start, digits);
 }
 
 /* The emulator formats numbers with fractions. */

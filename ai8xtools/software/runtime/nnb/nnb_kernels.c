@@ -192,7 +192,8 @@ static int64_t summed(const nnb_job *job, const nnb_operand *x, uint32_t index)
     int64_t total;
 
     if (l->op != NNB_FC) {
-        total = window_sum(job, x, pixel / job->output.columns, pixel % job->output.columns, filter);
+        total = window_sum(job, x, pixel / job->output.columns, pixel % job->output.columns,
+                           filter);
     } else {
         total = products(&job->weights, filter, row_of(&job->weights, filter), 0, x->at,
                          x->about.type, count);

@@ -77,16 +77,16 @@ TickType_t xTimerGetPeriod(TimerHandle_t timer) { return timer->period; }
 struct emulator_events {
     EventBits_t bits;
 };
-struct wanted {
+struct condition {
     EventGroupHandle_t group;
     EventBits_t bits;
     bool all;
 };
 static bool has_bits(void *of)
 {
-    struct wanted *wanted = of;
-    EventBits_t found = wanted->group->bits & wanted->bits;
-    return wanted->all ? found == wanted->bits : found != 0;
+    struct condition *condition = of;
+    EventBits_t bits = condition->group->bits & condition->bits;
+    return condition->all ? bits == condition->bits : bits != 0;
 }
 
 EventGroupHandle_t xEventGroupCreate(void)
@@ -112,12 +112,12 @@ EventBits_t xEventGroupClearBits(EventGroupHandle_t group, EventBits_t bits)
 EventBits_t xEventGroupWaitBits(EventGroupHandle_t group, EventBits_t bits, BaseType_t clear, BaseType_t all,
                                 TickType_t ticks)
 {
-    struct wanted wanted = {group, bits, all != 0};
-    bool came = kernel_wait(has_bits, &wanted, ticks);
-    EventBits_t found = group->bits;
+    struct condition condition = {group, bits, all != 0};
+    bool came = kernel_wait(has_bits, &condition, ticks);
+    EventBits_t before = group->bits;
     if (came && clear)
         group->bits &= ~bits;
-    return found;
+    return before;
 }
 
 /* A message is stored behind its length. */
