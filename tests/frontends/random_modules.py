@@ -256,7 +256,7 @@ class Integers:
 
     def _replace(self, name: str, module: Any) -> None:
         """Let a module compute with integers."""
-        activation = f"_{name.replace('.', '_')}_activation"
+        activation = f"{name.replace('.', '_')}_activation"
         if f"{name}.op.weight" in self._state:
             module.forward = self._operator(name, module)
         elif f"{activation}.op.weight" in self._state:  # behind a sum: a layer of its own
