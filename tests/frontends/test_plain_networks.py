@@ -158,6 +158,16 @@ def test_normalization_that_is_kept_takes_the_factor_of_the_result() -> None:
     assert isinstance(ours.get_submodule("block1.conv1").bn, nn.BatchNorm2d)
 
 
+def test_kernels_of_one_tap_have_no_distance_of_taps() -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    x = torch.zeros(1, 3, 9)
+    plain_network = nn.Sequential(nn.Conv1d(3, 4, 1, dilation=2), nn.Conv1d(4, 4, 3, dilation=2))
+    network = import_network(plain_network.eval(), x, "net", {}).network
+    text = describe(network, x, MAX78000, name="net", arch="net", dataset="some").text
+    first, second = text.split("- name:")[1:]
+    assert "dilation" not in first and "dilation: 2" in second
+
+
 @torch.no_grad()
 def test_activation_behind_a_sum_is_exact_in_integers() -> None:
     """Kernels that are one become 64 with a shift of 1: every value passes unchanged."""

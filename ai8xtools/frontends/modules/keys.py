@@ -62,7 +62,7 @@ def _kernel(op: Any, usual_stride: int) -> dict[str, Any]:
     }
     if short(op.stride) != usual_stride:
         keys["stride"] = short(op.stride)
-    if short(op.dilation) != 1:
+    if short(op.dilation) != 1 and max(size) > 1:  # it is a distance of taps
         keys["dilation"] = short(op.dilation)
     if op.groups > 1:
         keys["groups"] = op.groups
