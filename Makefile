@@ -10,8 +10,8 @@ PYTHON := $(VENV)/bin/python
 PYTHON3 ?=
 # `make setup TORCH=cuda` takes PyTorch with CUDA
 TORCH ?=
-# Processes for tests and known answers
-JOBS ?= 2
+# Processes for tests and known answers: one more than two cores, since tests wait for files now and then
+JOBS ?= 3
 # Further arguments of whatever is called
 ARGS ?=
 
