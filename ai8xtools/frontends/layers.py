@@ -29,7 +29,7 @@ class DescribedLayer:
     `node` is the model's name for it, `weights` that of its tensors (None: it has none of its own).
     `inputs` are numbers of layers, INPUT or HISTORY, joined as `join` says; `keys` what the layer
     does, without its place in memory. `taken` [C, ...] lies in memory before pooling and
-    flattening, `given` [C, ...] after the layer.
+    flattening, `shape` [C, ...] after the layer.
     """
 
     name: str
@@ -37,7 +37,7 @@ class DescribedLayer:
     join: Literal["elements", "channels"] | None
     keys: dict[str, Any]
     taken: tuple[int, ...]
-    given: tuple[int, ...]
+    shape: tuple[int, ...]
     is_output: bool = False
     node: str = ""
     weights: str | None = None
@@ -96,23 +96,23 @@ def refuse(
 
     `by` would compute them, `lines` are FILE:LINE of nodes in the model.
     """
-    found = list(dict.fromkeys(refusals))
-    if not found:
+    distinct = list(dict.fromkeys(refusals))
+    if not distinct:
         return
-    if len(found) == 1:
-        (one,) = found
+    if len(distinct) == 1:
+        (one,) = distinct
         what, remedy = f"{one.node}: {one.why}", one.remedy
         what = at_line(what, one.node, lines)
     else:
         groups: dict[tuple[str, str], list[str]] = {}
-        for refusal in found:
+        for refusal in distinct:
             node = at_line(refusal.node, refusal.node, lines)
             groups.setdefault((refusal.why, refusal.remedy), []).append(node)
-        what = f"{len(found)} nodes of the model cannot be computed by {by}"
+        what = f"{len(distinct)} nodes of the model cannot be computed by {by}"
         remedy = "\n  ".join(
             f"{', '.join(nodes)}: {why}. {instead}" for (why, instead), nodes in groups.items()
         )
-    if all(refusal.sums for refusal in found):
+    if all(refusal.sums for refusal in distinct):
         raise InputError(SUMS_BETWEEN, what, model, remedy)
     raise InputError("E670", what, model, remedy)
 
@@ -127,11 +127,11 @@ def times(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
 
 
-def unused(wanted: str, taken: Iterable[str]) -> str:
+def unused(proposal: str, taken: Iterable[str]) -> str:
     """Return a name for a layer that no other one has, whatever characters are wanted."""
-    known = {name.lower() for name in taken} | {"input", "stop"}
-    name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted).strip("_") or "layer"
+    names = {name.lower() for name in taken} | {"input", "stop"}
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in proposal).strip("_") or "layer"
     if not name[0].isalpha() or name.lower() in WORDS:
         name = f"layer_{name}"
-    numbers = (f"{name}_{number}" for number in range(2, len(known) + 3))
-    return name if name.lower() not in known else next(n for n in numbers if n.lower() not in known)
+    numbers = (f"{name}_{number}" for number in range(2, len(names) + 3))
+    return name if name.lower() not in names else next(n for n in numbers if n.lower() not in names)

@@ -67,7 +67,7 @@ def description_text(
         keys.pop("quantization", None)
         if several and layer.is_output:
             keys["output"] = True
-        lines += comment(f"{times(layer.taken)} -> {times(layer.given)}", "  ")
+        lines += comment(f"{times(layer.taken)} -> {times(layer.shape)}", "  ")
         lines += [*entry(keys), ""]
     return "\n".join(lines[:-1]) + "\n"
 

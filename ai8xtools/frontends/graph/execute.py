@@ -39,32 +39,32 @@ from ai8xtools.frontends.graph.operators import (
 _LEAST_LENGTH = 1e-12
 
 
-def value_of(operator: Operator, given: Sequence[Array]) -> Array | None:
+def value_of(operator: Operator, operands: Sequence[Array]) -> Array | None:
     """Return the result of an operator, None of one that nothing here computes.
 
     Whole numbers stay whole; fractions are computed as they come.
     """
-    x = given[0] if given else np.zeros(0)
+    x = operands[0] if operands else np.zeros(0)
     match operator:
         case Input() | Foreign():
             return None
         case Constant():
             return operator.value
         case Each():
-            return np.asarray(_FUNCTIONS[operator.function](*given))
+            return np.asarray(_FUNCTIONS[operator.function](*operands))
         case Clip():
             return np.clip(x, operator.low, operator.high)
         case Conv():
-            return _with_bias(_convolved(operator, x, given[1]), given[2:])
+            return _with_bias(_convolved(operator, x, operands[1]), operands[2:])
         case ConvTranspose():
-            return _with_bias(_transposed(operator, x, given[1]), given[2:])
+            return _with_bias(_transposed(operator, x, operands[1]), operands[2:])
         case Gemm():
-            return np.asarray(x @ given[1].T + sum(given[2:]))
+            return np.asarray(x @ operands[1].T + sum(operands[2:]))
         case MatMul():
-            return np.asarray(x @ given[1])
+            return np.asarray(x @ operands[1])
         case BatchNormalization():
             axes = (-1, *(1,) * (x.ndim - 2))
-            factor, offset, mean, variance = (one.reshape(axes) for one in given[1:])
+            factor, offset, mean, variance = (one.reshape(axes) for one in operands[1:])
             return (x - mean) / np.sqrt(variance + operator.epsilon) * factor + offset
         case Pool():
             return _pooled(operator, x)
@@ -84,7 +84,7 @@ def value_of(operator: Operator, given: Sequence[Array]) -> Array | None:
             mode: Any = operator.mode
             return np.pad(x, operator.pads, mode, **values)
         case Concat():
-            return np.concatenate(given, operator.axis)
+            return np.concatenate(operands, operator.axis)
         case Resize():
             return x[np.ix_(*operator.places)]
         case Softmax():
@@ -202,10 +202,10 @@ def _pooled(operator: Pool, x: Array) -> Array:
 
     def windows(data: Array, pad: float, end: float) -> Array:
         data = np.pad(np.pad(data, around, constant_values=pad), beyond, constant_values=end)
-        found = _windows(data, operator.window, operator.strides, operator.dilations)
+        views = _windows(data, operator.window, operator.strides, operator.dilations)
         starts = (n + p[0] for n, p in zip(x.shape[2:], operator.pads, strict=True))
         counts = (-(-n // s) for n, s in zip(starts, operator.strides, strict=True))
-        return found[(slice(None), slice(None), *map(slice, counts))] if operator.ceil else found
+        return views[(slice(None), slice(None), *map(slice, counts))] if operator.ceil else views
 
     axes = tuple(range(x.ndim, 2 * x.ndim - 2))
     if not operator.average:

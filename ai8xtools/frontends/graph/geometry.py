@@ -29,7 +29,7 @@ from ai8xtools.values import frozen
 
 
 @frozen
-class Found:
+class LayerSpec:
     """The operator of a description with its keys, the shape of the result, and decimations.
 
     `weights` are the kernels that it has then. `padded`: pooling takes a border of one zero.
@@ -38,7 +38,7 @@ class Found:
 
     op: str
     keys: dict[str, Any]
-    given: Shape
+    shape: Shape
     weights: Array | None = None
     before: int = 1
     after: int = 1
@@ -68,8 +68,8 @@ def zeros(node: Node, operator: Pad) -> tuple[int, tuple[int, int]] | Refusal:
     batch, beside, *sides = operator.pads
     around = {n for pair in sides for n in pair}
     if any(batch) or len(around) > 1:
-        said = times([pair[end] for end in (0, 1) for pair in operator.pads[1:]])
-        return Refusal(node.place, f"its padding is {said}, the chip pads all sides alike",
+        shown = times([pair[end] for end in (0, 1) for pair in operator.pads[1:]])
+        return Refusal(node.place, f"its padding is {shown}, the chip pads all sides alike",
                        "Use the same padding on all sides.")  # fmt: skip
     return max(around, default=0), beside
 
@@ -83,14 +83,14 @@ def doubles(operator: Resize, shape: Shape) -> bool:
     )
 
 
-def operator(node: Node, weights: Array) -> Found | Refusal:
+def operator(node: Node, weights: Array) -> LayerSpec | Refusal:
     """Return what a Conv, ConvTranspose or Gemm is in a description."""
     match node.operator:
         case Gemm():
             if len(node.shape) != 2:
                 why = f"it works on the last axis of {times(node.inputs[0].shape[1:])}"
                 return Refusal(node.place, why, "Flatten the data before it.")
-            return Found("Linear", {}, node.shape[1:], weights)
+            return LayerSpec("Linear", {}, node.shape[1:], weights)
         case ConvTranspose() as back:
             return _transposed(node, back, weights)
         case Conv() as forward:
@@ -99,7 +99,7 @@ def operator(node: Node, weights: Array) -> Found | Refusal:
             raise TypeError(f"{node.name} has no weights")
 
 
-def _convolution(node: Node, conv: Conv, weights: Array) -> Found | Refusal:
+def _convolution(node: Node, conv: Conv, weights: Array) -> LayerSpec | Refusal:
     kernel, axes = weights.shape[2:], weights.ndim - 2
     keys = _kernel_keys(node, kernel, conv.strides, conv.pads, conv.dilations, conv.groups)
     if isinstance(keys, Refusal):
@@ -110,10 +110,10 @@ def _convolution(node: Node, conv: Conv, weights: Array) -> Found | Refusal:
                        f"Use {count} 3x3 convolutions, which reach as far.")  # fmt: skip
     pointwise = kernel[0] == 1 and not keys["pad"]
     before, after = (conv.strides[0], 1) if pointwise else (1, conv.strides[0])
-    given = tuple(n + sum(p) - d * (k - 1) for n, p, d, k in
+    sizes = tuple(n + sum(p) - d * (k - 1) for n, p, d, k in
                   zip(node.inputs[0].shape[2:], conv.pads, conv.dilations, kernel, strict=True)
                   ) if after > 1 else node.shape[2:]  # fmt: skip
-    return Found(f"Conv{axes}d", keys, (len(weights), *given), weights, before, after)
+    return LayerSpec(f"Conv{axes}d", keys, (len(weights), *sizes), weights, before, after)
 
 
 def _kernel_keys(
@@ -141,7 +141,7 @@ def _kernel_keys(
     return keys | ({"groups": groups} if groups > 1 else {})
 
 
-def _transposed(node: Node, back: ConvTranspose, weights: Array) -> Found | Refusal:
+def _transposed(node: Node, back: ConvTranspose, weights: Array) -> LayerSpec | Refusal:
     """Return a transposed convolution; one of stride 1 is a convolution turned around, and one
     that writes 2x2 pixels for each without overlaps has kernels with a row and column of zeros.
     """
@@ -164,10 +164,10 @@ def _transposed(node: Node, back: ConvTranspose, weights: Array) -> Found | Refu
             f"its output_padding {times(padding)}",
             "Use kernel 3x3, strides 2, pads 1, output_padding 1, or kernel 2x2, strides 2.",
         )  # fmt: skip
-    return Found("ConvTranspose2d", keys, node.shape[1:], weights)
+    return LayerSpec("ConvTranspose2d", keys, node.shape[1:], weights)
 
 
-def pooling(node: Node, pool: Pool | Reduce) -> Found | Refusal:
+def pooling(node: Node, pool: Pool | Reduce) -> LayerSpec | Refusal:
     """Return the keys of a pooling and the shape behind it."""
     shape = node.inputs[0].shape[1:]
     axes, average, padded = len(shape) - 1, False, False
@@ -187,8 +187,8 @@ def pooling(node: Node, pool: Pool | Reduce) -> Found | Refusal:
         average, window, strides = pool.average, pool.window, pool.strides
         dilations, sides = pool.dilations, {n for pair in pool.pads for n in pair}
         if sides not in ({0}, {1}):
-            said = times([p[0] for p in pool.pads] + [p[1] for p in pool.pads])
-            return Refusal(node.place, f"its padding is {said}",
+            shown = times([p[0] for p in pool.pads] + [p[1] for p in pool.pads])
+            return Refusal(node.place, f"its padding is {shown}",
                            "Pool with no padding, or with 1 on all sides.")  # fmt: skip
         padded = sides == {1}
         if average and padded and not pool.counted:
@@ -206,7 +206,7 @@ def pooling(node: Node, pool: Pool | Reduce) -> Found | Refusal:
                        f"at most {MOST_POOLED} are possible",
                        "Pool in several steps, or use a size that divides into such.")  # fmt: skip
     keys = [_pool_keys("avg_pool" if average else "max_pool", part) for part in parts]
-    return Found("", keys[-1], node.shape[1:], padded=padded, first=tuple(keys[:-1]))
+    return LayerSpec("", keys[-1], node.shape[1:], padded=padded, first=tuple(keys[:-1]))
 
 
 def _pool_keys(name: str, part: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,10 +77,10 @@ def square_kernels(node: Node, _readers: Readers) -> Node:
     alike = len(set(kernel)) == len({n for pair in operator.pads for n in pair}) == 1
     if alike and (len(kernel) == 1 or kernel[0] in (1, _SMALL)):
         return node
-    found = _grown(kernel, operator.pads, operator.dilations)
-    if found is None or set(operator.strides) != {operator.strides[0]}:
+    border = _grown(kernel, operator.pads, operator.dilations)
+    if border is None or set(operator.strides) != {operator.strides[0]}:
         return node
-    zeros, pad = found
+    zeros, pad = border
     wide = np.pad(weights, ((0, 0), (0, 0), *zeros))
     name = node.inputs[1].place
     if wide.shape[2:] != (_LARGE, _LARGE):
@@ -135,9 +135,9 @@ def _copies(channels: int) -> Array:
 def _split(weights: Array) -> Array:
     """Return kernels of 3x3 for the copies in place of those of 5x5."""
     filters, channels = weights.shape[:2]
-    made = np.zeros((filters, 2, 2, channels, _SMALL, _SMALL))
+    split = np.zeros((filters, 2, 2, channels, _SMALL, _SMALL))
     for row, column in itertools.product(range(2), range(2)):
         rows, columns = _BLOCKS[row], _BLOCKS[column]
         part = weights[:, :, rows, columns]
-        made[:, row, column, :, row : row + part.shape[2], column : column + part.shape[3]] = part
-    return made.reshape(filters, math.prod((4, channels)), _SMALL, _SMALL)
+        split[:, row, column, :, row : row + part.shape[2], column : column + part.shape[3]] = part
+    return split.reshape(filters, math.prod((4, channels)), _SMALL, _SMALL)

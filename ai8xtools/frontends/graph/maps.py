@@ -278,8 +278,8 @@ class MapsReader:
     def _reduced(self, node: Node, operator: Reduce) -> int:
         """Return the pooling that takes whole rows, columns or maps together."""
         data, average = self._map(node.inputs[0]), operator.reduction is Reduction.MEAN
-        known = operator.reduction in (Reduction.MEAN, Reduction.MAX)
-        if not known or not set(operator.axes) <= {2, 3}:
+        supported = operator.reduction in (Reduction.MEAN, Reduction.MAX)
+        if not supported or not set(operator.axes) <= {2, 3}:
             raise _RefusedError(f"it takes the {node.name} over axes {operator.axes}",
                                 "Use mean or maximum over rows and columns.")  # fmt: skip
         shape = (*data.shape, 1)[2:4]
@@ -319,8 +319,8 @@ class MapsReader:
         source = self._maps[node.inputs[0]]
         if len(node.shape) == 2 or _whole(node.shape) == self._into.shape(source):
             return source
-        given, made = times(node.inputs[0].shape[1:]), times(node.shape[1:])
-        raise _RefusedError(f"it makes {made} of {given}",
+        before, after = times(node.inputs[0].shape[1:]), times(node.shape[1:])
+        raise _RefusedError(f"it makes {after} of {before}",
                             "Flatten only, directly before a fully connected layer.")  # fmt: skip
 
     def _cut(self, node: Node, operator: Slice) -> int:

@@ -96,21 +96,21 @@ class Graph:
 
     def readers(self) -> Mapping[Node, list[Node]]:
         """Return who reads a result; the graph itself counts, too, as the result."""
-        found: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             for one in dict.fromkeys(node.inputs):
-                found[one].append(node)
+                readers[one].append(node)
         for node in self.outputs:
-            found[node].append(node)
-        return found
+            readers[node].append(node)
+        return readers
 
 
-def graph_of(given: Node, wanted: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-    """Return the graph of all that outputs need; `wanted` are nodes in the order of the file."""
-    needed = set(_needed(outputs)) | {given}
-    order = dict.fromkeys([given, *(node for node in _needed(wanted) if node in needed)])
+def graph_of(source: Node, nodes: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+    """Return the graph of all that outputs need; `nodes` are in the order of the file."""
+    needed = set(_needed(outputs)) | {source}
+    order = dict.fromkeys([source, *(node for node in _needed(nodes) if node in needed)])
     order |= dict.fromkeys(_needed(outputs))
-    return Graph(given, tuple(order), tuple(outputs))
+    return Graph(source, tuple(order), tuple(outputs))
 
 
 def _needed(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -139,36 +139,36 @@ def rewritten(graph: Graph, rule: Rule) -> Graph:
     It gets the node, with what it takes rewritten already, and the readers of all nodes.
     """
     readers: dict[Node, list[Node]] = dict(graph.readers())
-    made: dict[Node, Node] = {graph.input: graph.input}
+    results: dict[Node, Node] = {graph.input: graph.input}
     for node in graph.nodes:
         if not node.inputs:
-            made[node] = node
+            results[node] = node
             continue
-        inputs = tuple(made[one] for one in node.inputs)
+        inputs = tuple(results[one] for one in node.inputs)
         fresh = node if inputs == node.inputs else make(node.place, node.operator, *inputs)
         readers[fresh] = readers[node]
-        found = rule(fresh, readers)
-        readers.setdefault(found, readers[node])
-        made[node] = found
-    wanted = [made[node] for node in graph.nodes]
-    return graph_of(graph.input, wanted, [made[node] for node in graph.outputs])
+        result = rule(fresh, readers)
+        readers.setdefault(result, readers[node])
+        results[node] = result
+    nodes = [results[node] for node in graph.nodes]
+    return graph_of(graph.input, nodes, [results[node] for node in graph.outputs])
 
 
 def check(graph: Graph) -> None:
     """Raise ShapeError for a graph whose nodes have other shapes than their operators give, or
     stand before what they take."""
-    known: set[Node] = set()
+    before: set[Node] = set()
     for node in graph.nodes:
-        if any(one not in known for one in node.inputs):
+        if any(one not in before for one in node.inputs):
             raise ShapeError(f"{node.place} stands before what it takes")
-        known.add(node)
+        before.add(node)
         if shape_of(node.operator, [one.shape for one in node.inputs]) != node.shape:
             raise ShapeError(f"{node.place} has another shape than {node.name} gives")
-    if not known.issuperset(graph.outputs):
+    if not before.issuperset(graph.outputs):
         raise ShapeError("a result is computed by no node")
 
 
-def shape_of(operator: Operator, given: Sequence[Shape]) -> Shape:
+def shape_of(operator: Operator, shapes: Sequence[Shape]) -> Shape:
     """Return the shape of a result [N, ...] from those of what is taken."""
     match operator:
         case Input() | Foreign():
@@ -177,55 +177,59 @@ def shape_of(operator: Operator, given: Sequence[Shape]) -> Shape:
             return operator.value.shape
         case Each():
             try:
-                return np.broadcast_shapes(*given)
+                return np.broadcast_shapes(*shapes)
             except ValueError:
-                raise ShapeError(f"its operands have the shapes {_listed(given)}") from None
+                raise ShapeError(f"its operands have the shapes {_listed(shapes)}") from None
         case Clip() | Softmax() | LpNormalization() | Dropout():
-            return given[0]
+            return shapes[0]
         case BatchNormalization():
-            if any(one != given[0][1:2] for one in given[1:]):
-                raise ShapeError(f"its factors are {_listed(given[1:])} for {_listed(given[:1])}")
-            return given[0]
+            if any(one != shapes[0][1:2] for one in shapes[1:]):
+                raise ShapeError(f"its factors are {_listed(shapes[1:])} for {_listed(shapes[:1])}")
+            return shapes[0]
         case Conv() | ConvTranspose():
-            shape = _convolved(operator, *given[:2])
-            if any(one != shape[1:2] for one in given[2:]):
-                raise ShapeError(f"its bias is {_listed(given[2:])} for {_listed([shape])}")
+            shape = _convolved(operator, *shapes[:2])
+            if any(one != shape[1:2] for one in shapes[2:]):
+                raise ShapeError(f"its bias is {_listed(shapes[2:])} for {_listed([shape])}")
             return shape
         case Gemm():
-            data, weights = given[:2]
+            data, weights = shapes[:2]
             if len(weights) != 2:
                 raise ShapeError(f"its weights have {len(weights)} axes")
             if not data or data[-1] != weights[1]:
                 raise ShapeError(f"it works on the last axis of {_listed([data[1:]])}")
-            if any(math.prod(one) not in (1, weights[0]) for one in given[2:]):
-                raise ShapeError(f"its bias is {_listed(given[2:])} for {weights[0]} results")
+            if any(math.prod(one) not in (1, weights[0]) for one in shapes[2:]):
+                raise ShapeError(f"its bias is {_listed(shapes[2:])} for {weights[0]} results")
             return (*data[:-1], weights[0])
         case MatMul():
-            if min(map(len, given)) < 2 or given[0][-1] != given[1][-2]:
-                raise ShapeError(f"it multiplies {_listed(given)}")
-            return (*np.broadcast_shapes(given[0][:-2], given[1][:-2]), given[0][-2], given[1][-1])
+            if min(map(len, shapes)) < 2 or shapes[0][-1] != shapes[1][-2]:
+                raise ShapeError(f"it multiplies {_listed(shapes)}")
+            return (
+                *np.broadcast_shapes(shapes[0][:-2], shapes[1][:-2]),
+                shapes[0][-2],
+                shapes[1][-1],
+            )
         case Pool():
-            return _pooled(operator, given[0])
+            return _pooled(operator, shapes[0])
         case Reduce():
-            return tuple(1 if axis in operator.axes else n for axis, n in enumerate(given[0])
+            return tuple(1 if axis in operator.axes else n for axis, n in enumerate(shapes[0])
                          if axis not in operator.axes or operator.keep)  # fmt: skip
         case Reshape():
-            if math.prod(operator.shape) != math.prod(given[0]):
-                raise ShapeError(f"it makes {_listed([operator.shape])} of {_listed(given)}")
+            if math.prod(operator.shape) != math.prod(shapes[0]):
+                raise ShapeError(f"it makes {_listed([operator.shape])} of {_listed(shapes)}")
             return operator.shape
         case Transpose():
-            if sorted(operator.order) != list(range(len(given[0]))):
-                raise ShapeError(f"it orders the axes {operator.order} of {_listed(given)}")
-            return tuple(given[0][axis] for axis in operator.order)
+            if sorted(operator.order) != list(range(len(shapes[0]))):
+                raise ShapeError(f"it orders the axes {operator.order} of {_listed(shapes)}")
+            return tuple(shapes[0][axis] for axis in operator.order)
         case Slice():
             return operator.count
         case Pad():
-            return tuple(n + sum(p) for n, p in zip(given[0], operator.pads, strict=True))
+            return tuple(n + sum(p) for n, p in zip(shapes[0], operator.pads, strict=True))
         case Concat():
             axis = operator.axis
-            if axis >= len(given[0]) or len({(*s[:axis], *s[axis + 1 :]) for s in given}) > 1:
-                raise ShapeError(f"it joins {_listed(given)} along axis {axis}")
-            return (*given[0][:axis], sum(s[axis] for s in given), *given[0][axis + 1 :])
+            if axis >= len(shapes[0]) or len({(*s[:axis], *s[axis + 1 :]) for s in shapes}) > 1:
+                raise ShapeError(f"it joins {_listed(shapes)} along axis {axis}")
+            return (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
         case Resize():
             return tuple(map(len, operator.places))
         case _:

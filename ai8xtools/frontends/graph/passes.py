@@ -51,26 +51,26 @@ def improved(graph: Graph, passes: Sequence[Rule]) -> Graph:
     The results of the last graph are compared with those of the first; should they differ, those
     between tell which pass it was.
     """
-    made = [graph]
+    graphs = [graph]
     for rule in passes:
-        made.append(rewritten(made[-1], rule))
-        if made[-1].nodes != made[-2].nodes:
-            check(made[-1])
+        graphs.append(rewritten(graphs[-1], rule))
+        if graphs[-1].nodes != graphs[-2].nodes:
+            check(graphs[-1])
     shape = graph.input.shape
     small = math.prod(shape) <= _MOST
     sample = np.random.default_rng(0).uniform(-1, 1, shape) if small else None
-    wanted = results(graph, sample)
-    if _agree(wanted, results(made[-1], sample)):
-        return made[-1]
-    for rule, one in zip(passes, made[1:], strict=True):
-        if not _agree(wanted, results(one, sample)):
+    expected = results(graph, sample)
+    if _agree(expected, results(graphs[-1], sample)):
+        return graphs[-1]
+    for rule, one in zip(passes, graphs[1:], strict=True):
+        if not _agree(expected, results(one, sample)):
             raise DepartsError(f"{rule.__name__} changes a result")
-    return made[-1]
+    return graphs[-1]
 
 
-def _agree(wanted: Sequence[Array | None], found: Sequence[Array | None]) -> bool:
+def _agree(expected: Sequence[Array | None], actual: Sequence[Array | None]) -> bool:
     """Return whether results are equal up to rounding; those that are not known are left out."""
-    for before, after in zip(wanted, found, strict=True):
+    for before, after in zip(expected, actual, strict=True):
         if before is None or after is None:
             continue
         limit = _CLOSE * max(float(np.abs(before).max(initial=0)), 1e-30)
@@ -83,15 +83,15 @@ def results(graph: Graph, sample: Array | None) -> list[Array | None]:
     """Return the results for a sample [1, ...]; None where nothing here computes an operator, or
     where data have more than `_MOST` values.
     """
-    known: dict[Node, Array | None] = {}
+    result_of: dict[Node, Array | None] = {}
     for node in graph.nodes:
-        given = [known[one] for one in node.inputs]
-        values = [one for one in given if one is not None]
-        fits = len(values) == len(given) and math.prod(node.shape) <= _MOST
-        known[node] = value_of(node.operator, values) if fits else None
+        inputs = [result_of[one] for one in node.inputs]
+        values = [one for one in inputs if one is not None]
+        fits = len(values) == len(inputs) and math.prod(node.shape) <= _MOST
+        result_of[node] = value_of(node.operator, values) if fits else None
         if node is graph.input and sample is not None:
-            known[node] = sample
-    return [known[node] for node in graph.outputs]
+            result_of[node] = sample
+    return [result_of[node] for node in graph.outputs]
 
 
 def along(value: Array, shape: Shape, axis: int) -> Array | None:
@@ -291,8 +291,8 @@ def before_weights(node: Node, _readers: Readers) -> Node:
             return make(node.place, operator, data, constant(weights * factors, name), *bias)
         case Function.ADD if not padded:
             offset = (weights * factors).sum(tuple(range(1, weights.ndim)))
-            known = [np.asarray(one.constant, np.float64) for one in bias] or [np.zeros(1)]
-            whole = np.broadcast_to(known[0].ravel(), offset.shape) + offset
+            biases = [np.asarray(one.constant, np.float64) for one in bias] or [np.zeros(1)]
+            whole = np.broadcast_to(biases[0].ravel(), offset.shape) + offset
             return make(node.place, operator, data, node.inputs[1], constant(whole))
     return node
 
@@ -311,8 +311,8 @@ def _times(operator: Conv | ConvTranspose | Gemm, weights: Array, factors: Array
     if not isinstance(operator, ConvTranspose):
         return weights * factors.reshape(-1, *axes)
     parts = weights.reshape(operator.groups, -1, *weights.shape[1:])
-    made = parts * factors.reshape(operator.groups, 1, -1, *axes[1:])
-    return np.asarray(made.reshape(weights.shape))
+    products = parts * factors.reshape(operator.groups, 1, -1, *axes[1:])
+    return np.asarray(products.reshape(weights.shape))
 
 
 def division_apart(node: Node, _readers: Readers) -> Node:
@@ -417,8 +417,8 @@ def reductions(node: Node, _readers: Readers) -> Node:
     data = before.inputs[0]
     left = [axis for axis in range(len(data.shape)) if first.keep or axis not in first.axes]
     axes = tuple(sorted({*first.axes, *(left[axis] for axis in operator.axes)}))
-    made = make(node.place, Reduce(operator.reduction, axes, True), data)
-    return make(node.place, Reshape(node.shape), made) if node.shape != made.shape else made
+    result = make(node.place, Reduce(operator.reduction, axes, True), data)
+    return make(node.place, Reshape(node.shape), result) if node.shape != result.shape else result
 
 
 def transposes(node: Node, _readers: Readers) -> Node:
@@ -442,12 +442,12 @@ def transposes(node: Node, _readers: Readers) -> Node:
     match operator:
         case Pad():
             pads = tuple(operator.pads[axis] for axis in back)
-            made = make(place, replace(operator, pads=pads), first.inputs[0])
+            result = make(place, replace(operator, pads=pads), first.inputs[0])
         case Reduce():
             axes = tuple(sorted(order[axis] for axis in operator.axes))
-            made = make(place, Reduce(operator.reduction, axes, True), first.inputs[0])
+            result = make(place, Reduce(operator.reduction, axes, True), first.inputs[0])
             if not operator.keep:
-                return make(place, Reshape(node.shape), _ordered(place, order, made))
+                return make(place, Reshape(node.shape), _ordered(place, order, result))
         case _:
             inputs = []
             for one in node.inputs:
@@ -457,8 +457,8 @@ def transposes(node: Node, _readers: Readers) -> Node:
                     continue
                 wide = value.reshape(*(1,) * (len(order) - value.ndim), *value.shape)
                 inputs.append(constant(wide.transpose(back)))
-            made = make(place, operator, *inputs)
-    return make(first.place, Transpose(order), made)
+            result = make(place, operator, *inputs)
+    return make(first.place, Transpose(order), result)
 
 
 def _ordered(place: str, order: Shape, data: Node) -> Node:
@@ -494,9 +494,9 @@ def _moved(node: Node, start: Node, values: Array) -> Array:
     """Return what nodes that only move data make of values in place of those of `start`."""
     if node is start:
         return values
-    found = value_of(node.operator, [_moved(node.inputs[0], start, values)])
-    assert found is not None
-    return found
+    result = value_of(node.operator, [_moved(node.inputs[0], start, values)])
+    assert result is not None
+    return result
 
 
 def flattened_weights(node: Node, _readers: Readers) -> Node:

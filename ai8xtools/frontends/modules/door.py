@@ -153,27 +153,27 @@ class Door:
         self.traced = trace(model, example)
         self.returned: Any = None
         self._model = model
-        self._made: dict[Node, Any] = {}
-        self._known: dict[Node, Any] = {}
+        self._results: dict[Node, Any] = {}
+        self._constants: dict[Node, Any] = {}
         self.graph = self._followed()
 
     def _followed(self) -> Graph:
-        wanted: list[Result] = []
+        nodes: list[Result] = []
         outputs: list[Result] = []
-        given: Result | None = None
+        source: Result | None = None
         for node in self.traced.nodes:
             if node.op == "placeholder":
                 shape = tuple(node.meta["shape"])
-                given = given or make(str(node.name), Input(shape))
-                self._made[node] = given
+                source = source or make(str(node.name), Input(shape))
+                self._results[node] = source
             elif node.op == "output":
                 self.returned = fx.map_arg(node.args[0], self._value)
                 outputs = [one for one in _listed(self.returned) if isinstance(one, Result)]
-            elif _is_data(node) and any(one in self._made for one in node.all_input_nodes):
-                self._made[node] = found = self._read(node)
-                wanted += _listed(found)
-        assert given is not None
-        return graph_of(given, wanted, outputs)
+            elif _is_data(node) and any(one in self._results for one in node.all_input_nodes):
+                self._results[node] = result = self._read(node)
+                nodes += _listed(result)
+        assert source is not None
+        return graph_of(source, nodes, outputs)
 
     def _read(self, node: Node) -> Any:
         """Return the result of a node, or several."""
@@ -186,9 +186,9 @@ class Door:
             name = str(getattr(node.target, "__name__", node.target))
             names = _HANDLERS.get(_plain(name), (None, ()))[1]
             settings = dict(zip(names, args[1:], strict=False)) | kwargs
-            found = _handled(_Call(path_of(node), name, args, settings, shape))
-            several = node.meta.get("parts") and isinstance(found, Result)
-            return [found] if several and not isinstance(found.operator, Foreign) else found
+            result = _handled(_Call(path_of(node), name, args, settings, shape))
+            several = node.meta.get("parts") and isinstance(result, Result)
+            return [result] if several and not isinstance(result.operator, Foreign) else result
         module = self._model.get_submodule(node.target)
         if isinstance(module, ai8x.QuantizationAwareModule):
             return _ai8x_layer(_Call(path_of(node), "", args, {}, shape), module)
@@ -208,13 +208,13 @@ class Door:
             return slice(*map(value_of, (argument.start, argument.stop, argument.step)))
         if not hasattr(argument, "all_input_nodes"):
             return argument
-        if argument in self._made:
-            return self._made[argument]
+        if argument in self._results:
+            return self._results[argument]
         if argument.meta.get("value") is not None:
             return argument.meta["value"]
-        if argument not in self._known:
-            self._known[argument] = self._computed(argument)
-        return self._known[argument]
+        if argument not in self._constants:
+            self._constants[argument] = self._computed(argument)
+        return self._constants[argument]
 
     def _computed(self, node: Node) -> Any:
         """Return what a node computes from constants."""
@@ -223,10 +223,10 @@ class Door:
         with once():
             match node.op:
                 case "get_attr":
-                    found: Any = self._model
+                    value: Any = self._model
                     for part in str(node.target).split("."):
-                        found = getattr(found, part)
-                    return found
+                        value = getattr(value, part)
+                    return value
                 case "call_method":
                     return getattr(args[0], node.target)(*args[1:], **kwargs)
                 case "call_module":
@@ -478,14 +478,14 @@ def _pool(call: _Call, *, average: bool) -> Result:
 
 @_handles("adaptiveavgpool adaptivemaxpool", "output_size")
 def _adaptive(call: _Call) -> Result:
-    taken, given = call.data.shape[2:], call.shape[2:]
-    if len(taken) != len(given):
+    before, after = call.data.shape[2:], call.shape[2:]
+    if len(before) != len(after):
         return call.foreign(f"{call.name} with indices")
-    if any(n % m for n, m in zip(taken, given, strict=True)):
+    if any(n % m for n, m in zip(before, after, strict=True)):
         return call.foreign("pooling by windows of different sizes")
-    window, ones = tuple(n // m for n, m in zip(taken, given, strict=True)), (1,) * len(taken)
+    window, ones = tuple(n // m for n, m in zip(before, after, strict=True)), (1,) * len(before)
     average = call.name == "adaptiveavgpool"
-    return call.make(Pool(average, window, window, _alike((0,) * len(taken)), ones), call.data)
+    return call.make(Pool(average, window, window, _alike((0,) * len(before)), ones), call.data)
 
 
 @_handles(" ".join(_REDUCING), "dim keepdim")
@@ -546,12 +546,12 @@ def _split(call: _Call) -> Any:
         sizes = size
     else:
         return call.foreign(call.name)
-    found = []
+    parts = []
     for number, count in enumerate(sizes):
         start = tuple(sum(sizes[:number]) if n == axis else 0 for n in range(len(shape)))
         counts = tuple(count if n == axis else size for n, size in enumerate(shape))
-        found.append(call.make(Slice(start, (1,) * len(shape), counts), call.data))
-    return found
+        parts.append(call.make(Slice(start, (1,) * len(shape), counts), call.data))
+    return parts
 
 
 @_handles("getitem")
@@ -564,12 +564,12 @@ def _getitem(call: _Call) -> Result:
         return part
     if isinstance(whole.operator, Foreign):
         return call.make(replace(whole.operator, shape=call.shape), whole)
-    given = index if isinstance(index, list) else [index]
-    if Ellipsis in given:
-        at = given.index(Ellipsis)
-        missing = len(whole.shape) - len([one for one in given if one is not None]) + 1
-        given = [*given[:at], *[slice(None)] * missing, *given[at + 1 :]]
-    parts = [one for one in given if one is not None]
+    indices = index if isinstance(index, list) else [index]
+    if Ellipsis in indices:
+        at = indices.index(Ellipsis)
+        missing = len(whole.shape) - len([one for one in indices if one is not None]) + 1
+        indices = [*indices[:at], *[slice(None)] * missing, *indices[at + 1 :]]
+    parts = [one for one in indices if one is not None]
     if not all(isinstance(one, int | slice) for one in parts):
         return call.foreign("an index of values")
     ranges = [
@@ -670,8 +670,8 @@ def _ai8x_layer(call: _Call, layer: Any) -> Result:
 
 def _ai8x_elements(call: _Call, module: Any) -> Result:
     """Return the result of an element-wise layer of ai8x, with its limits."""
-    known = {ai8x.Add: Function.ADD, ai8x.Sub: Function.SUB}
-    function = next((f for kind, f in known.items() if isinstance(module, kind)), None)
+    functions = {ai8x.Add: Function.ADD, ai8x.Sub: Function.SUB}
+    function = next((f for kind, f in functions.items() if isinstance(module, kind)), None)
     if function is None:
         return call.foreign(type(module).__name__)
     result = call.data

@@ -66,11 +66,11 @@ def refuse_foreign(model: nn.Module, doing: str, place: str) -> None:
 
     `doing` is what cannot be done with them, such as "be quantized"; `place` is where it stands.
     """
-    found = list(foreign_modules(model))
-    if not found:
+    modules = list(foreign_modules(model))
+    if not modules:
         return
-    named = ", ".join(f"{name or 'the network itself'} ({kind})" for name, kind in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    named = ", ".join(f"{name or 'the network itself'} ({kind})" for name, kind in modules[:_SHOWN])
+    more = f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else ""
     raise InputError(
         "E675", f"modules that are no layers of ai8x cannot {doing}: {named}{more}", place, REMEDY
     )

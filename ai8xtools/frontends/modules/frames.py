@@ -28,11 +28,11 @@ def trace_frames(model: nn.Module, graph: Any, frame: Tensor, count: int | None)
     features `meta["frames"]`, which is T. Returns T; raises NoFramesError where no frames are
     folded and unfolded, else what the network raises.
     """
-    known: dict[fx.Node, Any] = {}
+    features: dict[fx.Node, Any] = {}
     module = fx.GraphModule(model, graph)
     tried = range(2, _MOST_FRAMES + 1) if count is None else (count,)
     for frames in tried:
-        run = _FrameShapes(module, frames, known)
+        run = _FrameShapes(module, frames, features)
         try:
             run.run(frame[None].expand(1, frames, *frame.shape[1:]))
         except Exception as exc:
@@ -50,14 +50,14 @@ def trace_frames(model: nn.Module, graph: Any, frame: Tensor, count: int | None)
 class _FrameShapes(fx.Interpreter):
     """Computes one frame in place of all of them, up to where their features are unfolded.
 
-    `known` holds the features that were computed before.
+    `features` holds the features that were computed before.
     """
 
-    def __init__(self, module: fx.GraphModule, frames: int, known: dict[fx.Node, Any]) -> None:
+    def __init__(self, module: fx.GraphModule, frames: int, features: dict[fx.Node, Any]) -> None:
         super().__init__(module)
         self.folded = self.unfolded = False
         self._frames = frames
-        self._known = known
+        self._features = features
         self._of_frame: set[fx.Node] = set()
 
     def run_node(self, n: fx.Node) -> Any:
@@ -80,10 +80,10 @@ class _FrameShapes(fx.Interpreter):
         """Compute what takes features of one frame; what reshapes sees those of all."""
         name = getattr(n.target, "__name__", str(n.target))
         if n.op == "call_module" or name not in (*_RESHAPING, *_MEASURING):
-            if n not in self._known:
-                self._known[n] = super().run_node(n)
+            if n not in self._features:
+                self._features[n] = super().run_node(n)
             self._of_frame.add(n)
-            return self._known[n]
+            return self._features[n]
         for source in n.all_input_nodes:
             if source in self._of_frame and isinstance(self.env[source], Tensor):
                 value = self.env[source]

@@ -36,7 +36,7 @@ def remember(entries: list[DescribedLayer], index: int, frames: int, node: str) 
     The new layer stands in front of it: those from `index` on get another number.
     """
     names = [entry.name for entry in entries]
-    channels = entries[index].given[0]
+    channels = entries[index].shape[0]
     buffer = RollingBuffer(unused("history", names), frames, channels)
     keys = {"op": "Passthrough", "in_dim": frames - 1, "in_channels": channels, "buffer_shift": 1}
     shape = (channels, frames - 1)

@@ -47,5 +47,5 @@ _INSTEAD = {
 
 def instead_of(name: str) -> str | None:
     """Return what to use instead of a function or module; None where nothing is known."""
-    found = _INSTEAD.get(name.lower().replace("_", ""))
-    return None if found is None else f"{found}."
+    remedy = _INSTEAD.get(name.lower().replace("_", ""))
+    return None if remedy is None else f"{remedy}."

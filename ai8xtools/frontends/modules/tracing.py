@@ -126,11 +126,11 @@ LINES = "_lines_of_nodes"
 
 def lines_of(model: nn.Module, graph: Any) -> dict[str, str]:
     """Return FILE:LINE of the first call of each node of a traced network, by path."""
-    found: dict[str, str] = dict(getattr(model, LINES, {}))
+    lines: dict[str, str] = dict(getattr(model, LINES, {}))
     for node in graph.nodes:
         if "line" in node.meta:
-            found.setdefault(path_of(node), node.meta["line"])
-    return found
+            lines.setdefault(path_of(node), node.meta["line"])
+    return lines
 
 
 def path_of(node: Node) -> str:

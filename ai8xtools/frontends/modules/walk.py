@@ -126,8 +126,8 @@ class Walk:
             return _noted(value, node, why, shape)
         (index,) = value.inputs
         self.buffer = remember(self.entries, index, shape[0], path_of(node))
-        for known, one in self._values.items():
-            self._values[known] = replace(one, inputs=moved(one.inputs, index))
+        for key, one in self._values.items():
+            self._values[key] = replace(one, inputs=moved(one.inputs, index))
         why = "frames come before features here: transpose them for the layer behind"
         return _Value((HISTORY,), shape, notes=value.notes, by_frame=(Refusal(path_of(node), why),))
 
@@ -305,7 +305,7 @@ class Walk:
         """Add a layer and return its result; `notes` are about what it takes."""
         self.refusals += notes
         self.entries.append(entry)
-        return _Value((len(self.entries) - 1,), entry.given)
+        return _Value((len(self.entries) - 1,), entry.shape)
 
     def _name(self, target: str) -> str:
         """Return a name that no other layer has."""

@@ -19,27 +19,27 @@ def refused_attributes(node: OnnxNode, axes: int, kernel: tuple[int, ...] | None
 
     `kernel` is the size of its weights, None where the node has to state one.
     """
-    for name, wanted in _wrong(node, axes, kernel):
-        given = node.attributes.get(name, "missing")
-        shown = str(list(given) if isinstance(given, tuple) else given)[:_SHOWN]
-        return Refusal(node.name, f"its {name} is {shown}, expected {wanted}", "Export it again.")
+    for name, kind in _wrong(node, axes, kernel):
+        value = node.attributes.get(name, "missing")
+        shown = str(list(value) if isinstance(value, tuple) else value)[:_SHOWN]
+        return Refusal(node.name, f"its {name} is {shown}, expected {kind}", "Export it again.")
     return None
 
 
 def _wrong(node: OnnxNode, axes: int, kernel: tuple[int, ...] | None) -> Iterator[tuple[str, str]]:
     """Yield attributes that make no sense, and what is expected."""
-    given = node.attributes
+    attributes = node.attributes
     for name, least in (("strides", 1), ("dilations", 1), ("output_padding", 0)):
-        if name in given and not _sizes(given[name], axes, least):
+        if name in attributes and not _sizes(attributes[name], axes, least):
             yield name, f"{axes} numbers of at least {least}"
-    if "pads" in given and not _sizes(given["pads"], 2 * axes, 0):
+    if "pads" in attributes and not _sizes(attributes["pads"], 2 * axes, 0):
         yield "pads", f"{2 * axes} numbers of at least 0"
-    if given.get("auto_pad", "NOTSET") not in _MODES:
+    if attributes.get("auto_pad", "NOTSET") not in _MODES:
         yield "auto_pad", f"one of {', '.join(_MODES)}"
-    groups = given.get("group", 1)
+    groups = attributes.get("group", 1)
     if not isinstance(groups, int) or not 1 <= groups < _LARGEST:
         yield "group", "a number of at least 1"
-    stated = given.get("kernel_shape", kernel)
+    stated = attributes.get("kernel_shape", kernel)
     if not _sizes(stated, axes, 1):
         yield "kernel_shape", f"{axes} numbers of at least 1"
     elif kernel is not None and tuple(stated) != kernel:

@@ -101,10 +101,10 @@ class _Call:
 
     def input(self, number: int) -> Node:
         """Return what it takes; UnknownError where it is missing."""
-        found = self.inputs[number] if number < len(self.inputs) else None
-        if found is None:
+        node = self.inputs[number] if number < len(self.inputs) else None
+        if node is None:
             raise UnknownError(f"its input {number + 1} is missing", "Export the graph again.")
-        return found
+        return node
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute."""
@@ -112,13 +112,13 @@ class _Call:
 
     def constant(self, number: int, attribute: str = "") -> Array | None:
         """Return a constant input, or the attribute that it was before; None for neither."""
-        given = self.inputs[number] if number < len(self.inputs) else None
-        if given is None:
-            found = self.get(attribute) if attribute else None
-            return None if found is None else np.asarray(found)
-        if given.constant is None:
+        node = self.inputs[number] if number < len(self.inputs) else None
+        if node is None:
+            value = self.get(attribute) if attribute else None
+            return None if value is None else np.asarray(value)
+        if node.constant is None:
             raise UnknownError(f"its input {number + 1} is not constant", "Use a fixed one.")
-        return given.constant
+        return node.constant
 
     def make(self, operator: Operator, *inputs: Node) -> Node:
         """Return a result of this node."""
@@ -126,8 +126,8 @@ class _Call:
 
     def integers(self, number: int, attribute: str = "") -> Shape | None:
         """Return whole numbers of an input or attribute."""
-        found = self.constant(number, attribute)
-        return None if found is None else tuple(int(n) for n in np.asarray(found).ravel())
+        values = self.constant(number, attribute)
+        return None if values is None else tuple(int(n) for n in np.asarray(values).ravel())
 
 
 Handler = Callable[[_Call], Any]
@@ -173,10 +173,10 @@ def input_shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
     if channels_last(graph):
         sizes = (*sizes[-1:], *sizes[:-1])
     if not sizes or 0 in sizes or len(sizes) > 3:
-        said = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
+        shown = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
         raise InputError(
             "E678",
-            f"the input '{graph.input_name}' has {said}; its sizes must be fixed",
+            f"the input '{graph.input_name}' has {shown}; its sizes must be fixed",
             path,
             "Export it with fixed sizes, or add --input-shape CxHxW (or CxL).",
         )
@@ -186,23 +186,23 @@ def input_shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
 def read_operators(graph: OnnxGraph, shape: Shape) -> tuple[Graph, list[Refusal]]:
     """Return the operators of a graph for an input [C, ...], and the nodes that are none."""
     door = _Door(graph, shape)
-    found = [door.made[name] for name in graph.outputs if name in door.made]
-    return graph_of(door.given, list(door.made.values()), found), door.refusals
+    outputs = [door.results[name] for name in graph.outputs if name in door.results]
+    return graph_of(door.source, list(door.results.values()), outputs), door.refusals
 
 
 class _Door:
-    """Follows the nodes in their order; `made` are results and constants by name."""
+    """Follows the nodes in their order; `results` are results and constants by name."""
 
     def __init__(self, graph: OnnxGraph, shape: Shape) -> None:
         self.refusals: list[Refusal] = []
         self._graph = graph
-        self.given = made = make(graph.input_name, Input((1, *shape)))
+        self.source = result = make(graph.input_name, Input((1, *shape)))
         if channels_last(graph):
-            made = make(graph.input_name, Transpose((0, *range(2, len(shape) + 1), 1)), made)
+            result = make(graph.input_name, Transpose((0, *range(2, len(shape) + 1), 1)), result)
         if len(graph.input_sizes) == 2 and len(shape) > 1:
-            made = make(graph.input_name, Reshape((1, math.prod(shape))), made)
+            result = make(graph.input_name, Reshape((1, math.prod(shape))), result)
         constants = {name: constant(np.asarray(v), name) for name, v in graph.constants.items()}
-        self.made: dict[str, Node] = {**constants, graph.input_name: made}
+        self.results: dict[str, Node] = {**constants, graph.input_name: result}
         needed = set(graph.outputs)
         for node in reversed(graph.nodes):
             needed |= set(node.inputs) if needed & set(node.outputs) else set()
@@ -211,18 +211,18 @@ class _Door:
                 self._visit(node)
 
     def _visit(self, node: OnnxNode) -> None:
-        if any(name and name not in self.made for name in node.inputs):
+        if any(name and name not in self.results for name in node.inputs):
             return  # it takes what has been refused
-        call = _Call(node, [self.made[name] if name else None for name in node.inputs],
+        call = _Call(node, [self.results[name] if name else None for name in node.inputs],
                      self._graph.opset, (self._graph.input_sizes or (1,))[0])  # fmt: skip
         try:
             with np.errstate(divide="raise", invalid="raise"):
-                found = _read(call)
-            several = found if isinstance(found, list) else [found]
+                result = _read(call)
+            several = result if isinstance(result, list) else [result]
             unmade = [n for n in node.outputs[len(several) :] if n and self._is_read(n)]
             if unmade:
                 raise UnknownError(f"{node.operator} gives more than one result")
-            self.made |= dict(zip(node.outputs, several, strict=False))
+            self.results |= dict(zip(node.outputs, several, strict=False))
         except UnknownError as exc:
             self.refusals.append(Refusal(node.name, exc.why, exc.remedy))
         except ShapeError as exc:
@@ -239,10 +239,10 @@ class _Door:
 def _read(call: _Call) -> Any:
     """Return the result of a node, or the list of several."""
     values = [one.constant for one in call.inputs if one is not None]
-    known = [one for one in values if one is not None]
+    constants = [one for one in values if one is not None]
     computes = _CONSTANTS.get(call.name)
-    if computes is not None and len(known) == len(values):
-        return constant(np.asarray(computes(call, known)), call.node.name)
+    if computes is not None and len(constants) == len(values):
+        return constant(np.asarray(computes(call, constants)), call.node.name)
     handler = _HANDLERS.get(call.name)
     if handler is None:
         remedy = INSTEAD.get(call.name, "Simplify the graph before.")
@@ -299,10 +299,10 @@ _CONSTANTS: Mapping[str, Callable[[_Call, Sequence[Array]], Array]] = {
 @_handles("Constant")
 def _constant(call: _Call) -> Node:
     names = ("value", "value_float", "value_int", "value_ints", "value_floats")
-    found = next((call.get(name) for name in names if call.get(name) is not None), None)
-    if found is None:
+    value = next((call.get(name) for name in names if call.get(name) is not None), None)
+    if value is None:
         raise UnknownError("its value is not known here")
-    return constant(np.asarray(found), call.node.name)
+    return constant(np.asarray(value), call.node.name)
 
 
 @_handles("Shape")
@@ -332,14 +332,14 @@ def _conv_transpose(call: _Call) -> Node:
     _check(call, len(kernel), kernel)
     strides, dilations = _each(call, "strides", kernel), _each(call, "dilations", kernel)
     extra = tuple(call.get("output_padding") or (0,) * len(kernel))
-    mode, wanted = call.get("auto_pad", "NOTSET"), call.get("output_shape")
+    mode, shape = call.get("auto_pad", "NOTSET"), call.get("output_shape")
     pads = _explicit(call, kernel)
-    if mode.startswith("SAME") and not wanted:
-        wanted = [n * s for n, s in zip(sizes, strides, strict=True)]
-    if wanted:
+    if mode.startswith("SAME") and not shape:
+        shape = [n * s for n, s in zip(sizes, strides, strict=True)]
+    if shape:
         pairs = []
         for n, k, s, d, e, size in zip(sizes, kernel, strides, dilations, extra,
-                                       wanted[-len(kernel) :], strict=True):  # fmt: skip
+                                       shape[-len(kernel) :], strict=True):  # fmt: skip
             total = s * (n - 1) + e + d * (k - 1) + 1 - size
             more, missing = max(total, 0), max(-total, 0)
             begin = more // 2 if mode == "SAME_UPPER" else more - more // 2
@@ -455,20 +455,20 @@ def _function(call: _Call) -> Node:
     function = _FUNCTIONS[call.name]
     if not function.pairs:
         return call.make(Each(function), call.data)
-    found = call.data
+    result = call.data
     for number in range(1, len(call.inputs)):
-        found = call.make(Each(function), found, call.input(number))
-    return found
+        result = call.make(Each(function), result, call.input(number))
+    return result
 
 
 @_handles("Sum", "Mean")
 def _sum(call: _Call) -> Node:
-    found = call.data
+    total = call.data
     for number in range(1, len(call.inputs)):
-        found = call.make(Each(Function.ADD), found, call.input(number))
+        total = call.make(Each(Function.ADD), total, call.input(number))
     if call.name == "Sum" or len(call.inputs) == 1:
-        return found
-    return call.make(Each(Function.MUL), found, constant(np.array(1 / len(call.inputs))))
+        return total
+    return call.make(Each(Function.MUL), total, constant(np.array(1 / len(call.inputs))))
 
 
 @_handles("Reciprocal")
@@ -682,13 +682,13 @@ def _split(call: _Call) -> list[Node]:
     shape, axis = call.data.shape, call.get("axis", 0)
     count = len(call.node.outputs)
     sizes = call.integers(1, "split") or (-(-shape[axis] // count),) * count
-    found, at = [], 0
+    parts, at = [], 0
     for size in sizes:
         ranges = [range(n) for n in shape]
         ranges[axis] = range(shape[axis])[at : at + size]
-        found.append(_cut(call, ranges))
+        parts.append(_cut(call, ranges))
         at += size
-    return found
+    return parts
 
 
 @_handles("Gather")
@@ -763,26 +763,26 @@ def _resize(call: _Call) -> Node:
     else:
         scales, sizes = call.constant(2), call.integers(3)
     axes = call.get("axes", tuple(range(len(shape))))
-    factors, wanted = [1.0] * len(shape), list(shape)
+    factors, lengths = [1.0] * len(shape), list(shape)
     for number, axis in enumerate(axes):
         if sizes:
-            wanted[axis] = sizes[number]
+            lengths[axis] = sizes[number]
             factors[axis] = sizes[number] / shape[axis]
         elif scales is not None and scales.size:
             factors[axis] = float(np.asarray(scales).ravel()[number])
-            wanted[axis] = math.floor(shape[axis] * factors[axis])
+            lengths[axis] = math.floor(shape[axis] * factors[axis])
         else:
             raise UnknownError("its sizes are not known")
     if call.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise UnknownError("it keeps the aspect ratio", "State the sizes themselves.")
-    if call.batch > 1 and sizes and wanted[0] == call.batch:
-        wanted[0], factors[0] = 1, 1.0
+    if call.batch > 1 and sizes and lengths[0] == call.batch:
+        lengths[0], factors[0] = 1, 1.0
     old = call.name == "Upsample" or call.opset < 11
     along = "asymmetric" if old else call.get("coordinate_transformation_mode", "half_pixel")
     rounding = "floor" if old else call.get("nearest_mode", "round_prefer_floor")
     places = tuple(
         tuple(range(n)) if factor == 1 and m == n else _nearest(n, m, factor, along, rounding)
-        for n, m, factor in zip(shape, wanted, factors, strict=True)
+        for n, m, factor in zip(shape, lengths, factors, strict=True)
     )
     return call.make(Resize(places), call.data)
 
@@ -803,13 +803,13 @@ def _nearest(n: int, m: int, factor: float, along: str, rounding: str) -> Shape:
             raise UnknownError(f"its coordinates are by {along}", "Use half_pixel or asymmetric.")
     match rounding:
         case "round_prefer_floor":
-            found = np.ceil(x - 0.5)
+            index = np.ceil(x - 0.5)
         case "round_prefer_ceil":
-            found = np.floor(x + 0.5)
+            index = np.floor(x + 0.5)
         case "floor":
-            found = np.floor(x)
+            index = np.floor(x)
         case "ceil":
-            found = np.ceil(x)
+            index = np.ceil(x)
         case _:
             raise UnknownError(f"it rounds by {rounding}", "Use floor.")
-    return tuple(int(n) for n in np.clip(found, 0, n - 1))
+    return tuple(int(n) for n in np.clip(index, 0, n - 1))

@@ -31,22 +31,22 @@ def names_of(
     theirs = {
         name.removesuffix(_SUFFIX): value for name, value in state.items() if name.endswith(_SUFFIX)
     }
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for index, own in tensors.items():
         layer = layers[index]
         named = (str(layer.weights), module_path(layer.node))
         alike = {
             n: v
             for n, v in theirs.items()
-            if v.size == own.weights.size and (not own.made or is_of_ones(state, n))
+            if v.size == own.weights.size and (not own.added or is_of_ones(state, n))
         }
         name = next((name for name in named if name in alike), None)
-        found |= {} if name is None else {index: name}
+        names |= {} if name is None else {index: name}
         if name is None and alike:
             scores = {name: _likeness(own.weights, value) for name, value in alike.items()}
             best = max(scores, key=lambda name: scores[name])
-            found |= {index: best} if scores[best] >= _ALIKE else {}
-    return found
+            names |= {index: best} if scores[best] >= _ALIKE else {}
+    return names
 
 
 def is_of_ones(state: Mapping[str, Array], name: str) -> bool:

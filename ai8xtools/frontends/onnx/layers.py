@@ -100,11 +100,11 @@ class Follower(Maker):
         data = [one for one in node.inputs if one.constant is None]
         if not data or any(one not in self._values for one in data):
             return  # it is the input, a constant, or takes what has been refused
-        found = self._step(node, data)
-        if isinstance(found, Refusal):
-            self.refusals.append(found)
+        result = self._step(node, data)
+        if isinstance(result, Refusal):
+            self.refusals.append(result)
         else:
-            self._values[node] = found
+            self._values[node] = result
 
     def _step(self, node: Node, data: Sequence[Node]) -> Value | Refusal:
         """Return the result of a node that takes data."""
@@ -167,9 +167,9 @@ class Follower(Maker):
             return clipped(node, value, operator, before)
         constant = node.inputs[-1].constant
         if constant is not None and before is not None:
-            found = scaled(node, operator.function, value, constant, before)
-            if found is not None:
-                return found
+            result = scaled(node, operator.function, value, constant, before)
+            if result is not None:
+                return result
         whole = layer is not None or value.join == "elements" or value.averaged
         if (function is Function.FLOOR and whole) or (
             function is Function.TRUNC and value.averaged
@@ -186,41 +186,41 @@ class Follower(Maker):
             return Refusal(node.place, "its weights are not constants",
                            "Export the integers as weights of Conv.")  # fmt: skip
         weights, *bias = (np.asarray(one, np.float64) for one in values)
-        found = geometry.operator(node, weights)
-        if isinstance(found, Refusal):
-            return found
-        assert found.weights is not None
+        spec = geometry.operator(node, weights)
+        if isinstance(spec, Refusal):
+            return spec
+        assert spec.weights is not None
         if isinstance(node.operator, Conv) and node.operator.moves:
-            return self._moved(node, found, value)
-        if found.before > 1:
-            value = self._decimated(node.place, value, found.before)
-        keys = {"op": found.op, **dims(value), **value.pool}
+            return self._moved(node, spec, value)
+        if spec.before > 1:
+            value = self._decimated(node.place, value, spec.before)
+        keys = {"op": spec.op, **dims(value), **value.pool}
         if value.flat:
             keys["flatten"] = True
             if value.join or value.inputs != (len(self.layers) - 1,):
                 keys["in_channels"] = math.prod(value.taken or value.shape)
-        keys |= {**found.keys, "activate": "None", "quantization": 8}
+        keys |= {**spec.keys, "activate": "None", "quantization": 8}
         name = self._prefix(node)
         layer = DescribedLayer(
             unused(name.replace(".", "_"), [x.name for x in self.layers]), value.inputs,
-            value.join, keys, value.taken or value.shape, found.given, node=node.place,
+            value.join, keys, value.taken or value.shape, spec.shape, node=node.place,
             weights=name,
         )  # fmt: skip
-        offset = np.broadcast_to(bias[0].ravel(), found.given[:1]) if bias else None
-        self.tensors[len(self.layers)] = Tensors(found.weights, offset)
+        offset = np.broadcast_to(bias[0].ravel(), spec.shape[:1]) if bias else None
+        self.tensors[len(self.layers)] = Tensors(spec.weights, offset)
         self.layers.append(layer)
-        result = Value((len(self.layers) - 1,), found.given, open=True)
-        return self._decimated(node.place, result, found.after) if found.after > 1 else result
+        result = Value((len(self.layers) - 1,), spec.shape, open=True)
+        return self._decimated(node.place, result, spec.after) if spec.after > 1 else result
 
     def _prefix(self, node: Node) -> str:
         """Return what checkpoints call the layer: by the name of its weights, else of the node."""
         name = node.inputs[1].place
         if name.endswith(".weight"):
-            wanted = name.removesuffix(".weight").removesuffix(".op")
+            path = name.removesuffix(".weight").removesuffix(".op")
         else:
-            wanted = node.place.strip("/").replace("/", ".") or f"layer{len(self.layers)}"
-        taken = self._prefixes.setdefault(wanted, name)
-        return wanted if taken == name else f"{wanted}.{len(self.layers)}"
+            path = node.place.strip("/").replace("/", ".") or f"layer{len(self.layers)}"
+        taken = self._prefixes.setdefault(path, name)
+        return path if taken == name else f"{path}.{len(self.layers)}"
 
     def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Value | Refusal:
         """Add an element-wise layer."""
@@ -261,18 +261,18 @@ class Follower(Maker):
 
     def _pooling(self, node: Node, operator: Pool | Reduce, value: Value) -> Value | Refusal:
         """Return a pooled value; the reader pools where it can."""
-        found = geometry.pooling(node, operator)
-        if isinstance(found, Refusal):
-            return found
+        spec = geometry.pooling(node, operator)
+        if isinstance(spec, Refusal):
+            return spec
         if value.pool or value.flat:
             value = self._pooled(node.place, value)
-        if found.padded and not value.positive and "max_pool" in found.keys:
+        if spec.padded and not value.positive and "max_pool" in spec.keys:
             return Refusal(node.place, "it pads where negative values come into it; on the "
                            "accelerator zeros stand there",
                            "Put a Relu in front of it, or pool without padding.")  # fmt: skip
-        if found.padded:
+        if spec.padded:
             value = self._ones(f"{node.place}_padding", value, border=1)
-        for keys in found.first:
+        for keys in spec.first:
             sizes = tuple(
                 (n - w) // s + 1
                 for n, w, s in zip(value.shape[1:], *map(_sides(value), keys.values()), strict=True)
@@ -280,12 +280,12 @@ class Follower(Maker):
             pooled = replace(value, pool=keys, taken=value.shape, shape=(value.shape[0], *sizes))
             value = self._pooled(node.place, pooled)
         pooled = replace(
-            value, pool=found.keys, taken=value.shape, shape=found.given,
-            averaged="avg_pool" in found.keys, open=False,
+            value, pool=spec.keys, taken=value.shape, shape=spec.shape,
+            averaged="avg_pool" in spec.keys, open=False,
         )  # fmt: skip
-        if len(found.given) == 1:  # a mean without the axes that it takes away
-            pooled = replace(pooled, shape=(*found.given, *(1 for _ in value.shape[1:])))
-            pooled = replace(self._pooled(node.place, pooled), shape=found.given)
+        if len(spec.shape) == 1:  # a mean without the axes that it takes away
+            pooled = replace(pooled, shape=(*spec.shape, *(1 for _ in value.shape[1:])))
+            pooled = replace(self._pooled(node.place, pooled), shape=spec.shape)
         if not self._read_by_operator(node) and pooled.pool:
             return self._pooled(node.place, pooled)
         return pooled
@@ -303,8 +303,8 @@ class Follower(Maker):
         plain = not value.pool and not value.flat and len(shape) > 1
         if plain and shape[0] == value.shape[0]:
             return replace(value, shape=shape, dims=shape[1:], open=False)
-        said = f"{times(value.shape)} becomes {times(shape) or 'another shape'}"
-        return Refusal(node.place, said, "Flatten all of it.")
+        change = f"{times(value.shape)} becomes {times(shape) or 'another shape'}"
+        return Refusal(node.place, change, "Flatten all of it.")
 
 
 def _sides(value: Value) -> Callable[[Any], tuple[int, ...]]:

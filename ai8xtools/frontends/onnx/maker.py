@@ -88,29 +88,29 @@ class Maker:
         kernels[middle] = _ONE
         keys = {"op": f"Conv{axes}d", "kernel_size": f"{size}x{size}" if axes == 2 else size,
                 "pad": 2 * border, "activate": activation, "quantization": 8}  # fmt: skip
-        given = (len(kernels), *(n + 2 * border for n in value.shape[1:]))
+        shape = (len(kernels), *(n + 2 * border for n in value.shape[1:]))
         positive = value.positive or activation != "None"
-        return replace(self._made(label, value, keys, kernels, given), positive=positive)
+        return replace(self._of_ones(label, value, keys, kernels, shape), positive=positive)
 
-    def _moved(self, node: Node, found: geometry.Found, value: Value) -> Value | Refusal:
+    def _moved(self, node: Node, spec: geometry.LayerSpec, value: Value) -> Value | Refusal:
         """Add a layer whose kernels, which are exactly one, take data from other places."""
         if value.flat or value.join == "elements":
             return Refusal(node.place, "it moves data of no layer", "Put a Conv before it.")
-        keys = {"op": found.op, **found.keys, "activate": "None", "quantization": 8}
-        made = self._made(node.place, value, keys, _ONE * np.asarray(found.weights), found.given)
-        return replace(made, positive=value.positive)
+        keys = {"op": spec.op, **spec.keys, "activate": "None", "quantization": 8}
+        result = self._of_ones(node.place, value, keys, _ONE * np.asarray(spec.weights), spec.shape)
+        return replace(result, positive=value.positive)
 
-    def _made(
-        self, label: str, value: Value, keys: dict[str, Any], kernels: Array, given: tuple[int, ...]
+    def _of_ones(
+        self, label: str, value: Value, keys: dict[str, Any], kernels: Array, shape: tuple[int, ...]
     ) -> Value:
         """Add a layer that stands for no weights of the graph."""
         name = unused(label, [x.name for x in self.layers])
         whole = {"op": keys["op"], **dims(value), **value.pool, **keys}
         layer = DescribedLayer(name, value.inputs, value.join, whole, value.taken or value.shape,
-                               given, node=label, weights=name)  # fmt: skip
-        self.tensors[len(self.layers)] = Tensors(kernels, None, 1, rounded=True, made=True)
+                               shape, node=label, weights=name)  # fmt: skip
+        self.tensors[len(self.layers)] = Tensors(kernels, None, 1, rounded=True, added=True)
         self.layers.append(layer)
-        return Value((len(self.layers) - 1,), given)
+        return Value((len(self.layers) - 1,), shape)
 
     def _normalized(self, node: Node, value: Value) -> Value | Refusal:
         """Add a layer for batch normalization that follows none: kernels of 1x1, depth-wise where
@@ -129,10 +129,10 @@ class Maker:
         keys |= {"activate": "None", "quantization": 8}
         kernels = kernels.reshape(*kernels.shape, *(1,) * axes)
         index = len(self.layers)
-        made = self._made(node.place, value, keys, kernels, value.shape)
+        result = self._of_ones(node.place, value, keys, kernels, value.shape)
         self.tensors[index] = Tensors(kernels, offset)
         self.layers[index].weights = node.inputs[1].place.removesuffix(".weight")
-        return replace(made, open=True)
+        return replace(result, open=True)
 
     def _doubled(self, node: Node, value: Value) -> Value:
         """Add a layer that repeats each pixel in 2x2: transposed kernels that are one."""
@@ -145,15 +145,17 @@ class Maker:
         keys: dict[str, Any] = {"op": "ConvTranspose2d", "kernel_size": "3x3", "pad": 1}
         keys |= {"groups": groups} if groups > 1 else {}
         keys |= {"activate": "None", "quantization": 8}
-        given = (channels, *(2 * n for n in value.shape[1:]))
-        return replace(self._made(node.place, value, keys, kernels, given), positive=value.positive)
+        shape = (channels, *(2 * n for n in value.shape[1:]))
+        return replace(
+            self._of_ones(node.place, value, keys, kernels, shape), positive=value.positive
+        )
 
     def _bordered(self, node: Node, pad: Pad, value: Value) -> Value | Refusal:
         """Return data with zeros around it or beside its channels."""
-        found = geometry.zeros(node, pad)
-        if isinstance(found, Refusal):
-            return found
-        border, beside = found
+        sides = geometry.zeros(node, pad)
+        if isinstance(sides, Refusal):
+            return sides
+        border, beside = sides
         if value.flat or len(value.shape) < 2:
             return Refusal(node.place, "it pads flattened data", "Use more outputs of the layer.")
         if border > 1:

@@ -60,13 +60,13 @@ def describe_onnx(
     for index, tensors in follower.tensors.items():
         state |= _entries(str(layers[index].weights), tensors)
     if checkpoint is None:
-        made = Checkpoint({"state_dict": state, "arch": name, "epoch": 0, "extras": {}})
+        result = Checkpoint({"state_dict": state, "arch": name, "epoch": 0, "extras": {}})
     else:
-        made = _completed(checkpoint, state, follower)
+        result = _completed(checkpoint, state, follower)
     notes = tuple(f"Left to the application: {node}" for node in follower.left)
     nodes = tuple(layer.node for layer in layers)
     left = tuple(follower.left)
-    return ModelDescription(text, path, nodes, shape, left, notes, follower.doubts), made
+    return ModelDescription(text, path, nodes, shape, left, notes, follower.doubts), result
 
 
 def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> None:
@@ -79,7 +79,7 @@ def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> Non
     used = {str(layer.weights) for layer in follower.layers}
     held = (n.rpartition(".op.")[0] for n in state if n.endswith(".op.weight"))
     unused = [name for name in held if name not in used]
-    added = sum(tensors.made for tensors in follower.tensors.values())
+    added = sum(tensors.added for tensors in follower.tensors.values())
     ones = [name for name in unused if is_of_ones(state, name)][:added]
     strange = [name for name in unused if name not in ones]
     if strange:
@@ -92,7 +92,7 @@ def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> Non
 
 def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:
     """Return a checkpoint with the tensors of layers that stand for no weights of the graph."""
-    own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.made]
+    own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.added]
     added = {n: v for n, v in state.items() if n.startswith(tuple(f"{name}." for name in own))}
     return checkpoint.with_entries(state_dict={**added, **checkpoint.state_dict})
 
@@ -105,14 +105,14 @@ def _entries(prefix: str, tensors: Tensors) -> dict[str, NDArray[Any]]:
     weights, bias = tensors.weights, tensors.bias
     bits = next(bits for bits in (1, 2, 4, 8) if _fits(weights, bias, bits))
     scale = 2.0 ** (8 - bits)
-    found = {
+    entries = {
         f"{prefix}.op.weight": weights / scale,
         f"{prefix}.weight_bits": np.array([bits]),
         f"{prefix}.output_shift": np.array([tensors.shift]),
     }
     if bias is not None:
-        found[f"{prefix}.op.bias"] = bias / scale * 2.0 ** (bits - 8)
-    return {name: value.astype(np.float32) for name, value in found.items()}
+        entries[f"{prefix}.op.bias"] = bias / scale * 2.0 ** (bits - 8)
+    return {name: value.astype(np.float32) for name, value in entries.items()}
 
 
 def _fits(weights: NDArray[np.float64], bias: NDArray[np.float64] | None, bits: int) -> bool:
@@ -134,10 +134,10 @@ def integers_of(checkpoint: Checkpoint) -> Checkpoint:
     if not any(v.dtype.kind == "f" and (v % 1).any() for v in state.values()):
         return checkpoint
     random = np.random.default_rng(0)
-    made = {
+    entries = {
         name: random.integers(-127, 128, value.shape).astype(np.float32)
         if name.endswith((".weight", ".bias"))
         else value
         for name, value in state.items()
     }
-    return checkpoint.with_entries(state_dict=made)
+    return checkpoint.with_entries(state_dict=entries)

@@ -15,14 +15,14 @@ Weights = NDArray[np.float64]
 class Tensors:
     """Weights and bias of a layer by their graph, and what follows the operator: 2^shift.
 
-    `made`: the graph has no such layer; its kernels are one.
+    `added`: the graph has no such layer; its kernels are one.
     """
 
     weights: Weights
     bias: Weights | None
     shift: int = 0
     rounded: bool = False
-    made: bool = False
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import ai8x
-from ai8xtools.frontends.graph.geometry import Found
+from ai8xtools.frontends.graph.geometry import LayerSpec
 from ai8xtools.frontends.graph.nodes import Node
 from ai8xtools.frontends.graph.operators import Array, BatchNormalization
 from ai8xtools.frontends.graph.passes import factors_of
@@ -23,7 +23,7 @@ EXACTLY_ONE = 1 + 2.0**-20
 
 def make_layer(
     path: str,
-    found: Found,
+    spec: LayerSpec,
     bias: Array | None,
     norm: Node | None,
     activation: str | None,
@@ -36,28 +36,28 @@ def make_layer(
     `norm` is the batch normalization behind it or None; it is kept, times 4, as layers of ai8x
     divide by 4. `keywords` are those of all layers (`weight_bits`, ...).
     """
-    assert found.weights is not None
-    kept = norm is not None and found.op != "Linear" and "weight_bits" not in keywords
+    assert spec.weights is not None
+    kept = norm is not None and spec.op != "Linear" and "weight_bits" not in keywords
     settings: dict[str, Any] = {
         "activation": activation, "bias": bias is not None or norm is not None,
         **({"wide": True} if wide else {}), **keywords,
     }  # fmt: skip
-    refused = None if found.op == "Linear" else _refused(path, found)
+    refused = None if spec.op == "Linear" else _refused(path, spec)
     if refused is not None:
         return refused
     if kept and norm is not None and isinstance(norm.operator, BatchNormalization):
         settings |= {"batchnorm": "Affine", "eps": norm.operator.epsilon,
                      "momentum": 1 - norm.operator.momentum}  # fmt: skip
     try:
-        layer = _constructed(found, settings)
+        layer = _constructed(spec, settings)
     except AssertionError as exc:
         why = str(exc).partition(": ")[2] or str(exc)
         remedy = remedy_of_limit(str(exc))
         return Refusal(path, why) if remedy is None else Refusal(path, why, remedy)
-    weights, offset = found.weights, np.zeros(found.given[0]) if bias is None else bias
+    weights, offset = spec.weights, np.zeros(spec.shape[0]) if bias is None else bias
     if norm is not None and not kept:
         factor, moved = factors_of(norm)
-        shape = (1, -1) if "Transpose" in found.op else (-1, 1)
+        shape = (1, -1) if "Transpose" in spec.op else (-1, 1)
         weights = weights * factor.reshape(*shape, *(1,) * (weights.ndim - 2))
         offset = offset * factor + moved
     _fill(layer.op, weights, offset)
@@ -85,13 +85,13 @@ def remedy_of_limit(message: str) -> str | None:
     return next((r for begin, r in _REMEDIES.items() if why.startswith(begin)), None)
 
 
-def _refused(path: str, found: Found) -> Refusal | None:
+def _refused(path: str, spec: LayerSpec) -> Refusal | None:
     """Refuse groups and dilations that no layer of ai8x has."""
-    chip, groups = ai8x.dev, found.keys.get("groups", 1)
-    assert chip is not None and found.weights is not None
-    if "2d" in found.op and found.keys.get("dilation", 1) != 1:
-        said = times((found.keys["dilation"],) * 2)
-        return Refusal(path, f"its dilation is {said}", "Use dilation=1, and pool.")
+    chip, groups = ai8x.dev, spec.keys.get("groups", 1)
+    assert chip is not None and spec.weights is not None
+    if "2d" in spec.op and spec.keys.get("dilation", 1) != 1:
+        shown = times((spec.keys["dilation"],) * 2)
+        return Refusal(path, f"its dilation is {shown}", "Use dilation=1, and pool.")
     if groups == 1:
         return None
     why = f"it has {groups} groups"
@@ -100,25 +100,25 @@ def _refused(path: str, found: Found) -> Refusal | None:
             path, f"{why}, {chip.name} has none",
             "Use groups=1, or --device MAX78002 for depthwise convolutions.",
         )  # fmt: skip
-    if not groups == found.given[0] == len(found.weights) or found.weights.shape[1] != 1:
+    if not groups == spec.shape[0] == len(spec.weights) or spec.weights.shape[1] != 1:
         return Refusal(path, why, "Use groups=1, or as many groups as input and output channels.")
     return None
 
 
-def _constructed(found: Found, settings: dict[str, Any]) -> Any:
+def _constructed(spec: LayerSpec, settings: dict[str, Any]) -> Any:
     """Return an ai8x layer of the shape of an operator."""
-    weights, keys = found.weights, found.keys
+    weights, keys = spec.weights, spec.keys
     assert weights is not None
-    if found.op == "Linear":
+    if spec.op == "Linear":
         return _linear(weights.shape, settings)
     groups = keys.get("groups", 1)
     settings |= {"padding": keys["pad"], "groups": groups}
     size = weights.shape[2]
-    if found.op == "ConvTranspose2d":
+    if spec.op == "ConvTranspose2d":
         outputs = weights.shape[1] * groups
-        return ai8x.Conv2d(len(weights), outputs, size, op=found.op, stride=2, **settings)
+        return ai8x.Conv2d(len(weights), outputs, size, op=spec.op, stride=2, **settings)
     shape = (weights.shape[1] * groups, len(weights), size)
-    if found.op == "Conv1d":
+    if spec.op == "Conv1d":
         return ai8x.Conv1d(*shape, stride=1, dilation=keys.get("dilation", 1), **settings)
     return ai8x.Conv2d(*shape, stride=1, **settings)
 
@@ -161,7 +161,7 @@ def _fill_norm(ours: Any, norm: Node) -> None:
         target.copy_(factor * value)
 
 
-def ones(shape: tuple[int, ...]) -> Found:
+def ones(shape: tuple[int, ...]) -> LayerSpec:
     """Return what changes nothing of data [C, ...]: 1x1 kernels that are exactly one, depth-wise
     where the chip has that.
     """
@@ -171,7 +171,7 @@ def ones(shape: tuple[int, ...]) -> Found:
     kernels = np.ones((channels, 1)) if alone else np.eye(channels)
     keys: dict[str, Any] = {"pad": 0, "groups": channels if alone else 1}
     kernels = EXACTLY_ONE * kernels.reshape(*kernels.shape, *(1,) * axes)
-    return Found(f"Conv{axes}d", keys, shape, kernels)
+    return LayerSpec(f"Conv{axes}d", keys, shape, kernels)
 
 
 @torch.no_grad()

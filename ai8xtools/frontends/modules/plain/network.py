@@ -21,7 +21,7 @@ from torch.nn import functional
 import ai8x
 from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph import geometry, kernels, passes
-from ai8xtools.frontends.graph.geometry import Found
+from ai8xtools.frontends.graph.geometry import LayerSpec
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
     Array,
@@ -90,9 +90,9 @@ def import_network(
     kind = type(model).__name__
     lines = lines_of(model, door.traced)
     builder, network, tail = _built(door.graph, door.returned, name, kind, keywords, lines)
-    made = {node: builder.places[path_of(node)] for node in door.traced.nodes
+    places = {node: builder.places[path_of(node)] for node in door.traced.nodes
             if path_of(node) in builder.places}  # fmt: skip
-    prove_module(model, door.traced, network, example, made)
+    prove_module(model, door.traced, network, example, places)
     return _finished(builder, network, tail)
 
 
@@ -182,7 +182,7 @@ class _Builder:
         self._keywords = keywords
         self._source = graph
         self._readers = graph.readers()
-        self._made: dict[Node, Any] = {}
+        self._results: dict[Node, Any] = {}
         self._done: set[Node] = set()  # their work is part of a layer before them
         self._positive: set[Node] = set()  # results that are never negative
         self._layers: dict[str, tuple[Any, ...]] = {}
@@ -194,24 +194,24 @@ class _Builder:
 
         `ends` are the model's nodes whose results the outputs of the graph are.
         """
-        known = {node: self._made.get(made) for node, made in
+        values = {node: self._results.get(output) for node, output in
                  zip(ends, self._source.outputs, strict=True)}  # fmt: skip
         for node in () if self.refusals else tail:
-            data = [known[one] for one in node.inputs if one in known]
-            found = _rearranged(self.graph, node, data) if len(data) == len(node.inputs) else None
-            if found is None:
+            data = [values[one] for one in node.inputs if one in values]
+            result = _rearranged(self.graph, node, data) if len(data) == len(node.inputs) else None
+            if result is None:
                 self._refuse(
                     node,
                     f"the accelerator has no {node.name}",
                     "Compute it in the application, at the end of the network.",
                 )
                 return
-            known[node] = self.places[node.place] = found
-            self.softmax += [found] if isinstance(node.operator, Softmax) else []
+            values[node] = self.places[node.place] = result
+            self.softmax += [result] if isinstance(node.operator, Softmax) else []
 
         def results(value: Any) -> Any:
             if isinstance(value, Node):
-                return known[value]
+                return values[value]
             if isinstance(value, dict):
                 return {name: results(one) for name, one in value.items()}
             if isinstance(value, list | tuple):
@@ -226,60 +226,60 @@ class _Builder:
 
     def _visit(self, node: Node) -> None:
         data = [one for one in node.inputs if one.constant is None]
-        if node.constant is not None or any(one not in self._made for one in data):
+        if node.constant is not None or any(one not in self._results for one in data):
             return  # none of the data, or behind something that is refused
         if node in self._done:
-            self._made[node] = self.places[node.place] = self._made[data[0]]
+            self._results[node] = self.places[node.place] = self._results[data[0]]
             return
         try:
-            self._made[node] = self._written(node, node.operator, data)
+            self._results[node] = self._written(node, node.operator, data)
         except _RefusedError as exc:  # what is behind it is looked at as well
             self._refuse(node, exc.why, exc.remedy)
-            self._made[node] = self._made[data[0]]
+            self._results[node] = self._results[data[0]]
             self._positive.add(node)
         if not isinstance(node.operator, Input):
-            self.places[node.place] = self._made[node]
+            self.places[node.place] = self._results[node]
 
     def _refuse(self, node: Node, why: str, remedy: str) -> None:
         self.refusals.append(Refusal(node.place, why, remedy))
 
     def _written(self, node: Node, operator: Operator, data: Sequence[Node]) -> Any:
         """Return the node of the new graph for a node; _RefusedError where there is none."""
-        made = [self._made[one] for one in data]
+        sources = [self._results[one] for one in data]
         if data and _keeps_sign(operator) and all(one in self._positive for one in data):
             self._positive.add(node)
         match operator:
             case Input():
                 return self.graph.placeholder("x")
             case Conv() | ConvTranspose() | Gemm():
-                return self._operator(node, made[0])
+                return self._operator(node, sources[0])
             case Clip() | Each() if operator in _ACTIVATIONS:
                 positive = data[0] in self._positive
                 self._positive.add(node)
-                return made[0] if positive else self._rectified(node, made[0])
+                return sources[0] if positive else self._rectified(node, sources[0])
             case Each() if len(data) == 2:
                 return self._elementwise(node, operator, data)
             case BatchNormalization():
-                return self._normalized(node, made[0])
+                return self._normalized(node, sources[0])
             case Pool() | Reduce():
                 return self._pooled(node, operator, data[0])
             case Concat():
-                return self._joined(node, operator, made)
+                return self._joined(node, operator, sources)
             case Dropout():
                 kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
                 module = kinds[operator.axes](operator.probability)
-                return self._call(_name(node), module, tuple(made))
+                return self._call(_name(node), module, tuple(sources))
             case Reshape():
                 return self._reshaped(node, data[0])
             case Slice():
                 step = _unless_refused(geometry.step_of(node, operator))
                 return self._decimated(
-                    f"{_plain(node)}_pooling", step, made[0], node, data[0].shape
+                    f"{_plain(node)}_pooling", step, sources[0], node, data[0].shape
                 )
             case Pad():
-                return self._bordered(node, operator, made[0])
+                return self._bordered(node, operator, sources[0])
             case Resize() if geometry.doubles(operator, data[0].shape):
-                return self._doubled(node, made[0])
+                return self._doubled(node, sources[0])
             case Resize():
                 raise _RefusedError(
                     f"it makes {times(node.shape[2:])} of {times(data[0].shape[2:])}",
@@ -306,9 +306,9 @@ class _Builder:
     def _call(self, target: str, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
         """Add a module to the new network and call it; one of its name that is the same is called,
         behind one that is not, it gets a number."""
-        known = dict(self.root.named_modules())
-        names = (f"{target}{number or ''}" for number in range(len(known) + 1))
-        target = next(n for n in names if n not in known or _alike(known[n], module))
+        modules = dict(self.root.named_modules())
+        names = (f"{target}{number or ''}" for number in range(len(modules) + 1))
+        target = next(n for n in names if n not in modules or _alike(modules[n], module))
         *folders, last = target.split(".")
         place = self.root
         for folder in folders:
@@ -326,19 +326,19 @@ class _Builder:
         if any(one is None for one in values):
             raise _RefusedError("its weights are not constants", "Use weights that training made.")
         weights, *bias = (np.asarray(one, np.float64) for one in values)
-        found = _unless_refused(geometry.operator(node, weights))
+        spec = _unless_refused(geometry.operator(node, weights))
         if isinstance(node.operator, Conv) and node.operator.moves:
-            return self._moved(node, found, source)
-        offset = np.broadcast_to(bias[0].ravel(), found.given[:1]) if bias else None
+            return self._moved(node, spec, source)
+        offset = np.broadcast_to(bias[0].ravel(), spec.shape[:1]) if bias else None
         following = self._only_reader(node)
         norm = (
             following if following and isinstance(following.operator, BatchNormalization) else None
         )
-        return self._layer(node, found, offset, norm, source)
+        return self._layer(node, spec, offset, norm, source)
 
-    def _moved(self, node: Node, found: Found, source: Any) -> Any:
+    def _moved(self, node: Node, spec: LayerSpec, source: Any) -> Any:
         """Write a layer whose kernels, which are exactly one, take data from other places."""
-        exact = replace(found, weights=EXACTLY_ONE * np.asarray(found.weights))
+        exact = replace(spec, weights=EXACTLY_ONE * np.asarray(spec.weights))
         layer: Any = make_layer(node.place, exact, None, None, None, wide=False,
                                 keywords=self._keywords)  # fmt: skip
         if isinstance(layer, Refusal):
@@ -360,32 +360,32 @@ class _Builder:
         return self._layer(node, ones(node.shape[1:]), None, node, source)
 
     def _layer(
-        self, node: Node, found: Found, bias: Array | None, norm: Node | None, source: Any
+        self, node: Node, spec: LayerSpec, bias: Array | None, norm: Node | None, source: Any
     ) -> Any:
         last = norm or node
         activation = self._only_reader(last)
         name, limit = _activation(activation)
-        wide = found.op == "Linear" and name is None and self._is_last(last)
-        made = make_layer(node.place, found, bias, norm, name, wide=wide, keywords=self._keywords)
-        if isinstance(made, Refusal):
-            raise _RefusedError(made.why, made.remedy)
+        wide = spec.op == "Linear" and name is None and self._is_last(last)
+        layer = make_layer(node.place, spec, bias, norm, name, wide=wide, keywords=self._keywords)
+        if isinstance(layer, Refusal):
+            raise _RefusedError(layer.why, layer.remedy)
         if limit < math.inf:
-            set_limit(made, limit)
+            set_limit(layer, limit)
         self._done |= {norm} if norm is not None and norm is not node else set()
         if activation is not None and name is not None:
             self._done.add(activation)
             self._positive |= {node, last, activation}
         target, taken = _name(node), node.inputs[0].shape
-        kind = (norm and norm.place, name, limit, found.weights, bias)
+        kind = (norm and norm.place, name, limit, spec.weights, bias)
         if target in self._layers:
             if not all(map(_equal, self._layers[target], kind)):
                 raise _RefusedError("it is used twice, with other steps behind it",
                                     "Define a module for each use.")  # fmt: skip
             return self.graph.call_module(target, (source,))
         self._layers[target] = kind
-        source = self._decimated(f"{target}_stride", found.before, source, node, taken)
-        result = self._call(target, made, (source,))
-        return self._decimated(f"{target}_stride", found.after, result, node, (1, *found.given))
+        source = self._decimated(f"{target}_stride", spec.before, source, node, taken)
+        result = self._call(target, layer, (source,))
+        return self._decimated(f"{target}_stride", spec.after, result, node, (1, *spec.shape))
 
     def _decimated(self, target: str, stride: int, source: Any, node: Node, shape: Any) -> Any:
         """Write a pooling of single pixels, which keeps each `stride`-th of them."""
@@ -461,10 +461,12 @@ class _Builder:
             raise _RefusedError(f"its operands have the shapes {shapes}",
                                 "Add results of the same shape.")  # fmt: skip
         module = kinds[each.function]()
-        return self._call(f"{_plain(node)}_elementwise", module, tuple(self._made[n] for n in data))
+        return self._call(
+            f"{_plain(node)}_elementwise", module, tuple(self._results[n] for n in data)
+        )
 
-    def _joined(self, node: Node, concat: Concat, made: list[Any]) -> Any:
-        if len(made) != len(node.inputs):
+    def _joined(self, node: Node, concat: Concat, sources: list[Any]) -> Any:
+        if len(sources) != len(node.inputs):
             raise _RefusedError(
                 "it joins data with a constant",
                 "Give the layer behind it a bias in place of the constant.",
@@ -472,22 +474,24 @@ class _Builder:
         if concat.axis != 1:
             raise _RefusedError(f"it joins along axis {concat.axis}",
                                 "Join channels: torch.cat(..., 1).")  # fmt: skip
-        return made[0] if len(made) == 1 else self.graph.call_function(torch.cat, (made, 1))
+        return (
+            sources[0] if len(sources) == 1 else self.graph.call_function(torch.cat, (sources, 1))
+        )
 
     def _pooled(self, node: Node, operator: Pool | Reduce, data: Node) -> Any:
         """Write a pooling, in steps where its window is large."""
-        found, source = _unless_refused(geometry.pooling(node, operator)), self._made[data]
-        if found.padded:
-            if data not in self._positive and "max_pool" in found.keys:
-                said = times((1,) * (len(data.shape) - 2))
+        spec, source = _unless_refused(geometry.pooling(node, operator)), self._results[data]
+        if spec.padded:
+            if data not in self._positive and "max_pool" in spec.keys:
+                shown = times((1,) * (len(data.shape) - 2))
                 raise _RefusedError(
-                    f"its padding is {said}, and negative values come into it; on the accelerator "
+                    f"its padding is {shown}, and negative values come into it; on the accelerator "
                     "zeros stand there", "Put a ReLU in front of it, or use padding=0.",
                 )  # fmt: skip
             source = self._border(f"{_plain(node)}_padding", data.shape, (0, 0), 1, source)
             self.notes.append(f"{node.place}: its padding costs a layer with {data.shape[1]} "
                               "channels, whose kernels are one in the middle")  # fmt: skip
-        parts = (*found.first, found.keys)
+        parts = (*spec.first, spec.keys)
         for number, keys in enumerate(parts):
             source = self._pooled_once(node, keys, number, source, len(data.shape) == 4)
         if len(parts) > 1:
@@ -521,19 +525,19 @@ class _Builder:
 
     def _reshaped(self, node: Node, data: Node) -> Any:
         """Write flattening and other changes of the shape."""
-        given, taken, source = node.shape[1:], data.shape[1:], self._made[data]
-        if given == taken:
+        after, before, source = node.shape[1:], data.shape[1:], self._results[data]
+        if after == before:
             return source
-        if len(given) == 1:
+        if len(after) == 1:
             return self.graph.call_function(torch.flatten, (source, 1))
-        if len(taken) == 1 and given[:1] != taken:
+        if len(before) == 1 and after[:1] != before:
             remedy = (
-                f"Let samples have the shape {times(given)} (--input-shape)."
+                f"Let samples have the shape {times(after)} (--input-shape)."
                 if isinstance(data.operator, Input)
-                else f"Take its {taken[0]} values as channels of one pixel, and enlarge these."
+                else f"Take its {before[0]} values as channels of one pixel, and enlarge these."
             )
-            raise _RefusedError(f"{times(taken)} becomes {times(given)}", remedy)
-        return self.graph.call_method("reshape", (source, -1, *given))
+            raise _RefusedError(f"{times(before)} becomes {times(after)}", remedy)
+        return self.graph.call_method("reshape", (source, -1, *after))
 
     def _only_reader(self, node: Node) -> Node | None:
         """Return the node that alone takes a result."""
@@ -556,11 +560,11 @@ def _activation(node: Node | None) -> tuple[str | None, float]:
     return (None if operator is None else _ACTIVATIONS.get(operator)), math.inf
 
 
-def _unless_refused(found: Any) -> Any:
+def _unless_refused(result: Any) -> Any:
     """Return what is no refusal; raise what is one."""
-    if isinstance(found, Refusal):
-        raise _RefusedError(found.why, found.remedy)
-    return found
+    if isinstance(result, Refusal):
+        raise _RefusedError(result.why, result.remedy)
+    return result
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -574,8 +578,8 @@ def _several(value: Any) -> Any:
 def _name(node: Node) -> str:
     """Return the path of a module: of its weights, if they have such a name, else of the node."""
     weights = node.inputs[1].place if len(node.inputs) > 1 else ""
-    wanted = weights.removesuffix(".weight") if weights.endswith(".weight") else node.place
-    parts = (re.sub(r"\W", "_", part) for part in re.split(r"[./]", wanted))
+    path = weights.removesuffix(".weight") if weights.endswith(".weight") else node.place
+    parts = (re.sub(r"\W", "_", part) for part in re.split(r"[./]", path))
     return ".".join(part for part in parts if part)
 
 

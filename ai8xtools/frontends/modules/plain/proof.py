@@ -33,30 +33,30 @@ def prove_module(
     graph: Any,
     network: fx.GraphModule,
     example: Tensor,
-    made: Mapping[Node, Node],
+    places: Mapping[Node, Node],
 ) -> None:
     """Run a module and the network made of it on inputs like `example` [1, C, ...].
 
-    `made` tells which node of the network stands for a node of the traced `graph`. Raises
+    `places` tells which node of the network stands for a node of the traced `graph`. Raises
     InputError E668 naming the first node that departs.
     """
     inputs = [*_inputs(example)]
     with once(), _evaluating(network):
         try:
-            wanted = [model(x.clone()) for x in inputs]
+            expected = [model(x.clone()) for x in inputs]
         except Exception as exc:
             reason = reason_of(exc)
             raise InputError(
                 "E647", f"the network cannot be run for random data: {reason}", "--model",
                 "The forward function must take all values of -1 to 1.",
             ) from exc  # fmt: skip
-        if _agree(network, inputs, wanted):
+        if _agree(network, inputs, expected):
             return
         with contextlib.suppress(Exception):  # not every module can be copied, or has 64 bits
             wide, double = [x.double() for x in inputs], _double(model)
             if _agree(_double(network), wide, [double(x.clone()) for x in wide]):
                 return  # it was rounding
-        place = _departing(model, graph, network, inputs, wanted, made)
+        place = _departing(model, graph, network, inputs, expected, places)
     raise InputError(
         "E668", f"the network that was made of {type(model).__name__} computes something else, "
         f"first at {place}", "--model",
@@ -87,34 +87,34 @@ def _double(model: Any) -> Any:
     return copy.deepcopy(model).double()
 
 
-def _agree(network: Any, inputs: list[Tensor], wanted: list[Any]) -> bool:
-    if _agree_at_once(network, inputs, wanted):
+def _agree(network: Any, inputs: list[Tensor], expected: list[Any]) -> bool:
+    if _agree_at_once(network, inputs, expected):
         return True
-    for x, result in zip(inputs, wanted, strict=True):
+    for x, result in zip(inputs, expected, strict=True):
         try:
-            made = Unlimited(network).run(x.clone())
+            output = Unlimited(network).run(x.clone())
         except RuntimeError:  # of shapes
             return False
-        if not _equal(result, made):
+        if not _equal(result, output):
             return False
     return True
 
 
-def _agree_at_once(network: Any, inputs: list[Tensor], wanted: list[Any]) -> bool:
+def _agree_at_once(network: Any, inputs: list[Tensor], expected: list[Any]) -> bool:
     """Return whether a network computes all inputs as one batch, in a third of the time.
 
     The module itself may depend on the size of the batch, or decide by its data.
     """
     try:
-        made = Unlimited(network).run(torch.vstack(inputs))
+        output = Unlimited(network).run(torch.vstack(inputs))
     except RuntimeError:  # of shapes
         return False
     parts: list[Any] = []
-    map_aggregate(made, parts.append)
+    map_aggregate(output, parts.append)
     if not all(isinstance(part, Tensor) and part.shape[:1] == (len(inputs),) for part in parts):
         return False
-    split = (map_aggregate(made, operator.itemgetter(n)) for n in range(len(inputs)))
-    return all(map(_equal, wanted, split))
+    split = (map_aggregate(output, operator.itemgetter(n)) for n in range(len(inputs)))
+    return all(map(_equal, expected, split))
 
 
 def _departing(
@@ -122,21 +122,21 @@ def _departing(
     graph: Any,
     network: Any,
     inputs: list[Tensor],
-    wanted: list[Any],
-    made: Mapping[Node, Node],
+    expected: list[Any],
+    places: Mapping[Node, Node],
 ) -> str:
     """Return the first node of a traced graph whose result departs, or that the module does not
     compute as it was traced."""
-    for x, result in zip(inputs, wanted, strict=True):
+    for x, result in zip(inputs, expected, strict=True):
         theirs, ours = Recorded(fx.GraphModule(model, graph)), RecordedUnlimited(network)
         if not _equal(result, theirs.run(x.clone())):
             return "what does not appear in its data flow: a hook, or a change in place"
         with contextlib.suppress(RuntimeError):
             ours.run(x.clone())
-        for node, new in made.items():
-            their, found = theirs.values.get(node), ours.values.get(new)
+        for node, new in places.items():
+            their, our = theirs.values.get(node), ours.values.get(new)
             if isinstance(their, Tensor) and not any(
-                _equal(f(their), found) for f in (_same, torch.relu, torch.abs)
+                _equal(f(their), our) for f in (_same, torch.relu, torch.abs)
             ):
                 return path_of(node)
     return "its output"
@@ -146,20 +146,20 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
-def _equal(wanted: Any, made: Any) -> bool:
+def _equal(expected: Any, output: Any) -> bool:
     """Return whether tensors, or structures of them, are equal up to rounding."""
-    if isinstance(wanted, Tensor) and isinstance(made, Tensor):
-        if wanted.numel() != made.numel():
+    if isinstance(expected, Tensor) and isinstance(output, Tensor):
+        if expected.numel() != output.numel():
             return False
-        wanted, made = wanted.flatten(), made.flatten()
-        if not wanted.isfinite().all():
-            return torch.equal(wanted, made)
-        close = (wanted - made).abs() <= _TOLERANCE * wanted.abs().amax().clamp(min=1e-30)
+        expected, output = expected.flatten(), output.flatten()
+        if not expected.isfinite().all():
+            return torch.equal(expected, output)
+        close = (expected - output).abs() <= _TOLERANCE * expected.abs().amax().clamp(min=1e-30)
         return bool(close.all())
-    if isinstance(wanted, dict):
-        wanted = tuple(wanted.values())
-    if isinstance(made, dict):
-        made = tuple(made.values())
-    if isinstance(wanted, list | tuple) and isinstance(made, list | tuple):
-        return len(wanted) == len(made) and all(map(_equal, wanted, made))
-    return wanted is made
+    if isinstance(expected, dict):
+        expected = tuple(expected.values())
+    if isinstance(output, dict):
+        output = tuple(output.values())
+    if isinstance(expected, list | tuple) and isinstance(output, list | tuple):
+        return len(expected) == len(output) and all(map(_equal, expected, output))
+    return expected is output

@@ -52,15 +52,15 @@ def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
         measured.run(batch)
     units = _Units(network)
     factors = units.factors(measured.largest)
-    found: dict[str, float] = {}
+    by_layer: dict[str, float] = {}
     for node in network.graph.nodes:
         layer = _operator_of(network, node)
-        if layer is None or node.target in found:
+        if layer is None or node.target in by_layer:
             continue
-        given, taken = factors[units.of(node)], factors[units.of(node.args[0])]
-        found[node.target] = given
-        _scale(layer, taken, given)
-    return found
+        after, before = factors[units.of(node)], factors[units.of(node.args[0])]
+        by_layer[node.target] = after
+        _scale(layer, before, after)
+    return by_layer
 
 
 @torch.no_grad()
@@ -72,28 +72,28 @@ def beyond_range(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
     measured = _Largest(network)
     for batch in batches:
         measured.run(batch)
-    found: dict[str, float] = {}
+    by_layer: dict[str, float] = {}
     for node, largest in measured.largest.items():
         module = network.get_submodule(node.target) if node.op == "call_module" else None
         limited = isinstance(module, ai8x.Eltwise) or _operator_of(network, node) is not None
         if limited and not getattr(module, "wide", False) and largest > _BEYOND:
-            found[str(node.target)] = max(found.get(str(node.target), 0.0), largest)
-    return found
+            by_layer[str(node.target)] = max(by_layer.get(str(node.target), 0.0), largest)
+    return by_layer
 
 
-def _scale(layer: Any, taken: float, given: float) -> None:
-    """Let a layer take data times `taken`, and give results times `given`."""
+def _scale(layer: Any, before: float, after: float) -> None:
+    """Let a layer take data times `before`, and give results times `after`."""
     limit = limit_of(layer)
     if limit is not None:
-        set_limit(layer, limit * given)
+        set_limit(layer, limit * after)
     if layer.bn is None:
-        layer.op.weight.mul_(given / taken)
+        layer.op.weight.mul_(after / before)
     else:
-        layer.op.weight.div_(taken)
-        layer.bn.weight.mul_(given)
+        layer.op.weight.div_(before)
+        layer.bn.weight.mul_(after)
     last = layer.op if layer.bn is None else layer.bn
     if last.bias is not None:
-        last.bias.mul_(given)
+        last.bias.mul_(after)
 
 
 def _operator_of(network: Any, node: Node) -> Any:
@@ -146,7 +146,7 @@ class _Units:
         most: dict[Node, float] = {}
         for node, value in largest.items():
             most[self.of(node)] = max(most.get(self.of(node), 0.0), value)
-        found = {
+        factors = {
             unit: 1.0 if unit in fixed or not value else _LIMIT / value
             for unit, value in most.items()
         }
@@ -157,8 +157,8 @@ class _Units:
                     "E670", f"{node.target}: its limit of {limit:g} would be that of all results "
                     "that need its factor", "--model", "Use ReLU.",
                 )  # fmt: skip
-            found[unit] = _LIMIT / limit
-        return found
+            factors[unit] = _LIMIT / limit
+        return factors
 
 
 def _is_rectifier(layer: nn.Module) -> bool:

@@ -33,8 +33,8 @@ def set_limit(layer: Any, limit: float) -> None:
 
 def limit_of(layer: Any) -> float | None:
     """Return the limit of a layer's own; None for one without."""
-    found: float | None = getattr(layer, "upper_limit", None)
-    return found
+    limit: float | None = getattr(layer, "upper_limit", None)
+    return limit
 
 
 class Unlimited(fx.Interpreter):
