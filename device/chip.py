@@ -120,6 +120,8 @@ class Chip:
     max_unpipelined_mhz: int
     clock_dividers: tuple[int, ...]
     default_switch_delay_ms: int
+    word_time_spread: float
+    """How far the time of a word that the core copies may be from the estimate."""
     memory_tests: tuple[MemoryTest, ...]
     """Self tests that fill the memories with zeros, in the order in which they run."""
     layer_registers: Mapping[str, Register]
@@ -196,6 +198,11 @@ class Chip:
             + unit * self.kernel_stride
             + column * KERNEL_COLUMN_STRIDE_BYTES
         )
+
+    @property
+    def core_clock_mhz(self) -> int:
+        """Clock of the Arm core from its primary oscillator."""
+        return 2 * self.apb_clock_mhz
 
     @property
     def kernel_part_columns(self) -> int:

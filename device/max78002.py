@@ -45,6 +45,7 @@ MAX78002 = Chip(
     max_unpipelined_mhz=50,
     clock_dividers=(1, 2, 4, 8, 16),
     default_switch_delay_ms=10,
+    word_time_spread=0.05,
     memory_tests=(
         MemoryTest("data", start=0x1001, done=0x40000, failed=0x4000),
         MemoryTest("kernels", start=0x2004, done=0x80000, failed=0x8000),

@@ -34,8 +34,12 @@ class Judged:
     entries: tuple[dict[str, Any], ...]
 
 
-def fits_of(described: Described, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
-    """Return what a network takes of each chip."""
+def fits_of(
+    described: Described,
+    chips: Sequence[Chip] = CHIPS,
+    encoding: Callable[[Chip], EncodeOptions] = lambda _: EncodeOptions(),
+) -> list[ChipFit]:
+    """Return what a network takes of each chip with the options for it."""
     project = ProjectOptions(name="network", folder="network", command_line="", tool_version="")
     fits: list[ChipFit] = []
     refusals: list[ToolError] = []
@@ -47,7 +51,7 @@ def fits_of(described: Described, chips: Sequence[Chip] = CHIPS) -> list[ChipFit
             errors = (diagnostic_of(exc),)
             fits.append(ChipFit(chip.name, (exc.message, *_lines(exc)), errors=errors))
         else:
-            fits.append(judge(source, chip, resolving, EncodeOptions(), project))
+            fits.append(judge(source, chip, resolving, encoding(chip), project))
     if len(refusals) == len(CHIPS) and len({refusal.message for refusal in refusals}) == 1:
         raise refusals[0]  # a mistake, not the limits of a chip
     return fits
@@ -145,8 +149,9 @@ def _totals(fits: Sequence[ChipFit]) -> list[list[str]]:
     placed = [one.memories is not None for one in fits]
     for title, values in (
         ("words loaded once", [f"{one.load_words:,}" for one in fits]),
-        ("load time, at least", [f"{one.load_milliseconds:.2f} ms" for one in fits]),
+        ("load time, once", [str(one.load_time) for one in fits]),
         ("input words", [f"{one.input_words:,}" for one in fits]),
+        ("input time", [str(one.input_time) for one in fits]),
         ("cycles", [f"{one.cycles:,}" for one in fits]),
         ("time", [_milliseconds(one) for one in fits]),
     ):
@@ -156,7 +161,7 @@ def _totals(fits: Sequence[ChipFit]) -> list[list[str]]:
 
 
 def _milliseconds(one: ChipFit) -> str:
-    return f"{one.milliseconds:.2f} ms at {one.clock_mhz:g} MHz"
+    return f"{one.time} at {one.clock_mhz:g} MHz"
 
 
 def as_json(fits: Sequence[ChipFit], others: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -180,6 +185,6 @@ def as_entry(one: ChipFit) -> dict[str, Any]:
     return {
         **entry,
         "fits": one.fits,
-        "milliseconds": one.milliseconds,
-        "load_milliseconds": one.load_milliseconds,
+        "milliseconds": one.time.value,
+        "load_milliseconds": one.load_time.value,
     }

@@ -29,6 +29,7 @@ from ai8xtools.values import frozen
 from device import Chip
 from device.channels import passes
 from device.chip import WORD_BYTES
+from device.times import Estimate, copying, inference
 
 
 @frozen
@@ -62,6 +63,7 @@ class ChipFit:
 
     `memories` are by name: kernel columns, data, bias, flash, SRAM in bytes. `load_words` are the
     words of weights and biases that the core writes once, `input_words` those of each inference.
+    `time` is that of an inference without loading; times are in milliseconds.
     """
 
     chip: str
@@ -70,25 +72,17 @@ class ChipFit:
     memories: Mapping[str, Use] | None = None
     cycles: int = 0
     clock_mhz: float = 0
-    bus_mhz: int = 0
     load_words: int = 0
     input_words: int = 0
+    time: Estimate = Estimate()
+    load_time: Estimate = Estimate()
+    input_time: Estimate = Estimate()
     errors: tuple[Diagnostic, ...] = ()
 
     @property
     def fits(self) -> bool:
         """Whether it can run on the chip."""
         return not self.reasons
-
-    @property
-    def milliseconds(self) -> float:
-        """Time of an inference, without loading."""
-        return self.cycles / (1000 * self.clock_mhz) if self.clock_mhz else 0.0
-
-    @property
-    def load_milliseconds(self) -> float:
-        """Least time to load weights and biases: a word in each cycle of the bus."""
-        return self.load_words / (1000 * self.bus_mhz) if self.bus_mhz else 0.0
 
 
 def judge(
@@ -115,6 +109,12 @@ def judge(
     mapped = map_network(network, placement.layout, chip)
     totals = statistics(mapped, placement, encoding)
     cycles = [_cycles(layer, placement) for layer in map(mapped.layer, mapped.simulated)]
+    total = sum(cycles) + totals.startup_cycles
+    loaded = -(-(totals.weight_bytes + totals.bias_bytes) // WORD_BYTES)
+    stored = sum(block.words.size for block in program.inputs)
+    pushed = sum(stream.stored.size for stream in program.fifo)
+    power = program.power
+    entering = power.clock_mhz if pushed else power.loading_mhz
     return ChipFit(
         chip.name,
         reasons,
@@ -123,12 +123,13 @@ def judge(
             for one, count in zip(totals.layers, cycles, strict=True)
         ),
         memories,
-        sum(cycles) + totals.startup_cycles,
-        program.power.clock_mhz,
-        chip.apb_clock_mhz,
-        -(-(totals.weight_bytes + totals.bias_bytes) // WORD_BYTES),
-        sum(block.words.size for block in program.inputs)
-        + sum(stream.stored.size for stream in program.fifo),
+        total,
+        power.clock_mhz,
+        loaded,
+        stored + pushed,
+        inference(total, power.clock_mhz, pipelined=power.pipelined),
+        copying(loaded, chip, power.loading_mhz),
+        copying(stored + pushed, chip, entering),
     )
 
 

@@ -232,7 +232,11 @@ class UnloadLayer:
 
 @frozen
 class Power:
-    """What `cnn_enable` does: groups to power, their clock, and the delay of the load switches."""
+    """What `cnn_enable` does: groups to power, their clock, and the delay of the load switches.
+
+    `clock_mhz` is the clock of an inference, `start_divider` what it then needs instead of
+    `clock_divider`, `pipelined` whether its calculations overlap.
+    """
 
     groups_mask: int
     switch_delay_ms: int
@@ -240,6 +244,12 @@ class Power:
     clock_divider: int
     start_divider: int | None
     clock_mhz: float
+    pipelined: bool = False
+
+    @property
+    def loading_mhz(self) -> float:
+        """Clock of the accelerator while the core loads it."""
+        return self.clock_mhz * (self.start_divider or self.clock_divider) / self.clock_divider
 
 
 @frozen

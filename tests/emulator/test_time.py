@@ -20,11 +20,10 @@ from ai8xtools.emulator.report.trace_events import trace_events
 from ai8xtools.emulator.report.vcd import value_changes
 from ai8xtools.emulator.state.clocks import (
     CLOCK_DIVIDER,
-    WORD_CYCLES,
     accelerator_mhz,
     word_microseconds,
 )
-from device import MAX78000, MAX78002
+from device import MAX78000, MAX78002, times
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate
 
@@ -127,7 +126,7 @@ def test_spans_hold_every_word_and_cycle_without_gaps(ran: Board, found: Timelin
         assert span.start == pytest.approx(end + gap)
         end = span.end
     assert found.end == pytest.approx(ran.time.microseconds)
-    assert word_microseconds(MAX78000) == WORD_CYCLES / 50
+    assert word_microseconds(MAX78000) == times.word_microseconds(MAX78000, 50)
 
 
 def test_activities_come_in_the_order_of_the_program(found: Timeline) -> None:

@@ -13,7 +13,7 @@ from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.loader.recorded import with_recorded_data
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.text import ModelDescription
-from ai8xtools.synthesis.options import ResolveOptions
+from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions, StreamOptions
 from ai8xtools.synthesis.parse import Described, Source
 from device import Chip
 
@@ -93,7 +93,11 @@ def show_fits(options: LoaderOptions, form: str) -> int:
     from ai8xtools.commands.targets import targets
 
     described = described_for(options)
-    fits = fits_of(described)
+    places = replace(options.encode.place, streams=StreamOptions())
+    elsewhere = EncodeOptions(places, zero_sram=options.encode.zero_sram)
+    fits = fits_of(
+        described, encoding=lambda chip: options.encode if chip is options.chip else elsewhere
+    )
     judges = [target.judge() for target in targets("ai8xize.py") if target.fits is not None]
     show(form, fits, [judge(described, options) for judge in judges])
     return status_of(fits, options.chip)

@@ -1,6 +1,6 @@
 """How fast the accelerator runs, and how long words on their way to it take: estimates.
 
-The program's instructions take no time. The core is clocked by its primary oscillator.
+Other instructions of the program take no time. The core is clocked by its primary oscillator.
 Source: docs/hardware/execution.md, "Power and clock"; docs/emulator.md, "Estimated time".
 """
 
@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from device import Chip
+from device import Chip, times
 from device.fields import Field, Register
 
 CLOCK_DIVIDER = 0x40000018
-WORD_CYCLES = 4
-"""Cycles of the peripheral clock for a word that the core copies to the accelerator or from it: two
-for the transfer, two for load, store and branch at twice the clock. Not measured."""
-
 _REGISTER = Register(
     "PCLKDIV",
     0,
@@ -35,5 +31,5 @@ def accelerator_mhz(words: Mapping[int, int], chip: Chip) -> float:
 
 
 def word_microseconds(chip: Chip) -> float:
-    """Return how long a word takes that the core copies."""
-    return WORD_CYCLES / chip.apb_clock_mhz
+    """Return how long a word takes that the core copies, at the usual clock of loading."""
+    return times.word_microseconds(chip, chip.max_unpipelined_mhz)

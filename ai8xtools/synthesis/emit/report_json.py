@@ -41,6 +41,9 @@ def _facts(report: Report) -> dict[str, Any]:
         "timing_known": report.chip.estimates_latency,
         "clock_mhz": report.clock_mhz,
         "milliseconds": report.milliseconds,
+        "milliseconds_range": None
+        if report.latency is None
+        else [report.latency.low, report.latency.high],
         "multiplications_per_cycle": report.products_per_cycle,
         "most_multiplications_per_cycle": MOST_PRODUCTS,
         "slowest_layer": None if report.slowest is None else report.slowest.index,

@@ -62,6 +62,7 @@ def power(network: MappedNetwork, options: EncodeOptions) -> Power:
         clock_divider=_LOADING_DIVIDER if balanced else divider,
         start_divider=divider if balanced and pipelined else None,
         clock_mhz=source / divider,
+        pipelined=pipelined,
     )
 
 

@@ -36,6 +36,7 @@ from ai8xtools.synthesis.summarize.statistics import STARTUP_CYCLES, layer_opera
 from ai8xtools.values.accuracy import Accuracy
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
+from device.times import inference
 
 
 def build_report(
@@ -61,6 +62,7 @@ def build_report(
     `accuracy` is that on test samples, if it is known.
     """
     mapped = map_network(network, placement.layout, chip)
+    power = None if program is None else program.power
     costs = {} if program is None else layer_costs(mapped, placement)
     cycles = STARTUP_CYCLES + sum(cost.cycles for cost in costs.values()) if costs else None
     outputs = {} if activations is None else activations.outputs
@@ -80,7 +82,10 @@ def build_report(
             *(Need(f"{name} of the core", Usage(used, total)) for name, used, total in core),
         ),
         cycles=cycles,
-        clock_mhz=None if program is None else program.power.clock_mhz,
+        clock_mhz=None if power is None else power.clock_mhz,
+        latency=None
+        if power is None or cycles is None
+        else inference(cycles, power.clock_mhz, pipelined=power.pipelined),
         layers=rows,
         kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
         memory=steps,

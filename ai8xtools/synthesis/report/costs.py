@@ -15,6 +15,7 @@ from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
 from ai8xtools.synthesis.summarize.statistics import layer_operations
 from ai8xtools.synthesis.summary import LatencyTerms
 from device.chip import WORD_BYTES
+from device.times import copying, inference
 
 
 def layer_costs(network: MappedNetwork, placement: Placement) -> dict[int, Cost]:
@@ -68,22 +69,23 @@ def _window(layer: MappedLayer) -> str:
 def time_line(
     program: Program, network: MappedNetwork, costs: Mapping[int, Cost]
 ) -> Iterator[TimePart]:
-    """Yield what happens after power-up and during an inference.
-
-    The core moves a word in a cycle of its bus at best.
-    """
+    """Yield what happens after power-up and during an inference."""
     kernels = sum(block.words.size for block in program.kernels)
     biases = sum(block.values.size for block in program.biases)
     inputs = sum(block.words.size for block in program.inputs)
     pushed = sum(stream.words.size for stream in program.fifo)
     entry = "input through the FIFO, while layers run" if pushed else "load input"
     outputs = sum(-(-layer.size_bytes // WORD_BYTES) for layer in program.unload)
-    bus = 1000 * network.chip.apb_clock_mhz
-    yield TimePart("load weights", kernels / bus, once=True)
+    power = program.power
+
+    def copied(words: int, mhz: float = power.loading_mhz) -> float:
+        return copying(words, network.chip, mhz).value
+
+    yield TimePart("load weights", copied(kernels), once=True)
     if biases:
-        yield TimePart("load biases", biases / bus, once=True)
-    yield TimePart(entry, (inputs + pushed) / bus)
-    clock = 1000 * program.power.clock_mhz
+        yield TimePart("load biases", copied(biases), once=True)
+    yield TimePart(entry, copied(inputs) + copied(pushed, power.clock_mhz))
     for layer in map(network.layer, network.simulated):
-        yield TimePart("", costs[layer.index].cycles / clock, layer.index)
-    yield TimePart("unload", outputs / bus)
+        time = inference(costs[layer.index].cycles, power.clock_mhz, pipelined=power.pipelined)
+        yield TimePart("", time.value, layer.index)
+    yield TimePart("unload", copied(outputs))

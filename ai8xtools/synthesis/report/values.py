@@ -10,6 +10,7 @@ from ai8xtools.synthesis.memory import MemoryStep
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Accuracy
 from device import Chip
+from device.times import Estimate
 
 
 @frozen
@@ -164,6 +165,8 @@ class Report:
     """What is taken of every memory; flash and SRAM where the project is known."""
     cycles: int | None
     clock_mhz: float | None
+    latency: Estimate | None
+    """Time of an inference in milliseconds, where it is known."""
     layers: tuple[LayerRow, ...]
     kernel_areas: tuple[KernelArea, ...]
     memory: tuple[MemoryStep, ...]
@@ -200,6 +203,4 @@ class Report:
     @property
     def milliseconds(self) -> float | None:
         """Estimated time of an inference."""
-        if self.cycles is None or self.clock_mhz is None:
-            return None
-        return self.cycles / (1000 * self.clock_mhz)
+        return None if self.latency is None else self.latency.value
