@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import compress, product
 from random import Random
 
 import pytest
 
 from ai8xtools.synthesis.arrange.construct import Constructor
 from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode, instance_mask, lowest_offset
+from ai8xtools.synthesis.arrange.keeping import leave_gaps
+from ai8xtools.synthesis.arrange.linking import Links
 from ai8xtools.synthesis.arrange.links import Distances, Offsets, Role, TiedError
 from ai8xtools.synthesis.arrange.memory import (
     KernelBlocks,
@@ -200,6 +202,18 @@ def test_distances_are_those_between_numbers() -> None:
                     assert one != two or far - near == hidden[j] - hidden[i]
 
 
+def test_gaps_are_left_in_all_results_that_nothing_else_has_placed() -> None:
+    network = network_of([4, 4, 4, 4], [False, False, True])
+    layout = Layout(layers={i: LayerLayout(write_gap=i) for i in network.order})
+    for placed in product([False, True], repeat=3):
+        links = Links(4)
+        for result in compress(range(1, 4), placed):
+            links.offsets.join({0: Role(), result: Role()})
+        leave_gaps(network, layout, {owner: owner + 1 for owner in range(-1, 3)}, links)
+        roles = [links.offsets.role(result) for result in range(1, 4)]
+        assert roles == [Role(1 if held else 1 + gap) for gap, held in enumerate(placed)]
+
+
 def test_items_that_share_an_offset_keep_their_roles() -> None:
     offsets = Offsets(5)
     assert offsets.role(3) == Role(1, 0)
@@ -329,6 +343,7 @@ def test_a_try_costs_nothing_exactly_if_everything_has_a_place(chip: Chip) -> No
         unread = not used & 0xFFFF
         assert (found.cost == 0) == (fits and not found.over and not unread)
         over = {load.layer: load.blocks for load in problem.loads}
+        assert sorted((*found.columns, *found.over)) == sorted(over)
         known = 50 * sum(over[i] for i in found.over) + 1_000_000 * unread
         assert found.cost >= known and (found.cost == known) == fits
         costs.add(found.cost > 0)
@@ -378,6 +393,26 @@ def test_data_with_given_offsets_is_lost_by_as_many_words_as_are_shared_or_beyon
         assert bool(found.lost) == (found.cost > 0)
         assert (0 in found.lost) == (beyond[0] > 0)
         assert found.offsets == (first, second)
+
+
+def test_a_result_that_may_overwrite_its_input_stands_so_many_words_below_it() -> None:
+    """Or above all of it; whichever of the two has a given offset."""
+    network = network_of([64, 64], [True])
+    plain = problem_of(network, Layout(layers={0: LayerLayout()}), MAX78000, Choice(), {})
+    read, written = both = (0, 1)
+    for words, below, fixed, free in product(range(1, 4), range(4), range(8), both):
+        tensors = tuple(replace(t, words=w) for t, w in zip(plain.tensors, (words, 3), strict=True))
+        cells = tuple(
+            replace(c, words=t.words, fixed=None if i == free else fixed)
+            for i, (c, t) in enumerate(zip(plain.cells, tensors, strict=True))
+        )
+        given = replace(plain, tensors=tensors, cells=cells, overlaps={(written, read): below})
+        found = decode(given, Try((0, 0), (0, 1))).offsets
+        fits = (
+            i for i in range(20) for low, high in [(i, fixed) if free == written else (fixed, i)]
+            if low + below <= high or high + words <= low
+        )  # fmt: skip
+        assert found[free] == next(fits)
 
 
 def test_cells_get_the_lowest_offsets_in_their_order() -> None:

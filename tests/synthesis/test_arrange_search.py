@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -371,9 +371,11 @@ def test_words_of_a_group_are_held_from_the_writer_on_until_the_last_reader() ->
         ]  # fmt: skip
         group = Group(((0, 0),), (0,), (), tuple(held))
         start = random.randint(0, 3)
-        words = [[random.randint(0, 5) for _ in range(8)] for _ in range(7)]
-        wanted = [
-            [
+        words = defaultdict(list, {
+            position: [random.randint(0, 5) for _ in range(8)] for position in range(-1, 6)
+        })  # fmt: skip
+        wanted = {
+            position: [
                 before
                 + sum(
                     h.words
@@ -382,12 +384,12 @@ def test_words_of_a_group_are_held_from_the_writer_on_until_the_last_reader() ->
                 )
                 for i, before in enumerate(row)
             ]
-            for position, row in enumerate(words, -1)
-        ]
-        before = [list(row) for row in words]
+            for position, row in words.items()
+        }
+        before = {position: list(row) for position, row in words.items()}
         changed = {
-            n for new, old in zip(wanted, words, strict=True) for n, o in zip(new, old, strict=True)
-            if n != o
+            new for position, row in wanted.items()
+            for new, old in zip(row, words[position], strict=True) if new != old
         }  # fmt: skip
         fits = _held(words, group, start, 9, 1)
         assert words == wanted
@@ -398,6 +400,20 @@ def test_words_of_a_group_are_held_from_the_writer_on_until_the_last_reader() ->
         _held(words, group, start, 9, -1)
         assert words == before
     assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("surplus", [0, 1])
+def test_data_that_fill_an_instance_are_packed_and_a_word_more_is_not(surplus: int) -> None:
+    """The sample and the first result are everywhere at the same time."""
+    plain = network_of([64, 64, 64], [False, True])
+    layout = Layout(layers=dict.fromkeys(plain.order, LayerLayout()))
+    problem = problem_of(plain, layout, MAX78000, Choice(), {})
+    half = problem.capacity // 2
+    sizes = (half, problem.capacity - half + surplus, half)
+    tensors = tuple(replace(t, words=n) for t, n in zip(problem.tensors, sizes, strict=True))
+    packer = packer_of(replace(problem, tensors=tensors), Random(1))
+    assert packer is not None
+    assert bool(next(packer.packings(100), None)) == (not surplus)
 
 
 UNIT = 32

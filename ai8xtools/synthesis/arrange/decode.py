@@ -220,10 +220,9 @@ def _conflicts(problem: Problem, masks: Sequence[int]) -> list[dict[int, tuple[i
         under = overlaps.get((a, b), problem.tensors[a].words * step[a])
         over = overlaps.get((b, a), problem.tensors[b].words * step[b])
         x, y = problem.cell_of[a], problem.cell_of[b]
-        below, above = conflicts[x].get(y, (0, 0))
-        conflicts[x][y] = max(below, under), max(above, over)
-        below, above = conflicts[y].get(x, (0, 0))
-        conflicts[y][x] = max(below, over), max(above, under)
+        below, above = conflicts[x].get(y, (under, over))
+        below, above = max(below, under), max(above, over)
+        conflicts[x][y], conflicts[y][x] = (below, above), (above, below)
     return conflicts
 
 

@@ -10,6 +10,7 @@ Source: docs/placement.md, "The search".
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -39,6 +40,9 @@ class Packed:
 
 Found = Generator[Packed, None, bool]
 
+_Words = defaultdict[int, list[int]]
+"""What each instance holds, by position."""
+
 
 @dataclass(slots=True)
 class _State:
@@ -52,7 +56,7 @@ class _State:
     needed: list[int]
     spare: int
     rest: list[Block]
-    words: list[list[int]]
+    words: _Words
     places: dict[int, int] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
 
@@ -104,8 +108,8 @@ class Packer:
                 for i in block.always(group.starts):
                     needed[i] += block.height
         volume = sum(block.width * block.height for block in self.blocks)
-        words = [[0] * INSTANCES for _ in range(len(self.problem.network.order) + 2)]
         spare = INSTANCES * self.limit - volume
+        words: _Words = defaultdict(lambda: [0] * INSTANCES)
         return _State([0] * INSTANCES, needed, spare, list(self.blocks), words)
 
     def _filled(self, state: _State) -> Found:
@@ -254,12 +258,11 @@ def _walls(state: _State, left: int, right: int, limit: int) -> tuple[int, int]:
     )
 
 
-def _held(words: list[list[int]], group: Group, start: int, capacity: int, sign: int) -> bool:
+def _held(words: _Words, group: Group, start: int, capacity: int, sign: int) -> bool:
     """Add what a group holds to all positions; return whether it fits everywhere."""
     fits = True
     for entry in group.data:
-        for position in range(entry.born + 1, entry.dies + 2):
-            row = words[position]
+        for row in (words[position] for position in range(entry.born, entry.dies + 1)):
             for i in range(start + entry.left, start + entry.left + entry.width):
                 row[i] += sign * entry.words
                 fits = fits and row[i] <= capacity
