@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.commands.quantize.agreement import tell_agreement
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions
 from ai8xtools.commands.quantize.samples import OPTION, data_set
 from ai8xtools.diagnostics.errors import InputError
@@ -71,6 +72,8 @@ def choose_integers(
     case = prepare(checkpoint, source, calibration)
     choices = calibrate(case.trained, case.simulated, case.samples, bits, progress)
     print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
+    if source.importing:
+        tell_agreement(case.trained, case.simulated, case.samples, source.input)
     notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
     return Calibration({c.name: c.integers for c in choices}, notes, case.constant)
 
