@@ -162,6 +162,9 @@ measure-arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without plac
 measure-doors-fuzz: $(DEVELOPMENT) ## 2,000 random networks as strangers write them, imported, against torch (ARGS="--count N --seed N")
 	@$(PYTHON) -m tests.frontends.wild_networks $(ARGS)
 
+measure-onnx-nodes: $(DEVELOPMENT) ## node tests of the installed onnx against the results that come with them (ARGS="--only conv", "--list refused")
+	@$(PYTHON) -m tests.frontends.onnx_nodes $(ARGS)
+
 measure-handler-faults: $(DEVELOPMENT) ## a fault in each handler of the doors, in each setting of what it makes: the import must notice
 	@$(PYTHON) -m tests.frontends.handler_faults
 

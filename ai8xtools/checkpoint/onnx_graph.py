@@ -51,7 +51,7 @@ class OnnxNode:
 @frozen
 class OnnxGraph:
     """Nodes in order, constants by name, the data input with its sizes (0: not fixed), outputs;
-    `opset` is the version of the operators.
+    `opset` is the version of the operators, `input_type` the number of the data type.
     """
 
     nodes: tuple[OnnxNode, ...]
@@ -60,6 +60,7 @@ class OnnxGraph:
     input_sizes: tuple[int, ...]
     outputs: tuple[str, ...]
     opset: int
+    input_type: int = 1
 
 
 def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
@@ -113,30 +114,32 @@ class _Reader:
             constants[name] = self._tensors.values(message, printable(name))
         nodes = tuple(map(self._node, pieces(self._fields, 1)))
         inputs = [self._value(m) for m in pieces(self._fields, 11)]
-        data = [(name, sizes) for name, sizes in inputs if name not in constants]
+        data = [one for one in inputs if one[0] not in constants]
         if len(data) != 1:
-            names = ", ".join(printable(name) for name, _ in data) or "none"
+            names = ", ".join(printable(name) for name, *_ in data) or "none"
             raise CheckpointError(
                 "E518", f"the graph has {len(data)} inputs ({names}), the accelerator has one",
                 remedy="Export a network with a single input.",
             )  # fmt: skip
         outputs = tuple(self._value(m)[0] for m in pieces(self._fields, 12))
-        name, sizes = data[0]
+        name, sizes, kind = data[0]
         _check_order(nodes, {name, "", *constants})
         _check_outputs(nodes, outputs)
-        return OnnxGraph(nodes, constants, name, sizes, outputs, opset)
+        return OnnxGraph(nodes, constants, name, sizes, outputs, opset, kind)
 
-    def _value(self, message: memoryview) -> tuple[str, tuple[int, ...]]:
-        """Return name and sizes of an input or output; 0 stands for a size that is not fixed,
-        which some exporters write as -1."""
+    def _value(self, message: memoryview) -> tuple[str, tuple[int, ...], int]:
+        """Return name, sizes and data type of an input or output; 0 stands for a size that is not
+        fixed, which some exporters write as -1."""
         fields = self._decoder.fields(message)
         sizes: list[int] = []
+        data_type = 1
         for kind in pieces(fields, 2):
             for tensor in pieces(self._decoder.fields(kind), 1):
+                data_type = integer(self._decoder.fields(tensor), 1)
                 for shape in pieces(self._decoder.fields(tensor), 2):
                     dims = pieces(self._decoder.fields(shape), 1)
                     sizes = [max(integer(self._decoder.fields(dim), 1), 0) for dim in dims]
-        return text(fields, 1), tuple(sizes)
+        return text(fields, 1), tuple(sizes), data_type
 
     def _node(self, message: memoryview) -> OnnxNode:
         fields = self._decoder.fields(message)

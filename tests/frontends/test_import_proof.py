@@ -19,6 +19,7 @@ import ai8x
 import ai8xize
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.commands.loader.graph_proof import executed
 from ai8xtools.commands.quantize import importer
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
@@ -347,6 +348,17 @@ def test_a_graph_that_computes_something_else_is_refused(
     text = "".join(capsys.readouterr())
     assert status == 1 and "[E668]" in text and "of the output is" in text
     assert not (project.parent / "other").exists()
+
+
+def test_a_graph_that_mixes_the_samples_of_its_batch_is_noticed(tmp_path: Path) -> None:
+    """The others of a batch are different ones; a network for one sample cannot compute it."""
+    mixing = op("ReduceMax", "x", axes=[0], keepdims=1)
+    path = graph(tmp_path / "net.onnx", mixing, shape=(2, 1, 2, 2))
+    sample = np.float32([[[[-1, 2], [3, -4]]]])
+    (result,) = executed(path, sample) or ()
+    assert result.tolist() == [[1, 2, 3, 4]]
+    apart = graph(tmp_path / "net.onnx", op("Relu", "x"), shape=(2, 1, 2, 2))
+    assert np.array_equal((executed(apart, sample) or [None])[0], [[0, 2, 3, 0]])
 
 
 def test_a_graph_that_a_runtime_cannot_load_is_executed_by_the_other(

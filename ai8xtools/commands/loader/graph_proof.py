@@ -157,12 +157,13 @@ def _computed(network: Network, sample: NDArray[np.int64], average_rounding: boo
 
 
 def _fed(sample: NDArray[Any], sizes: Sequence[int], *, last: bool) -> NDArray[Any]:
-    """Return a sample as the graph takes it, in a batch of as many as it says, else one."""
+    """Return a sample as the graph takes it, before others in a batch of as many as it says."""
     if last:
         sample = np.moveaxis(sample, 0, -1)
     fixed = [size or -1 for size in sizes[1:]]
     one = sample.reshape(1, *(fixed if fixed.count(-1) < 2 else sample.shape))
-    return one.repeat(max(sizes[0], 1), 0)
+    other = ~one if one.dtype.kind == "i" else -one
+    return np.concatenate((one, other.repeat(max(sizes[0], 1) - 1, 0)))
 
 
 def _cut(model: Any, left: Sequence[str]) -> None:
@@ -221,7 +222,7 @@ def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs
 
 
 def _flat(outputs: Sequence[Any], batch: int) -> Outputs:
-    """Return the outputs for the first sample of a batch of equal ones."""
+    """Return the outputs for the first sample of a batch."""
     arrays = [np.asarray(one, np.float64) for one in outputs]
     return [a.reshape(-1)[: a.size // batch if a.shape[:1] == (batch,) else None] for a in arrays]
 

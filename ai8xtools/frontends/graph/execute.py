@@ -102,7 +102,7 @@ def value_of(operator: Operator, operands: Sequence[Array]) -> Array | None:
 
 def _quotient(a: Array, b: Array) -> Array:
     whole = a.dtype.kind in "iu" and b.dtype.kind in "iu"
-    return np.asarray(a // b if whole else a / b)
+    return np.asarray(np.sign(a) * np.sign(b) * (abs(a) // abs(b)) if whole else a / b)
 
 
 def _erf(x: Array) -> Array:

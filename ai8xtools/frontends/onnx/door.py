@@ -68,6 +68,10 @@ INSTEAD = {
 _SERIES = 4
 """Axes of a series of images: frame, channel, row, column."""
 _FRACTIONS = (1, 10, 11, 16)
+_FRACTION: np.dtype[Any] = np.dtype(np.float32)
+_CONVERTING = ("Cast", "DequantizeLinear")
+_WRAPPING = 2
+"""Whole numbers of so many bytes are soon more than their type holds."""
 _AXIS_BY_INPUT = 13
 """From this version on Softmax has one axis; before it has all from that on."""
 
@@ -82,12 +86,15 @@ class UnknownError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A node with what it takes (None: left out); `batch` is the one that the file fixes."""
+    """A node with what it takes (None: left out); `batch` is the one that the file fixes, of
+    which one sample is taken, `kind` the type of what it takes first.
+    """
 
     node: OnnxNode
     inputs: Sequence[Node | None]
     opset: int
     batch: int
+    kind: np.dtype[Any]
 
     @property
     def name(self) -> str:
@@ -183,9 +190,9 @@ def input_shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
     return sizes
 
 
-def read_operators(graph: OnnxGraph, shape: Shape) -> tuple[Graph, list[Refusal]]:
-    """Return the operators of a graph for an input [C, ...], and the nodes that are none."""
-    door = _Door(graph, shape)
+def read_operators(graph: OnnxGraph, shape: Shape, batch: int = 1) -> tuple[Graph, list[Refusal]]:
+    """Return the operators of a graph for an input [batch, C, ...], and the nodes that are none."""
+    door = _Door(graph, shape, batch)
     outputs = [door.results[name] for name in graph.outputs if name in door.results]
     return graph_of(door.source, list(door.results.values()), outputs), door.refusals
 
@@ -193,14 +200,16 @@ def read_operators(graph: OnnxGraph, shape: Shape) -> tuple[Graph, list[Refusal]
 class _Door:
     """Follows the nodes in their order; `results` are results and constants by name."""
 
-    def __init__(self, graph: OnnxGraph, shape: Shape) -> None:
+    def __init__(self, graph: OnnxGraph, shape: Shape, batch: int) -> None:
         self.refusals: list[Refusal] = []
         self._graph = graph
-        self.source = result = make(graph.input_name, Input((1, *shape)))
+        self._fixed = graph.input_sizes[0] if graph.input_sizes and batch == 1 else 1
+        self.source = result = make(graph.input_name, Input((batch, *shape)))
         if channels_last(graph):
             result = make(graph.input_name, Transpose((0, *range(2, len(shape) + 1), 1)), result)
         if len(graph.input_sizes) == 2 and len(shape) > 1:
-            result = make(graph.input_name, Reshape((1, math.prod(shape))), result)
+            result = make(graph.input_name, Reshape((batch, math.prod(shape))), result)
+        self._kinds = {graph.input_name: np.dtype(_TYPES.get(graph.input_type, np.float32))}
         constants = {name: constant(np.asarray(v), name) for name, v in graph.constants.items()}
         self.results: dict[str, Node] = {**constants, graph.input_name: result}
         needed = set(graph.outputs)
@@ -213,8 +222,9 @@ class _Door:
     def _visit(self, node: OnnxNode) -> None:
         if any(name and name not in self.results for name in node.inputs):
             return  # it takes what has been refused
-        call = _Call(node, [self.results[name] if name else None for name in node.inputs],
-                     self._graph.opset, (self._graph.input_sizes or (1,))[0])  # fmt: skip
+        inputs = [self.results[name] if name else None for name in node.inputs]
+        kind = self._kind_of(node.inputs[0]) if node.inputs else _FRACTION
+        call = _Call(node, inputs, self._graph.opset, self._fixed, kind)
         try:
             with np.errstate(divide="raise", invalid="raise"):
                 result = _read(call)
@@ -223,6 +233,9 @@ class _Door:
             if unmade:
                 raise UnknownError(f"{node.operator} gives more than one result")
             self.results |= dict(zip(node.outputs, several, strict=False))
+            if node.operator in _CONVERTING:
+                kind = np.dtype(_TYPES.get(node.attributes.get("to", 1), np.float32))
+            self._kinds |= dict.fromkeys(node.outputs, kind)
         except UnknownError as exc:
             self.refusals.append(Refusal(node.name, exc.why, exc.remedy))
         except ShapeError as exc:
@@ -231,6 +244,11 @@ class _Door:
             why = f"its constants or attributes are not those that {node.operator} takes"
             remedy = "Export the graph again, or check it with onnx.checker."
             self.refusals.append(Refusal(node.name, why, remedy))
+
+    def _kind_of(self, name: str) -> np.dtype[Any]:
+        """Return the type of a result as the file has it."""
+        value = self.results[name].constant if name else None
+        return self._kinds.get(name, _FRACTION) if value is None else value.dtype
 
     def _is_read(self, name: str) -> bool:
         return name in self._graph.outputs or any(name in n.inputs for n in self._graph.nodes)
@@ -449,15 +467,22 @@ _FUNCTIONS = {
     function.value: function for function in Function if function is not Function.TRUNC
 }  # fmt: skip
 
+_GROWING = (Function.ADD, Function.SUB, Function.MUL, Function.POW)
+
 
 @_handles(*_FUNCTIONS)
 def _function(call: _Call) -> Node:
     function = _FUNCTIONS[call.name]
     if not function.pairs:
         return call.make(Each(function), call.data)
-    result = call.data
+    whole, result = call.kind.kind in "iu", call.data
+    if whole and function in _GROWING and call.kind.itemsize <= _WRAPPING:
+        raise UnknownError(f"it computes in {call.kind}, where large results wrap around",
+                           "Cast its data to float before.")  # fmt: skip
     for number in range(1, len(call.inputs)):
         result = call.make(Each(function), result, call.input(number))
+        if whole and function is Function.DIV:
+            result = call.make(Each(Function.TRUNC), result)
     return result
 
 
