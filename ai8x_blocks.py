@@ -7,7 +7,7 @@ Source: docs/layers.md, "Blocks".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +29,21 @@ def add_layers(network: nn.Module, rows: Iterable[Row], **common: Any) -> None:
         keywords = {**common, **(own[0] if own else {})}
         layer = getattr(ai8x, kind)(inputs, outputs, kernel, padding=padding, **keywords)
         network.add_module(name, layer)
+
+
+def factory(
+    network: Callable[..., nn.Module], *first: Any, **fixed: Any
+) -> Callable[..., nn.Module]:
+    """Return the function of a network that train.py calls; its keywords are the class's.
+
+    `first` and `fixed` are arguments of the class that the function sets.
+    """
+
+    def make(pretrained: bool = False, **kwargs: Any) -> nn.Module:
+        assert not pretrained, "there are no built-in weights"
+        return network(*first, **fixed, **kwargs)
+
+    return make
 
 
 class Fire(nn.Module):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85ActionTCN(nn.Module):
@@ -79,10 +80,6 @@ class AI85ActionTCN(nn.Module):
         return self.classify(frames.transpose(1, 2))
 
 
-def ai85actiontcn(pretrained: bool = False, **kwargs: Any) -> AI85ActionTCN:
-    """Make an `AI85ActionTCN`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85ActionTCN(**kwargs)
-
+ai85actiontcn = factory(AI85ActionTCN)
 
 models = [{"name": "ai85actiontcn", "min_input": 1, "dim": 2}]

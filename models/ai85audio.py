@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85AudioNet(nn.Module):
@@ -79,17 +80,8 @@ class AI85AFSKNet(nn.Module):
         return self.fc2(self.fc1(self.conv2(self.conv1(x)).flatten(1)))
 
 
-def ai85audionet(pretrained: bool = False, **kwargs: Any) -> AI85AudioNet:
-    """Make an `AI85AudioNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85AudioNet(**kwargs)
-
-
-def ai85afsknet(pretrained: bool = False, **kwargs: Any) -> AI85AFSKNet:
-    """Make an `AI85AFSKNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85AFSKNet(**kwargs)
-
+ai85audionet = factory(AI85AudioNet)
+ai85afsknet = factory(AI85AFSKNet)
 
 models = [
     {"name": "ai85audionet", "min_input": 1, "dim": 1},

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 _INITIAL = {
     "kaiming": nn.init.kaiming_uniform_,
@@ -68,10 +69,6 @@ class AI85AutoEncoder(nn.Module):
         return (y, bottleneck) if return_bottleneck else y
 
 
-def ai85autoencoder(pretrained: bool = False, **kwargs: Any) -> AI85AutoEncoder:
-    """Make an `AI85AutoEncoder`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85AutoEncoder(**kwargs)
-
+ai85autoencoder = factory(AI85AutoEncoder)
 
 models = [{"name": "ai85autoencoder", "min_input": 1, "dim": 1}]

@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+from ai8x_blocks import factory
 
 
 class Bayer2RGBNet(nn.Module):
@@ -37,11 +38,7 @@ class Bayer2RGBNet(nn.Module):
         return self.l3(self.l2(self.l1(x)))
 
 
-def bayer2rgbnet(pretrained: bool = False, **kwargs: Any) -> Bayer2RGBNet:
-    """Make a `Bayer2RGBNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return Bayer2RGBNet(**kwargs)
-
+bayer2rgbnet = factory(Bayer2RGBNet)
 
 b2rgb = bayer2rgbnet
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85CDNet(nn.Module):
@@ -50,10 +51,6 @@ class AI85CDNet(nn.Module):
         return self.fc(x.flatten(1))
 
 
-def ai85cdnet(pretrained: bool = False, **kwargs: Any) -> AI85CDNet:
-    """Make an `AI85CDNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85CDNet(**kwargs)
-
+ai85cdnet = factory(AI85CDNet)
 
 models = [{"name": "ai85cdnet", "min_input": 1, "dim": 2}]

@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+from ai8x_blocks import factory
 
 Layer = tuple[int, str | None]
 """Output channels of a 3x3 convolution, and the pooling by 2 in front of it."""
@@ -81,35 +82,16 @@ TWENTY: tuple[Layer, ...] = (
 )  # fmt: skip
 
 
-def ai85net80expansion(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
-    """Make a chain that widens to 80 channels behind the first layer."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85Chain(EXPANSION, **kwargs)
-
-
-def ai85net80wide(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
-    """Make a chain of 80 channels: more than the chip has processors."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85Chain(EIGHTY, **kwargs)
-
-
-def ai85netwide(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
-    """Make a chain of up to 180 channels, in three passes of the processors."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85Chain(WIDE, **kwargs)
-
-
-def ai85net6(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
-    """Make a chain of six layers."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85Chain(SIX, **kwargs)
-
-
-def ai85net20(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
-    """Make a chain of twenty layers."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85Chain(TWENTY, **kwargs)
-
+ai85net80expansion = factory(AI85Chain, EXPANSION)
+"""A chain that widens to 80 channels behind the first layer."""
+ai85net80wide = factory(AI85Chain, EIGHTY)
+"""A chain of 80 channels: more than the chip has processors."""
+ai85netwide = factory(AI85Chain, WIDE)
+"""A chain of up to 180 channels, in three passes of the processors."""
+ai85net6 = factory(AI85Chain, SIX)
+"""A chain of six layers."""
+ai85net20 = factory(AI85Chain, TWENTY)
+"""A chain of twenty layers."""
 
 models = [
     {"name": "ai85net80expansion", "min_input": 1, "dim": 2},

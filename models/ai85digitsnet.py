@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+from ai8x_blocks import factory
 
 
 class AI85DigitsNet(nn.Module):
@@ -38,10 +39,6 @@ class AI85DigitsNet(nn.Module):
         return self.fc(self.conv3(self.conv2(self.conv1(x))).flatten(1))
 
 
-def ai85digitsnet(pretrained: bool = False, **kwargs: Any) -> AI85DigitsNet:
-    """Make an `AI85DigitsNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85DigitsNet(**kwargs)
-
+ai85digitsnet = factory(AI85DigitsNet)
 
 models = [{"name": "ai85digitsnet", "min_input": 1, "dim": 2}]

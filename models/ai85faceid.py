@@ -13,6 +13,7 @@ from torch.nn.functional import normalize
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85FaceIDNet(nn.Module):
@@ -112,17 +113,8 @@ class AI85FaceIDNet112(nn.Module):
         return normalize(self.linear(x.flatten(1)), p=2.0, dim=1)
 
 
-def ai85faceidnet(pretrained: bool = False, **kwargs: Any) -> AI85FaceIDNet:
-    """Make an `AI85FaceIDNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85FaceIDNet(**kwargs)
-
-
-def ai85faceidnet_112(pretrained: bool = False, **kwargs: Any) -> AI85FaceIDNet112:
-    """Make an `AI85FaceIDNet112`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85FaceIDNet112(**kwargs)
-
+ai85faceidnet = factory(AI85FaceIDNet)
+ai85faceidnet_112 = factory(AI85FaceIDNet112)
 
 models = [
     {"name": "ai85faceidnet", "min_input": 1, "dim": 3},

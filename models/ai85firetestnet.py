@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85FireTestNet(nn.Module):
@@ -42,10 +43,6 @@ class AI85FireTestNet(nn.Module):
         return self.fc(x.flatten(1))
 
 
-def ai85firetestnet(pretrained: bool = False, **kwargs: Any) -> AI85FireTestNet:
-    """Make an `AI85FireTestNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85FireTestNet(**kwargs)
-
+ai85firetestnet = factory(AI85FireTestNet)
 
 models = [{"name": "ai85firetestnet", "min_input": 1, "dim": 2}]

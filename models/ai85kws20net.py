@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85KWS20Net(nn.Module):
@@ -154,29 +155,10 @@ class AI85KWS20NetNAS(nn.Module):
         return self.fc(x.flatten(1))
 
 
-def ai85kws20net(pretrained: bool = False, **kwargs: Any) -> AI85KWS20Net:
-    """Make an `AI85KWS20Net`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85KWS20Net(**kwargs)
-
-
-def ai85kws20netv3(pretrained: bool = False, **kwargs: Any) -> AI85KWS20NetV3:
-    """Make an `AI85KWS20NetV3`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85KWS20NetV3(**kwargs)
-
-
-def ai87kws20netv3(pretrained: bool = False, **kwargs: Any) -> AI87KWS20NetV3:
-    """Make an `AI87KWS20NetV3`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87KWS20NetV3(**kwargs)
-
-
-def ai85kws20netnas(pretrained: bool = False, **kwargs: Any) -> AI85KWS20NetNAS:
-    """Make an `AI85KWS20NetNAS`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85KWS20NetNAS(**kwargs)
-
+ai85kws20net = factory(AI85KWS20Net)
+ai85kws20netv3 = factory(AI85KWS20NetV3)
+ai87kws20netv3 = factory(AI87KWS20NetV3)
+ai85kws20netnas = factory(AI85KWS20NetNAS)
 
 models = [
     {"name": "ai85kws20net", "min_input": 1, "dim": 1},

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 _LAYERS = (
     #                                             in   out kernel padding, steps of 128 behind it
@@ -59,17 +60,9 @@ class AI85KWS20NetV2(nn.Module):
         return self.fc(self.conv8(self.conv7(x)).flatten(1))
 
 
-def ai85kws20netv2(pretrained: bool = False, **kwargs: Any) -> AI85KWS20NetV2:
-    """Make an `AI85KWS20NetV2`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85KWS20NetV2(**kwargs)
-
-
-def ai85kws20netv2batchnorm(pretrained: bool = False, **kwargs: Any) -> AI85KWS20NetV2:
-    """Make an `AI85KWS20NetV2` with batch normalization."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85KWS20NetV2(batchnorm=True, **kwargs)
-
+ai85kws20netv2 = factory(AI85KWS20NetV2)
+ai85kws20netv2batchnorm = factory(AI85KWS20NetV2, batchnorm=True)
+"""An `AI85KWS20NetV2` with batch normalization."""
 
 models = [
     {"name": "ai85kws20netv2", "min_input": 1, "dim": 1},

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 LAYERS = (
     #                                                  in   out kernel padding
@@ -57,10 +58,6 @@ class AI85NASCifarNet(nn.Module):
         return self.fc(x.flatten(1))
 
 
-def ai85nascifarnet(pretrained: bool = False, **kwargs: Any) -> AI85NASCifarNet:
-    """Make an `AI85NASCifarNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85NASCifarNet(**kwargs)
-
+ai85nascifarnet = factory(AI85NASCifarNet)
 
 models = [{"name": "ai85nascifarnet", "min_input": 1, "dim": 2}]

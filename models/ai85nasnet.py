@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ai8x_blocks import factory
 from ai8x_nas import OnceForAll1DSequentialModel, OnceForAll2DSequentialModel
 
 
@@ -61,29 +62,9 @@ class AI85NASNetSequentialKWS20(OnceForAll1DSequentialModel):
         )  # fmt: skip
 
 
-def ai85nasnet_sequential_mnist(
-    pretrained: bool = False, **kwargs: Any
-) -> AI85NASNetSequentialMNIST:
-    """Make an `AI85NASNetSequentialMNIST`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85NASNetSequentialMNIST(**kwargs)
-
-
-def ai85nasnet_sequential_cifar100(
-    pretrained: bool = False, **kwargs: Any
-) -> AI85NASNetSequentialCIFAR100:
-    """Make an `AI85NASNetSequentialCIFAR100`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85NASNetSequentialCIFAR100(**kwargs)
-
-
-def ai85nasnet_sequential_kws20(
-    pretrained: bool = False, **kwargs: Any
-) -> AI85NASNetSequentialKWS20:
-    """Make an `AI85NASNetSequentialKWS20`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85NASNetSequentialKWS20(**kwargs)
-
+ai85nasnet_sequential_mnist = factory(AI85NASNetSequentialMNIST)
+ai85nasnet_sequential_cifar100 = factory(AI85NASNetSequentialCIFAR100)
+ai85nasnet_sequential_kws20 = factory(AI85NASNetSequentialKWS20)
 
 models = [
     {"name": "ai85nasnet_sequential_mnist", "min_input": 1, "dim": 2},

@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+from ai8x_blocks import factory
 
 
 def _initialize(network: nn.Module) -> None:
@@ -104,17 +105,8 @@ class AI85NetExtraSmall(nn.Module):
         return self.fc(x.flatten(1))
 
 
-def ai85net5(pretrained: bool = False, **kwargs: Any) -> AI85Net5:
-    """Make an `AI85Net5`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85Net5(**kwargs)
-
-
-def ai85netextrasmall(pretrained: bool = False, **kwargs: Any) -> AI85NetExtraSmall:
-    """Make an `AI85NetExtraSmall`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85NetExtraSmall(**kwargs)
-
+ai85net5 = factory(AI85Net5)
+ai85netextrasmall = factory(AI85NetExtraSmall)
 
 models = [
     {"name": "ai85net5", "min_input": 1, "dim": 2},

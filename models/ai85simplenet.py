@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 #           conv1 2   3   4   5   6   7   8   9   10  11   12   13
 CHANNELS = (16, 20, 20, 20, 20, 20, 44, 48, 48, 96, 512, 128, 128)
@@ -85,23 +86,9 @@ class AI85ResSimpleNet(AI85SimpleNet):
         return self.conv14(x).flatten(1)
 
 
-def ai85simplenet(pretrained: bool = False, **kwargs: Any) -> AI85SimpleNet:
-    """Make an `AI85SimpleNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85SimpleNet(**kwargs)
-
-
-def ai85simplenetwide2x(pretrained: bool = False, **kwargs: Any) -> AI85SimpleNetWide2x:
-    """Make an `AI85SimpleNetWide2x`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85SimpleNetWide2x(**kwargs)
-
-
-def ai85ressimplenet(pretrained: bool = False, **kwargs: Any) -> AI85ResSimpleNet:
-    """Make an `AI85ResSimpleNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85ResSimpleNet(**kwargs)
-
+ai85simplenet = factory(AI85SimpleNet)
+ai85simplenetwide2x = factory(AI85SimpleNetWide2x)
+ai85ressimplenet = factory(AI85ResSimpleNet)
 
 models = [
     {"name": "ai85simplenet", "min_input": 1, "dim": 2},

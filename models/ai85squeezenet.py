@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85SqueezeNet(nn.Module):
@@ -55,10 +56,6 @@ class AI85SqueezeNet(nn.Module):
         return self.conv8(self.fire7(self.fire6(x))).flatten(1)
 
 
-def ai85squeezenet(pretrained: bool = False, **kwargs: Any) -> AI85SqueezeNet:
-    """Make an `AI85SqueezeNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85SqueezeNet(**kwargs)
-
+ai85squeezenet = factory(AI85SqueezeNet)
 
 models = [{"name": "ai85squeezenet", "min_input": 1, "dim": 2}]

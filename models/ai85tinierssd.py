@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x_blocks
+from ai8x_blocks import factory
 from models.prior_boxes import in_order_of_priors, prior_boxes
 
 CONV, POOL = "FusedConv2dBNReLU", "FusedMaxPoolConv2dBNReLU"
@@ -190,23 +191,9 @@ class AI85TinierSSDQR(TinierSSD):
         )
 
 
-def ai85tinierssd(pretrained: bool = False, **kwargs: Any) -> AI85TinierSSD:
-    """Make an `AI85TinierSSD`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85TinierSSD(**kwargs)
-
-
-def ai85tinierssdface(pretrained: bool = False, **kwargs: Any) -> AI85TinierSSDFace:
-    """Make an `AI85TinierSSDFace`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85TinierSSDFace(**kwargs)
-
-
-def ai85tinierssdqr(pretrained: bool = False, **kwargs: Any) -> AI85TinierSSDQR:
-    """Make an `AI85TinierSSDQR`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85TinierSSDQR(**kwargs)
-
+ai85tinierssd = factory(AI85TinierSSD)
+ai85tinierssdface = factory(AI85TinierSSDFace)
+ai85tinierssdqr = factory(AI85TinierSSDQR)
 
 models = [
     {"name": "ai85tinierssd", "min_input": 1, "dim": 2},

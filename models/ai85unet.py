@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 
 class AI85UNetLarge(nn.Module):
@@ -71,10 +72,6 @@ class AI85UNetLarge(nn.Module):
         return self.conv(self.conv_p3(x))
 
 
-def ai85unetlarge(pretrained: bool = False, **kwargs: Any) -> AI85UNetLarge:
-    """Make an `AI85UNetLarge`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85UNetLarge(**kwargs)
-
+ai85unetlarge = factory(AI85UNetLarge)
 
 models = [{"name": "ai85unetlarge", "min_input": 1, "dim": 2}]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 Widths = tuple[int, int, int, int, int]
 
@@ -66,17 +67,10 @@ class AI85UNet(nn.Module):
         return self.conv(x)
 
 
-def ai85unetsmall(pretrained: bool = False, **kwargs: Any) -> AI85UNet:
-    """Make the network of few channels: 63,168 parameters with 4 classes."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85UNet((4, 8, 32, 64, 16), **kwargs)
-
-
-def ai85unetmedium(pretrained: bool = False, **kwargs: Any) -> AI85UNet:
-    """Make the network of more channels: 221,080 parameters with 4 classes."""
-    assert not pretrained, "there are no built-in weights"
-    return AI85UNet((8, 28, 56, 112, 32), **kwargs)
-
+ai85unetsmall = factory(AI85UNet, (4, 8, 32, 64, 16))
+"""The network of few channels: 63,168 parameters with 4 classes."""
+ai85unetmedium = factory(AI85UNet, (8, 28, 56, 112, 32))
+"""The network of more channels: 221,080 parameters with 4 classes."""
 
 models = [
     {"name": "ai85unetsmall", "min_input": 1, "dim": 2},

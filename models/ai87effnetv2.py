@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 #       in out expansion fused
 BLOCKS = {
@@ -120,17 +121,8 @@ def _add_head(
     network.fc = ai8x.Linear(1024, num_classes, bias=bias, wide=True, **kwargs)
 
 
-def ai87effnetv2(pretrained: bool = False, **kwargs: Any) -> AI87EffNetV2:
-    """Make an `AI87EffNetV2`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87EffNetV2(**kwargs)
-
-
-def ai87imageneteffnetv2(pretrained: bool = False, **kwargs: Any) -> AI87ImageNetEffNetV2:
-    """Make an `AI87ImageNetEffNetV2`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87ImageNetEffNetV2(**kwargs)
-
+ai87effnetv2 = factory(AI87EffNetV2)
+ai87imageneteffnetv2 = factory(AI87ImageNetEffNetV2)
 
 models = [
     {"name": "ai87effnetv2", "min_input": 1, "dim": 2},

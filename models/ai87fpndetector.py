@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 from models.prior_boxes import in_order_of_priors, prior_boxes
 
 CONV, POOL = "FusedConv2dBNReLU", "FusedMaxPoolConv2dBNReLU"
@@ -117,10 +118,6 @@ class AI87FPNDetector(nn.Module):
         return in_order_of_priors((layer(maps[n]) for n, layer in layers), numbers)
 
 
-def ai87fpndetector(pretrained: bool = False, **kwargs: Any) -> AI87FPNDetector:
-    """Make an `AI87FPNDetector`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87FPNDetector(**kwargs)
-
+ai87fpndetector = factory(AI87FPNDetector)
 
 models = [{"name": "ai87fpndetector", "min_input": 1, "dim": 2}]

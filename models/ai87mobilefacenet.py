@@ -13,6 +13,7 @@ from torch.nn import functional
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 SETTINGS = ((5, 64, 64, 2, 2), (1, 64, 128, 2, 4), (6, 128, 128, 1, 2), (1, 128, 128, 2, 4),
             (2, 128, 128, 1, 2))  # fmt: skip
@@ -73,10 +74,6 @@ class AI87MobileFaceNet(nn.Module):
         return functional.normalize(x, p=2.0, dim=1)
 
 
-def ai87netmobilefacenet_112(pretrained: bool = False, **kwargs: Any) -> AI87MobileFaceNet:
-    """Make an `AI87MobileFaceNet`."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87MobileFaceNet(**kwargs)
-
+ai87netmobilefacenet_112 = factory(AI87MobileFaceNet)
 
 models = [{"name": "ai87netmobilefacenet_112", "min_input": 1, "dim": 3}]

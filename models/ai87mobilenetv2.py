@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
+from ai8x_blocks import factory
 
 Settings = tuple[tuple[int, int, int, int, int], ...]
 
@@ -81,29 +82,14 @@ IMAGENET: Settings = (
 )  # fmt: skip
 
 
-def ai87netmobilenetv2(pretrained: bool = False, **kwargs: Any) -> AI87MobileNetV2:
-    """Make the network for ImageNet, [N, 3, 224, 224]."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87MobileNetV2(2, IMAGENET, 1280, 7, **kwargs)
-
-
-def ai87netmobilenetv2cifar100(pretrained: bool = False, **kwargs: Any) -> AI87MobileNetV2:
-    """Make the network for CIFAR-100, [N, 3, 32, 32]: 1999680 parameters."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87MobileNetV2(1, M1_0, 1024, 4, **kwargs)
-
-
-def ai87netmobilenetv2cifar100_m0_75(pretrained: bool = False, **kwargs: Any) -> AI87MobileNetV2:
-    """Make the network for CIFAR-100 of 0.75 times the width: 1348468 parameters."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87MobileNetV2(1, M0_75, 960, 4, **kwargs)
-
-
-def ai87netmobilenetv2cifar100_m0_5(pretrained: bool = False, **kwargs: Any) -> AI87MobileNetV2:
-    """Make the network for CIFAR-100 of half the width, all layers with bias: 635600 parameters."""
-    assert not pretrained, "there are no built-in weights"
-    return AI87MobileNetV2(1, M0_5, 640, 4, depthwise_bias=True, **kwargs)
-
+ai87netmobilenetv2 = factory(AI87MobileNetV2, 2, IMAGENET, 1280, 7)
+"""The network for ImageNet, [N, 3, 224, 224]."""
+ai87netmobilenetv2cifar100 = factory(AI87MobileNetV2, 1, M1_0, 1024, 4)
+"""The network for CIFAR-100, [N, 3, 32, 32]: 1999680 parameters."""
+ai87netmobilenetv2cifar100_m0_75 = factory(AI87MobileNetV2, 1, M0_75, 960, 4)
+"""The network for CIFAR-100 of 0.75 times the width: 1348468 parameters."""
+ai87netmobilenetv2cifar100_m0_5 = factory(AI87MobileNetV2, 1, M0_5, 640, 4, depthwise_bias=True)
+"""The network for CIFAR-100 of half the width, all layers with bias: 635600 parameters."""
 
 models = [
     {"name": "ai87netmobilenetv2", "min_input": 1, "dim": 2},

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ai8x_blocks import factory
 from ai8xtools.checkpoint import read_checkpoint
 
 _DEPTHS = {50: (3, 4, 14, 3), 100: (3, 13, 30, 3), 152: (3, 8, 36, 3)}
@@ -143,40 +144,18 @@ class FaceTeacher(nn.Module):
         return functional.normalize(self.reduction(self.backbone(face)), p=2.0, dim=1)
 
 
-def _make(depth: int, squeeze: bool, pretrained: bool, **kwargs: Any) -> FaceTeacher:
-    assert not pretrained, "there are no built-in weights"
-    return FaceTeacher(depth, squeeze, **kwargs)
-
-
-def ir_50(pretrained: bool = False, **kwargs: Any) -> FaceTeacher:
-    """Make the teacher of 50 layers."""
-    return _make(50, False, pretrained, **kwargs)
-
-
-def ir_101(pretrained: bool = False, **kwargs: Any) -> FaceTeacher:
-    """Make the teacher of 101 layers."""
-    return _make(100, False, pretrained, **kwargs)
-
-
-def ir_152(pretrained: bool = False, **kwargs: Any) -> FaceTeacher:
-    """Make the teacher of 152 layers."""
-    return _make(152, False, pretrained, **kwargs)
-
-
-def ir_se_50(pretrained: bool = False, **kwargs: Any) -> FaceTeacher:
-    """Make the teacher of 50 layers with squeeze and excitation."""
-    return _make(50, True, pretrained, **kwargs)
-
-
-def ir_se_101(pretrained: bool = False, **kwargs: Any) -> FaceTeacher:
-    """Make the teacher of 101 layers with squeeze and excitation."""
-    return _make(100, True, pretrained, **kwargs)
-
-
-def ir_se_152(pretrained: bool = False, **kwargs: Any) -> FaceTeacher:
-    """Make the teacher of 152 layers with squeeze and excitation."""
-    return _make(152, True, pretrained, **kwargs)
-
+ir_50 = factory(FaceTeacher, 50, False)
+"""The teacher of 50 layers."""
+ir_101 = factory(FaceTeacher, 100, False)
+"""The teacher of 101 layers."""
+ir_152 = factory(FaceTeacher, 152, False)
+"""The teacher of 152 layers."""
+ir_se_50 = factory(FaceTeacher, 50, True)
+"""The teacher of 50 layers with squeeze and excitation."""
+ir_se_101 = factory(FaceTeacher, 100, True)
+"""The teacher of 101 layers with squeeze and excitation."""
+ir_se_152 = factory(FaceTeacher, 152, True)
+"""The teacher of 152 layers with squeeze and excitation."""
 
 models = [
     {"name": name, "min_input": 1, "dim": 3, "dr": True}

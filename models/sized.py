@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+from ai8x_blocks import factory
 
 Maker = Callable[..., nn.Module]
 
@@ -155,15 +156,7 @@ class SizedRow(nn.Module):
 
 def _makers(kind: Maker, name: str, widths: Sequence[int] = WIDTHS) -> dict[str, Maker]:
     """Return functions by name, a width each."""
-
-    def maker(width: int) -> Maker:
-        def make(pretrained: bool = False, **kwargs: Any) -> nn.Module:
-            del pretrained
-            return kind(width, **kwargs)
-
-        return make
-
-    return {f"{name}_{width}": maker(width) for width in widths}
+    return {f"{name}_{width}": factory(kind, width) for width in widths}
 
 
 _MAKERS = {
