@@ -128,9 +128,9 @@ class Runner:
         return process.returncode, lines
 
 
-def failure(message: str, remedy: str) -> DiagnosticError:
+def failure(message: str, remedy: str, code: str = "E010") -> DiagnosticError:
     """Return the exception that ends the demo with a message and status 1."""
-    return DiagnosticError(Diagnostic("E010", message, remedy=remedy))
+    return DiagnosticError(Diagnostic(code, message, remedy=remedy))
 
 
 @contextmanager
@@ -144,6 +144,7 @@ def alone(output: Path) -> Iterator[None]:
             raise failure(
                 f"another run is writing to {output}",
                 "Wait for it, or choose another folder with --output.",
+                "E062",
             ) from None
         yield
 

@@ -118,7 +118,7 @@ class _Reader:
         if len(data) != 1:
             names = ", ".join(printable(name) for name, *_ in data) or "none"
             raise CheckpointError(
-                "E518", f"the graph has {len(data)} inputs ({names}), the accelerator has one",
+                "E509", f"the graph has {len(data)} inputs ({names}), the accelerator has one",
                 remedy="Export a network with a single input.",
             )  # fmt: skip
         outputs = tuple(self._value(m)[0] for m in pieces(self._fields, 12))

@@ -133,7 +133,7 @@ def _divided(
     """Return files for training and for tests."""
     if len(files) < 2:
         raise DatasetError(
-            "E620", f"there is one file, {files[0].relative_to(folder)}, to train and to test with",
+            "E616", f"there is one file, {files[0].relative_to(folder)}, to train and to test with",
             str(files[0].parent), "Add further files of the class.",
         )  # fmt: skip
     order = np.random.default_rng(settings.split_seed).permutation(len(files))

@@ -87,7 +87,7 @@ def _by_group(
             chosen[:] = False
     if not chosen.any():
         raise DatasetError(
-            "E683", "no group can be kept for tests without taking a class from training",
+            "E616", "no group can be kept for tests without taking a class from training",
             str(path), "Add recordings of other people, or give test samples apart; of CSV files, "
             "--group none takes each recording for itself.",
         )  # fmt: skip

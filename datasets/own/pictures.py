@@ -58,7 +58,7 @@ def opened(path: Path) -> Iterator[Image]:
             with Image.open(stream, formats=_FORMATS) as image:
                 if image.width * image.height > MAX_PIXELS:
                     fault = f"the picture has {image.width}x{image.height} pixels"
-                    raise _refused(path, f"{fault}, the limit is {MAX_PIXELS:,} in all")
+                    raise _unread(path, f"{fault}, the limit is {MAX_PIXELS:,} in all")
                 yield image
         except DatasetError:
             raise
@@ -76,7 +76,7 @@ def read(path: Path, mode: str, tell: Tell = ignore) -> Image:
 
     Deeper samples are scaled by the range of their type, never by their extremes. What is
     transparent shows `GROUND`, but in the mode RGBA. Raises DatasetError E613 for what is no
-    picture, or whose meaning is unknown.
+    picture, E617 for one whose meaning is unknown.
     """
     from PIL import ImageOps
 
@@ -148,7 +148,7 @@ def _exponent(image: Image, path: Path) -> float:
     if image.format != "PNG" or gamma is None or {"srgb", "icc_profile"} & image.info.keys():
         return 1.0
     if not 0.1 <= gamma <= 10:
-        raise _refused(path, f"its gamma is {gamma:g}, expected 0.1 to 10")
+        raise _unread(path, f"its gamma is {gamma:g}, expected 0.1 to 10")
     exponent = 1 / (_USUAL_GAMMA * gamma)
     return 1.0 if abs(exponent - 1) < _SAME else exponent
 
@@ -160,9 +160,9 @@ def _white(image: Image, path: Path) -> float | None:
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
         return 4095.0 if 12 in (_tag(image, _BITS) or ()) else 65535.0
     if image.mode == "LAB":
-        raise _refused(path, "its colours are CIELAB", "Save it in grey or RGB.")
+        raise _unread(path, "its colours are CIELAB", "Save it in grey or RGB.")
     if image.mode == "I":
-        raise _refused(
+        raise _unread(
             path, "it has whole numbers of 32 bits, or with a sign, whose range is not known",
             "Save it with 8 or 16 bits.",
         )  # fmt: skip
@@ -177,7 +177,7 @@ def _reduced(frame: Image, white: float, exponent: float, inverted: bool, path: 
     if frame.mode == "F" and not (
         np.isfinite(values).all() and 0 <= values.min() <= values.max() <= 1
     ):
-        raise _refused(
+        raise _unread(
             path, f"it has fractions from {values.min():g} to {values.max():g}; only 0 to 1 has a "
             "known meaning", "Scale it to 0..1, or save it with 8 or 16 bits.",
         )  # fmt: skip
@@ -193,7 +193,7 @@ def _key(image: Image, path: Path) -> NDArray[np.int64] | None:
         return None  # of a palette: Pillow knows
     raw = _raw_mode(image)
     if image.mode == "RGB" and ";16" in raw:
-        raise _refused(
+        raise _unread(
             path, "one of its 16-bit colours is transparent", "Save it with 8 bits, or with alpha."
         )
     return np.array(key) * {"L;2": 85, "L;4": 17}.get(raw, 1)
@@ -216,7 +216,7 @@ def _on_ground(frame: Image, alpha: Image, path: Path) -> Image:
     ground = Image.new(frame.mode, frame.size, (GROUND,) * len(frame.getbands()))
     result = Image.composite(frame, ground, alpha)
     if _is_even(result) and not (_is_even(frame) and _is_even(alpha)):
-        raise _refused(
+        raise _unread(
             path, "it is transparent, and over middle grey nothing of it is seen",
             "Save it over another ground, without transparency.",
         )  # fmt: skip
@@ -229,3 +229,7 @@ def _is_even(image: Image) -> bool:
 
 def _refused(path: Path, message: str, remedy: str = REPLACE) -> DatasetError:
     return DatasetError("E613", message, str(path), remedy)
+
+
+def _unread(path: Path, message: str, remedy: str = REPLACE) -> DatasetError:
+    return DatasetError("E617", message, str(path), remedy)

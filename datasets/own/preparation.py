@@ -162,7 +162,7 @@ def _resampled(
 ) -> NDArray[np.float32]:
     """Return samples of another rate."""
     if not _LEAST_RATE <= rate <= _MOST_RATE:
-        raise DatasetError("E613", f"its rate is {rate} Hz", str(path), REPLACE)
+        raise DatasetError("E617", f"its rate is {rate} Hz", str(path), REPLACE)
     resample: Any = library("scipy.signal", f"resamples sounds of {rate} Hz", str(path))
     ratio = Fraction(target_rate, rate).limit_denominator(1000)
     result: NDArray[np.float32] = resample.resample_poly(

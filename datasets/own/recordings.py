@@ -292,7 +292,7 @@ def _with_pairs(
         whole = settings.window is None or settings.test_part is not None
         if whole or min(at, steps - at) < LEAST_PART * (settings.window or 0):
             raise DatasetError(
-                "E620", f"there is one recording of the class {recording.label}, of {steps} steps, "
+                "E616", f"there is one recording of the class {recording.label}, of {steps} steps, "
                 "to train and to test with", recording.name,
                 "Add others, or divide it into smaller windows with --window N.",
             )  # fmt: skip

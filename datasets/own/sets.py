@@ -258,7 +258,7 @@ def _of_features(
 ) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
-        raise DatasetError("E620", "no class has two samples, one to test with", str(path),
+        raise DatasetError("E616", "no class has two samples, one to test with", str(path),
                            "Add samples.")  # fmt: skip
     if x[0].shape[1] > 1024:
         raise DatasetError(

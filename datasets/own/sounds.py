@@ -47,8 +47,8 @@ def read(path: Path, tell: Tell = ignore) -> Sound:
 
     `tell` takes that bytes behind the samples are left out.
 
-    Raises OSError, and DatasetError E613 for what is no sound, ends before its header says, or has
-    samples that are not finite.
+    Raises OSError, and DatasetError E613 for what is no sound or ends before its header says, E617
+    for samples that are encoded, too many or out of range.
     """
     data = read_bytes(path, MAX_BYTES)
     if not data:
@@ -77,7 +77,7 @@ def _wave(path: Path, data: bytes, tell: Tell) -> Sound:
         tag = int.from_bytes(form[24:26], "little")
     if tag not in (1, 3):
         code = next((name for name, tags in _TAGS.items() if tag in tags), f"form {tag}")
-        raise _refused(path, f"its samples are encoded ({code})", _CONVERT)
+        raise _unread(path, f"its samples are encoded ({code})", _CONVERT)
     width, rest = divmod(block, tracks) if tracks else (0, 1)
     if rest or (tag, width) not in _FORMS or not 8 * (width - 1) < bits <= 8 * width:
         fault = f"{tracks} tracks of {bits} bits in {block} bytes"
@@ -115,7 +115,7 @@ def _samples(path: Path, data: bytes, tag: int, width: int, tracks: int) -> NDAr
     wrong = np.argwhere(~(np.abs(values) <= PEAK))  # not a number, too
     if len(wrong):
         number, track = wrong[0].tolist()
-        raise _refused(
+        raise _unread(
             path, f"sample {number} is {values[number, track]:g}; fractions reach from -1 to 1",
             "Scale it, or export it anew with 16 bits.",
         )  # fmt: skip
@@ -138,7 +138,7 @@ def _flac(path: Path, data: bytes) -> Sound:
 
 def _check_length(path: Path, count: int) -> None:
     if count > MAX_SAMPLES:
-        raise _refused(
+        raise _unread(
             path, f"the sound has {count:,} samples, the limit is {MAX_SAMPLES:,}",
             "Cut it into several files.",
         )  # fmt: skip
@@ -146,3 +146,7 @@ def _check_length(path: Path, count: int) -> None:
 
 def _refused(path: Path, message: str, remedy: str = REPLACE) -> DatasetError:
     return DatasetError("E613", message, str(path), remedy)
+
+
+def _unread(path: Path, message: str, remedy: str) -> DatasetError:
+    return DatasetError("E617", message, str(path), remedy)

@@ -140,7 +140,9 @@ def test_every_level_of_deep_samples_is_scaled_by_their_type(tmp_path: Path, nam
 )  # fmt: skip
 def test_pictures_of_unknown_meaning_are_refused(tmp_path: Path, content: bytes) -> None:
     error = refusal(lambda: seen(tmp_path / "x.png", content))
-    assert (error.code, str(error.place)) == ("E613", str(tmp_path / "x.png"))
+    damaged = content[:3] in (b"GIF", b"\n\5\1", b"ver")
+    assert error.code == ("E613" if damaged else "E617")
+    assert str(error.place) == str(tmp_path / "x.png")
 
 
 KEYS = {
@@ -293,8 +295,8 @@ LOUD = np.array([0, np.nan, 0, 32767], np.float32)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (wave(FOUR, 7, 8), "mu-law"), (wave(FOUR, 17, 4, block=1), "ADPCM"),
-        (wave(FOUR, 1234, 16), "1234"), (wave(FOUR, 3, 16), "16 bits"),
+        (wave(FOUR, 7, 8), "(mu-law)"), (wave(FOUR, 17, 4, block=1), "(ADPCM)"),
+        (wave(FOUR, 1234, 16), "(form 1234)"), (wave(FOUR, 3, 16), "16 bits"),
         (wave(FOUR, 1, 16, tracks=0), "0 tracks"), (wave(FOUR, 1, 24, block=2), "24 bits"),
         (wave(bytes(5), 1, 16), "cut"), (wave(FOUR, 1, 16, size=0xFFFFFFFF), "4 are there"),
         (wave(LOUD.tobytes(), 3, 32), "sample 1 is nan"),
@@ -306,7 +308,8 @@ LOUD = np.array([0, np.nan, 0, 32767], np.float32)
 def test_sounds_of_unknown_meaning_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "x.wav").write_bytes(content)
     error = refusal(lambda: sounds.read(tmp_path / "x.wav"))
-    assert error.code == "E613" and said in error.message
+    unread = said.startswith(("(", "sample"))
+    assert error.code == ("E617" if unread else "E613") and said in error.message
 
 
 def test_a_sound_that_unpacks_without_end_is_refused(

@@ -136,6 +136,7 @@ def test_series_that_cannot_be_used_are_refused(tmp_path: Path, given: Any, mess
         opened(file)
     found = refusal.value
     assert message in found.message and str(found.place) == str(file) and found.remedy
+    assert (found.code == "E616") == ("groups" in given and len(given["groups"]) == len(X))
 
 
 @drawn(

@@ -181,5 +181,5 @@ def test_two_demos_in_one_folder_are_refused(output: Path) -> None:
             check=False,
         )
     assert result.returncode == 1
-    assert "is writing to" in result.stderr
+    assert "is writing to" in result.stderr and "E062" in result.stderr
     assert "Traceback" not in result.stderr

@@ -372,8 +372,9 @@ def test_cycles_and_several_inputs_are_refused(tmp_path: Path) -> None:
     model = onnx.load(graph(tmp_path / "net.onnx", op("Conv", "x", "w")))
     model.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, (4, 3, 3, 3)))
     Path(path).write_bytes(model.SerializeToString())
-    with pytest.raises(CheckpointError, match=r"the graph has 2 inputs \(x, w\)"):
+    with pytest.raises(CheckpointError, match=r"the graph has 2 inputs \(x, w\)") as caught:
         describe_onnx(path, None, None)
+    assert caught.value.code == "E509"
 
 
 def test_data_in_a_file_beside_the_graph_is_part_of_it(tmp_path: Path) -> None:

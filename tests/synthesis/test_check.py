@@ -165,7 +165,7 @@ VIOLATIONS = [
         [(0, "output_pad", "'output_pad' is 1, only ConvTranspose2d has one", None)],
     ),
     Violation(
-        "E303",
+        "E302",
         [{**CONV, "op": "ConvTranspose2d", "pad": 3}],
         [(2, 3, 3, 3)],
         [(0, "pad", "'pad' is 3, the limits are 0 and 2", None)],
@@ -1093,6 +1093,17 @@ VIOLATIONS = [
         [(2, 3, 3, 3), (3, 2, 3, 3)],
         [
             (2, "in_sequences", "the operands have 2, 3 channels, they must be equal", None),
+        ],
+    ),
+    Violation(
+        "E363",
+        [
+            {**CONV, "output_processors": 3},
+            {**CONV, "processors": 3, "output_processors": 7},
+            {**PLAIN, "op": "add", "in_sequences": "[0, 1]", "in_offset": 0},
+        ],
+        [(2, 3, 3, 3), (3, 2, 3, 3)],
+        [
             (
                 2,
                 "in_sequences",

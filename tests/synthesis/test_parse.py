@@ -229,7 +229,7 @@ def test_control_character_is_located(character: str, end: str) -> None:
 
 def test_long_key_is_not_repeated_in_the_message() -> None:
     found = complaints("a" * 500 + ": 1\n")
-    assert "a key of 500 characters, the longest known one has fewer than 80 [E104]" in found[0]
+    assert "a key of 500 characters, the longest known one has fewer than 80 [E114]" in found[0]
     assert max(map(len, found)) < 300
 
 
@@ -323,7 +323,7 @@ WHOLE = {
     ),
     "list as key": (
         f"{HEAD}{LAYER}  ? [a]\n  : 1\n",
-        "net.yaml:8:5: error: a key cannot be a list [E104]",
+        "net.yaml:8:5: error: a key cannot be a list [E114]",
     ),
     "unknown global key": (
         f"datasett: x\n{HEAD}{LAYER}",

@@ -572,11 +572,11 @@ WRONG_TENSORS: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str | N
         "Quantize the checkpoint with quantize.py, and give 'quantization' the width it was "
         "quantized to.",
     ),
-    "E206 width of the file": (
+    "E224 width of the file": (
         CONV,
         {"c.op.weight": weights(2, 3, 3, 3), "c.weight_bits": [3.0]},
         "op",
-        "E206 weight_bits is 3, expected 1, 2, 4 or 8",
+        "E224 weight_bits is 3, expected 1, 2, 4 or 8",
         None,
     ),
     "E207": (

@@ -275,7 +275,7 @@ def test_only_the_leader_evaluates() -> None:
     [
         ({"RANK": "0", "WORLD_SIZE": "two", "LOCAL_RANK": "0"}, (), "E658"),
         ({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, ("--gpus", "0,1"), "E659"),
-        ({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, (), "E658"),  # no MASTER_ADDR
+        ({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, (), "E697"),  # no MASTER_ADDR
     ],
 )
 def test_a_wrong_environment_is_explained(

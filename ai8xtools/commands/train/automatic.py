@@ -63,7 +63,7 @@ def _widest(options: TrainingOptions) -> str:
             return name
         reasons = judged[0].reasons
     raise InputError(
-        "E689",
+        "E698",
         f"no network of {family} fits {_chip_name(options)} with inputs of "
         f"{'x'.join(map(str, size))}: {'; '.join(reasons[:_SHOWN])}",
         "--model",

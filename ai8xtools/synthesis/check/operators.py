@@ -50,8 +50,15 @@ def padding_surrounds_a_kernel(layer: Layer, _: object) -> Iterator[Finding]:
 
 @layer_constraint("E302", Kind.HARDWARE, blocks=Fact.SIZES)
 def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The image is padded by at most two rows and columns, and by less than the kernel."""
-    if not layer.has_weights or layer.operator.transposed:
+    """The image is padded by at most two rows and columns, and by less than the kernel.
+
+    A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2.
+    """
+    if layer.operator.transposed:
+        if max(layer.hardware.pad) > MAX_PAD or min(layer.hardware.pad) < 0:
+            yield Finding(f"'pad' is {layer.pad[0]}, the limits are 0 and {MAX_PAD}", "pad")
+        return
+    if not layer.has_weights:
         return
     pad, limit = max(layer.pad), padding_limit(layer.kernel)
     if pad > limit:
@@ -78,13 +85,9 @@ def output_padding_needs_a_transposed_convolution(layer: Layer, _: object) -> It
 
 
 @layer_constraint("E303", Kind.HARDWARE, blocks=Fact.SIZES)
-def transposed_padding(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2."""
-    if not layer.operator.transposed:
-        return
-    if max(layer.hardware.pad) > MAX_PAD or min(layer.hardware.pad) < 0:
-        yield Finding(f"'pad' is {layer.pad[0]}, the limits are 0 and {MAX_PAD}", "pad")
-    if layer.output_pad != 1:
+def output_padding_is_fixed(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
+    """The chip computes the one of twice the rows and columns."""
+    if layer.operator.transposed and layer.output_pad != 1:
         yield Finding(f"'output_pad' is {layer.output_pad}, only 1 is possible", "output_pad")
 
 

@@ -248,7 +248,7 @@ def mapping_items(
         if not isinstance(key_node, yaml.ScalarNode):
             problems.append(
                 Diagnostic(
-                    "E104",
+                    "E114",
                     f"a key cannot be {kind_of(key_node)}",
                     place_of(key_node, file),
                     effects=effects,
@@ -259,7 +259,7 @@ def mapping_items(
         if len(key) > MAX_KEY_LENGTH:
             problems.append(
                 Diagnostic(
-                    "E104",
+                    "E114",
                     f"a key of {len(key)} characters, the longest known one has fewer than "
                     f"{MAX_KEY_LENGTH}",
                     place_of(key_node, file),

@@ -244,7 +244,7 @@ class _CheckpointLayer:
                 self._warn_of_guess(weights, stated, explicit)
         bits = explicit or stated
         if bits not in (1, 2, 4, 8, BINARY):
-            self.problem("E206", f"weight_bits is {bits}, expected 1, 2, 4 or 8", "op")
+            self.problem("E224", f"weight_bits is {bits}, expected 1, 2, 4 or 8", "op")
             return None
         return bits if fit(weights, bits, self.problem) else None
 

@@ -128,7 +128,7 @@ def _compare(
     if preparation.shape != recorded.preparation.shape:
         sizes = ["x".join(map(str, p.shape)) for p in (preparation, recorded.preparation)]
         raise InputError(
-            "E683", f"inputs of {name} are {sizes[0]}, those of the checkpoint {sizes[1]}", path,
+            "E630", f"inputs of {name} are {sizes[0]}, those of the checkpoint {sizes[1]}", path,
             "Leave out options about the data: the checkpoint knows them.",
         )  # fmt: skip
 

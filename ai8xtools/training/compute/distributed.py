@@ -126,7 +126,7 @@ def connected(share: Share, device: torch.device) -> Iterator[None]:
         distributed.init_process_group(backend)
     except (RuntimeError, ValueError) as exc:
         raise InputError(
-            "E658", f"the {share.processes} processes cannot connect: {exc}", "torchrun",
+            "E697", f"the {share.processes} processes cannot connect: {exc}", "torchrun",
             "Start them with torchrun; compare --rdzv-endpoint on all machines.",
         ) from exc  # fmt: skip
     try:
