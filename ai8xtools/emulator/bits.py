@@ -14,7 +14,7 @@ Address = TypeVar("Address", int, NDArray[np.int64])
 
 WORD_BITS = 32
 WORD_LIMIT = 1 << WORD_BITS
-"""The first number that a word does not hold."""
+"""The first number that is too large for a word."""
 
 
 def word_address(address: Address) -> Address:
@@ -50,7 +50,7 @@ def with_bytes(word: int, address: int, size: int, value: int) -> int:
 
 
 def changed(word: int, actual: int, expected: int) -> int:
-    """Return a word in which the bits are inverted by which two values differ."""
+    """Return a word with those bits inverted in which two values differ."""
     return word ^ actual ^ expected
 
 

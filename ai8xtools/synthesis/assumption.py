@@ -1,9 +1,9 @@
-"""What can be said of a network behind an unusable value, as if it were what was probably meant.
+"""What can be said of a network with an unusable value, judged as it was probably meant.
 
-A key without a usable value takes those away that follow from it: channels, and with them what
-processors a layer needs. Here such a value is the nearest that can be used, or the default. If the
-network can be put together then, without another complaint about its parts, what does not depend on
-sizes is told as well, so that one run tells all mistakes.
+Without the value of a key, others that follow from it are unknown: channels, and with them the
+processors that a layer needs. Here such a value is the nearest that can be used, or the default. If
+the network can be put together then, without another complaint about its parts, what does not
+depend on sizes is told as well, so that one run tells all mistakes.
 """
 
 from __future__ import annotations

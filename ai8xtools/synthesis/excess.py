@@ -1,7 +1,7 @@
-"""Padding that no layer of a chip takes, told as early as values that cannot be read.
+"""Padding that no layer of a chip takes, reported as early as values that cannot be read.
 
-Its constraint comes behind sizes and weights. Where these cannot be told, it would not be named, or
-even pass for the cause of other complaints, or hide them.
+Its constraint comes behind sizes and weights. Where these are unknown, it would not be reported; it
+could even hide other complaints, or make them appear wrongly.
 """
 
 from __future__ import annotations

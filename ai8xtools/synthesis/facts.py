@@ -45,7 +45,7 @@ def blocked(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
 
 
 UNSOUND = Effects(unsound=True)
-"""Of warnings that the project that is written is not expected to do what it should."""
+"""Marks warnings that the project, which is written all the same, is not expected to work."""
 
 
 def without_doubts(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
@@ -55,6 +55,6 @@ def without_doubts(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
 
 
 HINT = Effects(hint=True)
-"""Of notices that explain errors, and are said beside them only."""
+"""Marks notices that explain errors and are printed beside these only."""
 NO_ROOM = effects(blocks=Fact.ROOM)
-"""Of complaints that something of a sound network does not fit."""
+"""Marks complaints that some part of a sound network does not fit."""

@@ -1,4 +1,4 @@
-"""What is said of a flattened layer whose weights are for another number of values."""
+"""The complaint about a flattened layer whose weights are for another number of values."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class PlaceOptions:
 
 @frozen
 class SummaryOptions:
-    """What people are told beyond the description and the cost of a network.
+    """What is reported beyond the description and the cost of a network.
 
     `keep_layer_logs` is for the verbose log, `keep_layer_data` (all intermediate values of the
     layers) for the files of the debugging options, with `keep_pass_sums` the accumulators after
@@ -110,7 +110,7 @@ class SummaryOptions:
 
     @property
     def keep_traces(self) -> bool:
-        """Whether somebody needs what layers compute on the way."""
+        """Whether any output needs the intermediate values of layers."""
         return self.keep_layer_logs or self.keep_layer_data or self.cross_check
 
 

@@ -39,9 +39,9 @@ from device import Chip
 def recover(
     source: Source, chip: Chip | None, options: ResolveOptions
 ) -> tuple[Network, Layout, Problems]:
-    """Return the network of a description with errors, if they touch no layer, and the errors.
+    """Return the network of a description whose errors concern no layer, and the errors.
 
-    Raises DiagnosticError with everything that can be said of any other one.
+    For other descriptions, raises DiagnosticError with everything that can be said of them.
     """
     reading = read_file(source, placed=chip is not None, limited=chip is not None)
     reading = reading if chip is None else with_judged_padding(reading)

@@ -1,4 +1,4 @@
-"""What people are told of a network: in comments, the log, reports and the debugging files.
+"""What comments, the log, reports and the debugging files say of a network.
 
 `summarize` builds it, the modules of `emit` print it beside the `Program`, `report` draws it. No
 word of the accelerator depends on it.
@@ -100,7 +100,7 @@ class LayerLog:
 
 @frozen
 class Summary:
-    """What people are told of a network and its simulation.
+    """What is reported of a network and its simulation.
 
     `description` is the network in words, one line per layer, `input_text` the shape of its input;
     `configuration` lists (heading, rows of (name, value)) for the log; `kernel_map` is int16

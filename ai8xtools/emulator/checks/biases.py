@@ -51,9 +51,10 @@ def check_biases(
 def bias_hints(
     memory: Memory, layers: Sequence[LayerConfig], findings: Sequence[LayerFinding]
 ) -> Iterator[LayerFinding]:
-    """Say which field is wrong where biases were never loaded, or were loaded for nobody.
+    """Say which field is wrong where biases were never loaded, or where no layer reads those
+    loaded.
 
-    `findings`: those of the layers, which tell who lacks some.
+    `findings` are those of the layers; they name the layers that lack biases.
     """
     complaints = {(finding.layer, _group_of(memory, finding)) for finding in findings}
     for group, written in enumerate(memory.bias_written):
@@ -68,7 +69,7 @@ def bias_hints(
                 yield _hint_of_lacking(memory, config, group, spare)
             elif [config] == fitting and memory.bias[group, spare].any():
                 wrong = WrongField(group, "POST", "bias", 1, 0)
-                reason = f"{len(spare)} biases of the group are in no use"
+                reason = f"no layer uses {len(spare)} biases of the group"
                 yield field_finding(memory, config.layer, wrong, reason, Severity.NOTE)
 
 
@@ -93,7 +94,7 @@ def _hint_of_lacking(
         return field_finding(memory, config.layer, wrong, "biases are lacking", severity)
     unit = (config.output.bias_offsets[group] or 0) // max(post["bias_offset"], 1) or 1
     wrong = WrongField(group, "POST", "bias_offset", spare[0] // unit, post["bias_offset"])
-    reason = f"biases from {spare[0]} on are in no use"
+    reason = f"no layer uses the biases from {spare[0]} on"
     return field_finding(memory, config.layer, wrong, reason, Severity.NOTE)
 
 
@@ -102,7 +103,7 @@ def _outputs(config: LayerConfig) -> int:
 
 
 def _places(memory: Memory, config: LayerConfig, group: int) -> set[int]:
-    """Return the biases of a group that a layer uses, or has loaded without using them.
+    """Return the biases of a group that belong to a layer, whether or not it adds them.
 
     In front of those of a layer that streams the network's input, some chips skip one.
     """

@@ -94,9 +94,10 @@ def _needed_columns(
 def _used_slots(
     config: LayerConfig, later: Sequence[LayerConfig], loaded: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which outputs of a pass exist: those that the layer reads that reads this output.
+    """Tell which outputs of a pass exist: those that the next reader of this output uses.
 
-    If none does, lanes that have no kernels at all (not `loaded`) may be left out; the last exists.
+    If no layer reads it, lanes without any kernels (not `loaded`) may be unused; the last lane
+    always exists.
     """
     start, count = config.start, config.output.slots
     processors = (start.instance * PROCESSORS_PER_INSTANCE + np.arange(count)) % PROCESSORS

@@ -1,4 +1,4 @@
-"""Data that a layer reads though nobody, or more than one layer, wrote it.
+"""Data that a layer reads although no layer, or more than one, wrote it.
 
 Source: docs/emulator.md, "What silicon would not tell you".
 """
@@ -77,7 +77,7 @@ def _flattened(
     offset: Integers,
     written: NDArray[np.bool_],
 ) -> None:
-    """Report that only a part of an image is flattened, or more than it.
+    """Report a flattened layer that reads only a part of an image, or more than the image.
 
     The passes count its pixels; several images side by side are read completely, series of spread
     kernels from their beginning.

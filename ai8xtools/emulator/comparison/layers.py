@@ -44,7 +44,7 @@ class Pixel:
 
 @frozen
 class LayerDeparture:
-    """The first layer whose output is not as the simulation had it.
+    """The first layer whose output differs from the simulation.
 
     `pixel` is the first wrong value; None if the output is at another place (`text` tells) or the
     layer was not executed. `wrong_outputs` tells whether a layer with results departs.
@@ -76,8 +76,8 @@ def compare_layers(
 ) -> LayerComparison:
     """Compare each executed layer, in the order of execution.
 
-    With `memory`, whose registers were executed, a layer that delivers further channels than its
-    right registers would make it deliver departs as well.
+    With `memory`, whose registers were executed, a layer also departs if it delivers channels
+    beyond those that its correct registers ask for.
     """
     answers = {layer.number: layer for layer in answer.layers}
     done = [layer for layer in run.layers if layer.config.layer in answers]
@@ -127,7 +127,7 @@ def _with_right_registers(memory: Memory, answer: Answer) -> Memory | None:
 
 
 def _surplus(layer: LayerAnswer, done: LayerRun, right: Memory | None) -> LayerDeparture | None:
-    """Tell of outputs that a layer delivers beyond those that its right registers ask for."""
+    """Describe outputs that a layer delivers beyond those that its correct registers ask for."""
     if right is None:
         return None
     config = decode_layer(right, layer.number)

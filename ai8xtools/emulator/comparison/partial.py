@@ -1,7 +1,7 @@
 """A program that stopped before the network could start: what it has written, and what it should.
 
-Functions write in the order of `PHASES`. What the last of them had still to write is not wrong;
-what earlier ones left out is.
+Functions write in the order of `PHASES`. What the last function had yet to write is not wrong; what
+earlier ones left out is.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def next_word(memory: Memory, answer: Answer) -> tuple[str, int] | None:
 def _phase(
     answer: Answer, registers: Flags, biases: Flags, words: tuple[Words, Words, Words]
 ) -> int:
-    """Return the number of the last function that has written something."""
+    """Return the position in `PHASES` of the last function that has written something."""
     phases = answer.registers.phases
     reached = [0, *phases[registers & (phases <= _CONFIGURE)].tolist()]
     kernels, inputs, pushes = words

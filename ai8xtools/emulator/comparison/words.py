@@ -303,7 +303,7 @@ def _input(
     block: NDArray[np.uint32],
     fault: WordFault | None,
 ) -> WrongWord:
-    """Return a wrong word; the next one is `step` bytes further."""
+    """Return a wrong word of an array whose words are `step` bytes apart."""
     number = first + (fault.number if fault else 0)
     return WrongWord(
         kind,

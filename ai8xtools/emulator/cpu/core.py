@@ -40,7 +40,9 @@ PAGE = 0x1000
 DEFAULT_SECONDS = 60.0
 _INTERRUPT = "emulator_interrupt"  # function of the program that gets the number of an interrupt
 _ENDLESS = 1_000_000
-"""Instructions without an access to a register, after which a program out of time is stuck."""
+"""A program that is out of time counts as stuck after so many instructions without an access to a
+register.
+"""
 
 
 class _LateError(Exception):
@@ -206,7 +208,7 @@ class Core:
 
     @property
     def _return(self) -> int:
-        """Where called functions return to; nothing stands there."""
+        """The address that called functions return to; there is no code at it."""
         return self._memory.flash_base - PAGE
 
     def _map(self, uc: Any, area: IoArea) -> None:

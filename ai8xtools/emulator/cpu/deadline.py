@@ -16,7 +16,7 @@ READING_SECONDS = 120.0
 
 
 class _TimeUp(BaseException):
-    """No error, so that nobody who tries something else after an error goes on."""
+    """Not an error, so that code which tries an alternative after an error does not go on."""
 
 
 @frozen

@@ -11,7 +11,7 @@ from ai8xtools.emulator.errors import EmulatorError
 
 
 class Debugger(Protocol):
-    """Whoever watches a program instruction by instruction."""
+    """A debugger that watches a program instruction by instruction."""
 
     def stops_before(self, address: int, depth: int) -> bool:
         """Tell whether the program shall stop before it executes an instruction.

@@ -1,4 +1,4 @@
-"""What an instruction is as far as counting goes: its length, its kind and the registers it moves.
+"""What counting needs of an instruction: its length, its kind and the registers that it moves.
 
 Sources: Armv7-M Architecture Reference Manual, chapters A5.2 and A5.3; The RISC-V Instruction Set
 Manual, volume I, chapters 24 ("C" extension) and 34 (opcode map).

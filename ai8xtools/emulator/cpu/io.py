@@ -34,7 +34,7 @@ class IoArea:
 
 
 class Peripherals(Protocol):
-    """Whatever stands on the bus of a core."""
+    """A device on the bus of a core."""
 
     @property
     def areas(self) -> Sequence[IoArea]:
@@ -42,7 +42,7 @@ class Peripherals(Protocol):
 
 
 class CoreObserver(Protocol):
-    """Whoever wants to know what a program does."""
+    """An observer of what a program does."""
 
     def text(self, character: str) -> None:
         """The program prints a character."""

@@ -16,14 +16,16 @@ import numpy as np
 from ai8xtools.emulator.bits import truncated
 
 IN_FLOAT = 0x100
-"""Added to the number of an operation whose numbers are of 32 bits."""
+"""Added to the number of an operation on numbers of 32 bits."""
 _NUMBER = re.compile(
     r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
 
 
 def _one(function: Callable[[float], float]) -> Callable[[float, float], float]:
-    """Make a function of one argument one of two; what it cannot compute is no number."""
+    """Turn a function of one argument into one of two; the result is NaN where it cannot be
+    computed.
+    """
 
     def compute(x: float, _y: float) -> float:
         try:

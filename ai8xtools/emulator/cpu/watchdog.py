@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 IDLE_SECONDS = 0.02
-"""A program that computes for so long and leaves the bus alone is waiting."""
+"""A program that computes for so long without using the bus is waiting."""
 
 
 @contextmanager

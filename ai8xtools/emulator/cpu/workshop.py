@@ -1,4 +1,4 @@
-"""A folder in which compilers work on what others wrote, with limits, and of which nothing stays.
+"""A temporary folder in which compilers process foreign sources within limits.
 
 A compiler runs in a process group of its own, whose leader is a keeper: a shell that waits until
 the tool lets go of it, whether the tool ends it or is killed. Then it ends the group and removes

@@ -2,9 +2,8 @@
 
 The formula is the vendor's for MAX78000; MAX78002 is faster where it reads ahead. Beside it stand
 counts of what the layer did: words that every processor fetches one after the other, and kernels
-that are multiplied one after the other. Both together are what no schedule can avoid without
-overlapping them.
-Source: docs/hardware/execution.md, "Latency".
+that are multiplied one after the other. Together they are a lower bound for any schedule that does
+not overlap them. Source: docs/hardware/execution.md, "Latency".
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def fifo_image(memory: Memory, config: LayerConfig) -> NDArray[np.int32]:
 
 
 def surplus_words(memory: Memory, config: LayerConfig) -> tuple[dict[int, int], int]:
-    """Return by how many words the FIFOs of groups got too many, and how many are needed.
+    """Return how many words too many each FIFO got, by group, and how many are needed.
 
     Where the registers do not tell the rows below the last window, these may be there.
     """

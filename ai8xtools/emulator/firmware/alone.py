@@ -36,7 +36,9 @@ _WHOLE_CLOCK = 0x10000
 
 
 class BeforeRun(Protocol):
-    """Gets the memory of an accelerator that is about to run, on the project's sample or not."""
+    """Called with the memory of an accelerator that is about to run, on the project's sample or on
+    another input.
+    """
 
     def __call__(self, memory: Memory, *, is_sample: bool) -> None:
         """Look at it."""

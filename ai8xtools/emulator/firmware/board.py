@@ -91,9 +91,9 @@ class FirmwareOutcome:
 class Board:
     """A board with a compiled program. `on_text` gets what it prints, as it prints it.
 
-    With a `wrapper`, that program runs on the Arm core, and starts `image` on the RISC-V core. The
-    device is found out from the first register that the program writes, unless `chip` is given;
-    only with `chip` are flash and SRAM as small as they are.
+    With a `wrapper`, that program runs on the Arm core, and starts `image` on the RISC-V core.
+    Unless `chip` is given, the device follows from the first register that the program writes, and
+    the sizes of flash and SRAM are not limited to those of the chip.
     """
 
     def __init__(
@@ -224,8 +224,8 @@ class Board:
     ) -> tuple[list[tuple[int, int, int]], bool]:
         """Return the words that check_output() complains of: address, expected, found.
 
-        With them comes whether these are all, or time ended the search.
-        If it stops at the first, it is called again with that word put right. Empty if the program
+        The second value tells whether these are all, or time ended the search. A function that
+        stops at the first wrong word is called again with that word corrected. Empty if the program
         has no such function, or one that does not print the three numbers.
         """
         complaints: dict[int, tuple[int, int]] = {}

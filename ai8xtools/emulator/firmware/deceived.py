@@ -1,4 +1,4 @@
-"""Whether a program that reports success looks at the output: it runs again and gets a wrong one.
+"""Whether a program that reports success looks at the output: it runs again with a wrong output.
 
 Source: docs/emulator.md, "The verdict".
 """

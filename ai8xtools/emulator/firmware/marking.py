@@ -11,7 +11,7 @@ Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 TRIALS = 2
-"""How often random bytes must arrive unchanged before a place counts as found."""
+"""How often random bytes must arrive unchanged before a place counts as certain."""
 _VALUES = 256  # of a byte
 
 

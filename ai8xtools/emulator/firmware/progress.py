@@ -1,4 +1,4 @@
-"""Whether a program gets on: what it waits for if it does not, and when it has said everything.
+"""Whether a program makes progress, what it waits for if not, and when it prints nothing new.
 
 Source: docs/generated-project.md, "Console".
 """

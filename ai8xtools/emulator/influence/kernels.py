@@ -1,4 +1,4 @@
-"""Which bits of the kernels had no influence on the results that one sample was judged by.
+"""Which bits of the kernels had no influence on the results for one sample.
 
 A bit of a kernel changes the sums of one output by a multiple of the values that it meets. How far
 these sums may depart is known from the results backwards (`tolerance`); where every sum stays
@@ -30,10 +30,10 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _SQUARINGS = 6
-"""That raise values to a power; a root of a sum of powers is little more than the maximum."""
+"""Exponents: the root of a sum of powers is little more than the maximum."""
 _SLACK = 1 + 1e-9
 _FAR = 2.0**15
-"""No change of a kernel moves a sum so far: it is less than 2^8 times a value of at most 2^7."""
+"""More than any change of a kernel moves a sum: less than 2^8 times a value of at most 2^7."""
 
 
 @frozen

@@ -31,7 +31,7 @@ class Tolerance:
 
     @classmethod
     def free(cls, shape: tuple[int, ...]) -> Tolerance:
-        """Return that of values on which nothing depends."""
+        """Return the tolerance of values on which nothing depends."""
         return cls(np.full(shape, np.inf), np.full(shape, np.inf))
 
     def free_or_none(self) -> Tolerance:
@@ -40,7 +40,7 @@ class Tolerance:
         return Tolerance(way, way)
 
     def limit(self, place: Any, up: Floats, down: Floats) -> None:
-        """Let some of the values go no further than told; places may occur more than once."""
+        """Limit the tolerance of some of the values; places may occur more than once."""
         np.minimum.at(self.up, place, up)
         np.minimum.at(self.down, place, down)
 
@@ -69,7 +69,7 @@ def of_sums(sums: Floats, tolerance: Tolerance, output: Output) -> Tolerance:
 def _allowed(
     value: Floats, tolerance: Tolerance, activation: ActivationFunction
 ) -> tuple[Floats, Floats]:
-    """Return from where to where values may go before they are activated."""
+    """Return the range within which values may move before the activation."""
     match activation:
         case ActivationFunction.NONE:
             return value - tolerance.down, value + tolerance.up

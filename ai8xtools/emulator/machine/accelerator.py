@@ -2,7 +2,7 @@
 
 `Accelerator.write` takes bus writes, `Accelerator.run` executes the configured layers from nothing
 but registers and memories. Layers run one after the other; each reads everything it needs before
-its output counts. What silicon would punish silently is reported as `Finding`s.
+its output counts. What silicon would execute wrongly without a sign is reported as `Finding`s.
 Source: docs/hardware/memory.md, "Data memory" and "Bias memory"; docs/hardware/streaming.md,
 "FIFOs"; docs/hardware/execution.md, "Write pointers" and "Order of layers";
 docs/hardware/arithmetic.md, "Shift, rounding, clipping"; docs/emulator.md, "What registers do not
@@ -148,7 +148,9 @@ class Accelerator:
         return self._progress.run
 
     def planned_layers(self) -> list[LayerConfig]:
-        """Return the layers that a run executes, in order, if no snoop unit wants others."""
+        """Return the layers that a run executes, in order, unless snoop units redirect the
+        execution.
+        """
         first = self.memory.control_register("LCNT_MAX")["first"]
         return _taking_part(self._links(first, NetworkRun()))
 
@@ -218,7 +220,7 @@ class Accelerator:
     def _behind(
         self, run: NetworkRun, planned: list[LayerConfig], target: DataMemory
     ) -> list[LayerConfig]:
-        """Return the layers behind the last that ran, if snoop units do not want others."""
+        """Return the layers behind the last that ran, unless snoop units redirect the execution."""
         done = run.layers[-1]
 
         def complain(text: str) -> None:

@@ -85,7 +85,7 @@ class NetworkBatch:
         self._written = _distinct(np.concatenate(writes))
         self.steps = [_placed(step, self._spaces) for step in places]
         self.result_positions = self._spaces[0].positions(results)
-        """Positions of the bytes of results in memory 0."""
+        """Positions in memory 0 of the bytes of the results."""
         self.sizes = [len(space.addresses) for space in self._spaces]
         """How many bytes of each memory are in use."""
         largest = max(_largest(step.config) for step in self.steps)

@@ -30,7 +30,7 @@ _UNITS = (1, 2)
 
 
 class Decision(Enum):
-    """What a unit says about the layer that follows, unless it is the one of the registers."""
+    """The layer that a unit makes follow in place of the one in the registers."""
 
     STOP = "none"
     NEXT_IN_ORDER = "the next one"

@@ -1,4 +1,4 @@
-"""Compiling a folder of C files into a program for a core, with the little run time it needs."""
+"""Compiling a folder of C files into a program for a core, with a small run time."""
 
 from __future__ import annotations
 

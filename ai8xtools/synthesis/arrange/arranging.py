@@ -48,7 +48,7 @@ _FEW_TRIES = 60
 
 @frozen
 class Attempt:
-    """What became of a choice: the places, or why there are none.
+    """The outcome of a choice: the places, or why there are none.
 
     `proven`: nothing can fit. `hopeless`: no other choice can help.
     """
@@ -123,7 +123,7 @@ def _attempts(
 def attempts_of(
     network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, tries: int = TRIES
 ) -> Iterator[Attempt]:
-    """Yield what becomes of each choice, up to the first that succeeds."""
+    """Yield the outcome of each choice, up to the first that succeeds."""
     for choice in choices_of(network, fixed, chip):
         attempt = attempted(network, fixed, chip, options, choice, tries)
         yield attempt
@@ -202,7 +202,7 @@ def attempted(
 def _stream_errors(
     network: Network, layout: Layout, chip: Chip, options: PlaceOptions
 ) -> str | None:
-    """Return what the loader has against a stream; None if nothing."""
+    """Return why the loader refuses a stream; None if it does not."""
     placement, problems = place_what_fits(network, layout, chip, options)
     diagnostics = (
         *check(network, layout, chip), *problems,
@@ -285,7 +285,7 @@ def _tried_remedies(
 
 
 def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -> Diagnostic:
-    """What is given leaves no room for the rest."""
+    """The places that the description fixes leave no room for the rest."""
     names = " and ".join(map(str, keys))
     first, *_ = keys
     return first.layer.diagnostic(

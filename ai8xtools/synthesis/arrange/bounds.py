@@ -207,7 +207,9 @@ def _shared(problem: Problem, entries: list[tuple[int, int, int]]) -> int:
 
 
 def _data(problem: Problem) -> Iterator[Witness]:
-    """What is alive together has more words than there are, in all instances or in one."""
+    """Data that is needed at the same time takes more words than all instances have, or than one
+    has.
+    """
     for position in range(len(problem.network.order)):
         entries = list(_alive(problem, position).values())
         need = sum(count * words for count, words, _ in entries)

@@ -167,7 +167,9 @@ def _sizes(problem: Problem) -> list[float]:
 
 
 def _meeting(problem: Problem) -> list[list[tuple[int, int, int, int]]]:
-    """Return by tensor those of other cells alive with it: how far it stays below and above."""
+    """Return, by tensor, the tensors of other cells that are alive with it, and how far it must
+    stay below and above each.
+    """
     meeting: list[list[tuple[int, int, int, int]]] = [[] for _ in problem.tensors]
     words = [t.words * s for t, s in zip(problem.tensors, problem.step, strict=True)]
     for a, b in problem.pairs:

@@ -106,7 +106,7 @@ def _union(masks: Sequence[int], parts: Sequence[int]) -> int:
 
 
 def misplaced(problem: Problem, masks: Sequence[int]) -> int:
-    """Return the cost of parts of joins that are not behind each other, and of shared words."""
+    """Return the cost of parts of joins that are out of order, and of shared words."""
     wrong = 0
     for parts in problem.joins:
         for before, after in itertools.pairwise(parts):

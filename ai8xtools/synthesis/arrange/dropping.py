@@ -81,7 +81,7 @@ def culprits(
 
 
 def unkept(network: Network, fixed: Layout, chosen: Layout) -> Iterator[Diagnostic]:
-    """Yield a complaint about each given value that another one had to replace."""
+    """Yield a complaint about each given value that had to be replaced by another one."""
     for layer in network.executed():
         own, result = fixed.layers[layer.index], chosen.layers[layer.index]
         for name, key in _KEYS.items():

@@ -24,7 +24,7 @@ from device.masks import bits, lowest_bit, mask_of
 
 @frozen
 class Given:
-    """A value of a key, as far as it concerns one tensor: processors, or an offset in words."""
+    """What a value of a key means for one tensor: processors, or an offset in words."""
 
     tensor: int
     layer: Layer
@@ -147,7 +147,7 @@ def _out_of_place(entry: Given) -> Diagnostic:
 
 
 def contradiction(first: Given, second: Given, chain: Sequence[str]) -> Diagnostic:
-    """Two keys say something different of data that is tied together."""
+    """Two keys contradict each other about data that is tied together."""
     why = "; ".join(chain) or "both are about the same data"
     return second.layer.diagnostic(
         "E423",

@@ -45,7 +45,7 @@ def _qualifies(
     tensors: tuple[Tensor, ...],
     number: Mapping[int, int],
 ) -> bool:
-    """Whether a layer reads its whole input from one place, for the last time, without haste."""
+    """Whether a layer reads its whole input from one place, as the last one, pixel by pixel."""
     if not reading(network, layer).alone:
         return False
     (owner,) = sources(network, layer)

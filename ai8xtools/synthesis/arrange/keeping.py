@@ -1,4 +1,4 @@
-"""Given keys narrow the problem before the search; what contradicts itself is refused.
+"""Given keys narrow the problem before the search; contradictions are refused.
 
 Source: docs/placement.md, "Keys that are given".
 """

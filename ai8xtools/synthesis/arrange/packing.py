@@ -128,7 +128,9 @@ class Packer:
         return vain
 
     def _key(self, state: _State) -> tuple[tuple[int, ...], ...]:
-        """Return all that matters for what is left to be placed, apart from the data."""
+        """Return the part of the state on which the placement of the rest depends, apart from the
+        data.
+        """
         tied = tuple(
             x
             for b in state.rest

@@ -37,7 +37,7 @@ def polished(problem: Problem, decoded: Decoded) -> Decoded:
 
 
 def simplified(problem: Problem, decoded: Decoded) -> Decoded:
-    """Return places without changes that the search made in vain.
+    """Return places without the changes of the search that gained nothing.
 
     Kernels go back to the loader's order, units to lower starts, where everything still fits in no
     more cycles.

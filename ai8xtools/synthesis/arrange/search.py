@@ -33,7 +33,7 @@ _MORE_ORDERS = 40
 CONSTRUCTIONS = 40
 """How many of them build places up anew, unit by unit."""
 _AFTER_PACKING = 20
-"""By what the search is shortened where packing has failed: nothing else fills memories more."""
+"""Divides the length of the search after packing has failed: nothing else fills memories better."""
 _STEPS = 40
 """Orders of the units that are compared for each of these."""
 _SEED = 1

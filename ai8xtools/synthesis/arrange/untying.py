@@ -28,7 +28,7 @@ _STEPS = 40
 
 @frozen
 class _State:
-    """A network before the copies of `with_copies`, and what keeps its data from being placed.
+    """A network before the copies of `with_copies`, and the reason why its data cannot be placed.
 
     `stuck` are the layers whose sources should be copied, the best first, by their place in the
     network; none if there is nothing. `size` is the number of maps that are tied together.

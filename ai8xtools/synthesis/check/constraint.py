@@ -62,7 +62,7 @@ class Of(enum.Enum):
 
 @frozen
 class Covered:
-    """A complaint that says the same and is left out: its code, and of which layer it is.
+    """A redundant complaint, which is left out: its code, and the layer that it is about.
 
     It stays if that layer states the key `unless` itself.
     """
@@ -250,7 +250,7 @@ def _complaints(
     )
 
     def follows(layer: Layer, entry: Constraint) -> bool:
-        """Whether a complaint may be a mere consequence of one about sizes."""
+        """Whether a complaint may merely follow from one about sizes."""
         certain = channels_known and entry.without_sizes and not layer.flatten
         behind = position.get(layer.index, 0) >= first
         return Fact.SIZES in entry.effects.needs and behind and not certain

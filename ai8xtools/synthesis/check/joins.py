@@ -21,7 +21,9 @@ from device.masks import bits
 
 @frozen
 class Words:
-    """Where one channel stands: its processor, the word of the first pixel, the next one's way."""
+    """Where one channel stands: its processor, the word of the first pixel, the distance to the
+    next.
+    """
 
     processor: int
     first: int

@@ -331,7 +331,8 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
 def inputs_are_read_where_they_are_written(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """A layer that reads a whole output from another place than it was written to reads others'.
+    """A layer that reads a whole output from another place than it was written to reads data of
+    others.
 
     What it finds there is left from the layers before.
     """
@@ -345,7 +346,7 @@ def inputs_are_read_where_they_are_written(
 
 
 def _reads_elsewhere(layer: MappedLayer, network: MappedNetwork) -> bool:
-    """Whether it is certain that a layer does not find its inputs."""
+    """Whether a layer certainly does not find its inputs."""
     sources = _sources(layer, network)
     if len(sources) != 1:
         return False

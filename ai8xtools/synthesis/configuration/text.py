@@ -20,7 +20,7 @@ _LINE = 100
 _WIDTH = 36
 """Columns up to which keys and values stand in front of their comments."""
 WHOLE = ""
-"""In the reasons of a layer: why there is such a layer at all."""
+"""The key, among the reasons of a layer, for why the layer exists at all."""
 
 
 def configuration(network: Network, layout: Layout, title: str) -> str:

@@ -117,7 +117,7 @@ def _fitting(ways: Iterable[tuple[str, Memory]]) -> str:
 
 
 def _too_large(flash: Memory, whole: Fitting, ways: list[tuple[str, Memory]]) -> Diagnostic:
-    """Return what is said of a network that cannot run, or of a frame that holds its sample."""
+    """Return the complaint about a network that cannot run, or a frame that holds its sample."""
     program, options = whole.program, whole.options
     frame = not options.kat and flash.without("sample").fits
     for way in _reduced(program, options):

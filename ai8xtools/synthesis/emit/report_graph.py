@@ -1,4 +1,4 @@
-"""The picture of the network: one box a layer, arrows from what it reads."""
+"""The picture of the network: one box for each layer, arrows from what it reads."""
 
 from __future__ import annotations
 

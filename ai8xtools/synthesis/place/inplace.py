@@ -20,7 +20,7 @@ from device.chip import WORD_BYTES
 from device.masks import instances
 
 MARGIN_WORDS = 64
-"""Words, for each that the layer reads of a pixel, that are kept beyond what has been read."""
+"""Words that are kept beyond what has been read, for each word that the layer reads of a pixel."""
 
 
 def distance(layer: Layer, read: int, written: int, slot: int = 0) -> int:

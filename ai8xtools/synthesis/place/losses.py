@@ -35,7 +35,8 @@ def check_losses(network: MappedNetwork, problems: list[Diagnostic]) -> None:
 
 
 def check_rounds(network: MappedNetwork) -> Iterator[Diagnostic]:
-    """Warn of what one round of --repeat-layers takes away from the next one, or from the result.
+    """Warn of data that one round of --repeat-layers destroys although the next one, or the result,
+    needs it.
 
     The sample is loaded once, and the last round does not run to its end.
     """

@@ -1,4 +1,4 @@
-"""What a person wants to see of a network on the chip, as values: `emit` only draws them.
+"""What a report shows of a network on the chip, as values: `emit` only draws them.
 
 A report is made of whatever is known: of a network that is refused because something does not fit
 the memories, the layers, what could be placed, and the complaints.

@@ -1,4 +1,4 @@
-"""Layers one after the other in execution order: what the description leaves open is filled in.
+"""Layers in the order of execution: what the description leaves open is filled in.
 
 Source: docs/network-description.md, "What follows from other keys".
 """

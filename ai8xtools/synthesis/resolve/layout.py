@@ -144,7 +144,7 @@ def _buffer(description: Description) -> BufferLayout | None:
 
 
 def _deliveries(description: Description) -> tuple[Delivery, ...]:
-    """Return what `unload` lists; nothing of a description that says not where it stands."""
+    """Return what `unload` lists; nothing unless the description says where it stands."""
     return tuple(
         Delivery(
             section.get("processors"),

@@ -87,7 +87,7 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
 def _reads_an_image(description: Description, options: ResolveOptions) -> bool:
     """Whether a kernel moves over the sample in two directions, and nothing says how it is folded.
 
-    A kernel of one pixel does not care.
+    It makes no difference for a kernel of one pixel.
     """
     first = (description.layers[options.start_layer :] or description.layers)[0]
     operator, _ = operation(first)
@@ -107,7 +107,7 @@ def folded(sample: Tensor, description: Description) -> Tensor:
 def random_sample(
     description: Description, options: ResolveOptions, problems: list[Diagnostic]
 ) -> Tensor | None:
-    """Return random numbers, always the same, if none but those will be found; with a notice.
+    """Return random numbers, always the same, with a notice, if there is no other sample.
 
     Every other source of a sample wins.
     """

@@ -52,7 +52,7 @@ def takes_weights(layer: LayerDescription) -> bool:
 
 
 OF_ANOTHER_LAYER = effects(needs=Fact.TENSORS)
-"""Of complaints that a tensor is not this layer's; it may be the next one of another layer."""
+"""Marks complaints that a tensor is not this layer's; it may belong to another layer."""
 
 
 class Complain(Protocol):

@@ -1,4 +1,4 @@
-"""What people are told of a network: its description, cost, latency, memory and data in words.
+"""What is reported of a network: its description, cost, latency, memory and data in words.
 
 The functions read the network, its placement and its activations; accelerator words are made by
 `encode`.

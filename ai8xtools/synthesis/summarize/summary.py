@@ -28,7 +28,7 @@ def summarize(
     chip: Chip,
     options: EncodeOptions,
 ) -> Summary:
-    """Return what people are told of a placed and simulated network."""
+    """Return what is reported of a placed and simulated network."""
     mapped = map_network(network, placement.layout, chip)
     return _summarize(mapped, placement, activations, options)
 

@@ -37,8 +37,8 @@ def registers_of(facts: LayerFacts) -> dict[str, Register]:
 def differences(facts: LayerFacts) -> Iterator[WrongField]:
     """Yield the fields in which a used group differs from the others, as most groups have it.
 
-    Where as many groups say one thing as the other, those that the layer does not use decide, and
-    then the base group.
+    If the used groups are evenly divided, the groups that the layer does not use decide, then the
+    base group.
     """
     used = facts.config.used_groups
     for name, field, values in _shared(facts):

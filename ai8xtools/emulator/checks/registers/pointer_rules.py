@@ -40,7 +40,7 @@ def time_slots(facts: LayerFacts) -> Iterator[Expectation]:
 
 
 def _has_rows_of_passes(facts: LayerFacts) -> bool:
-    """Whether what are rows here may be passes."""
+    """Whether the registers may count passes where they seem to count rows."""
     inputs = facts.config.input
     chip = facts.chip
     return chip.combines_passes_as_rows and inputs.operands > 1 and not inputs.pooling

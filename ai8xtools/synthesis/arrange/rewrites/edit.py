@@ -38,7 +38,7 @@ def inserted(
 
 
 def removed(network: Network, fixed: Layout, gone: int, *changed: Layer) -> tuple[Network, Layout]:
-    """Take a layer out; the `changed` ones, by index, do its work as well."""
+    """Remove a layer; the `changed` ones, by index, take over its work."""
     stated = [replace(x, sources=sources(network, x)) for x in network.layers]
     for layer in changed:
         stated[layer.index] = layer

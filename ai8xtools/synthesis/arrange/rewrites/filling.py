@@ -94,7 +94,7 @@ def _pass_by_pass(network: Network, layer: Layer, counts: Sequence[int]) -> Need
 
 
 def _side_by_side(layer: Layer, counts: Sequence[int]) -> Need | None:
-    """Parts begin at multiples of 4; what passes on does so without gaps."""
+    """Parts begin at multiples of 4; a layer that passes data on leaves no gaps."""
     *others, last = counts
     whole = [*map(_up, others), last]
     if sum(whole) > PROCESSORS:
@@ -206,7 +206,7 @@ def _filled_up(counts: Sequence[int], rows: Sequence[Row]) -> tuple[tuple[Part, 
 def _met(
     network: Network, fixed: Layout, need: Need, notices: list[Diagnostic]
 ) -> tuple[Network, Layout] | None:
-    """Do the first thing that is missing; None if there is nothing that can be done."""
+    """Fill the first pass that is not full; None if nothing can be done about it."""
     for place, parts in enumerate(need.parts):
         whole = channels_of(network, sources(network, need.reader)[place])
         if parts == (Part(0, whole, whole),):

@@ -22,7 +22,7 @@ MAX_WINDOW = 16
 
 
 def merged(network: Network, fixed: Layout, chip: Chip) -> tuple[Network, Layout]:
-    """Return the network in which layers without weights do as little as possible alone."""
+    """Return the network with as few separate layers without weights as possible."""
     while True:
         candidate = next(_candidates(network, fixed, chip), None)
         if candidate is None:
