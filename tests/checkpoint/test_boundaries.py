@@ -95,6 +95,19 @@ VALUES = [
 ]  # fmt: skip
 
 
+def test_the_byte_that_a_message_names_counts_from_where_the_pickle_begins() -> None:
+    program = pickle.dumps([1, {"a": (2.5, "text")}], 2)
+    for end in range(2, len(program)):
+        told = []
+        for before in (b"", b"sixteen more ..."):
+            machine = Unpickler(before + program[:end], len(before))
+            with pytest.raises(CheckpointError) as caught:
+                machine.run()
+            told.append(str(caught.value))
+            assert f" {machine.position - len(before)}" in told[-1]
+        assert told[0] == told[1]
+
+
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_plain_values_are_read_as_python_reads_them(protocol: int) -> None:
     same = ["twice"]

@@ -14,6 +14,7 @@ import pytest
 
 from ai8xtools.answer import Answer, LayerAnswer, LayerForm
 from ai8xtools.emulator.comparison.places import describe_wrong
+from ai8xtools.emulator.comparison.words import input_places
 from ai8xtools.emulator.comparison.wrong import ByteChange, Kind, WrongWord
 from ai8xtools.emulator.decode.config import Kernels, LayerConfig, LayerKind
 from ai8xtools.emulator.decode.layer import decode_layer
@@ -27,6 +28,21 @@ from tests.emulator.test_decoded import places, processors_of
 from tests.emulator.test_random_programs import bias_place, network
 
 Span = tuple[int, int]
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_words_of_input_are_where_the_chip_has_them_and_nowhere_outside(chip: Chip) -> None:
+    memory = Memory(chip)
+    last = chip.instance_bytes // 4 - 2
+    for instance, word in product(range(16), (0, 1, last)):
+        start = DEFAULT_APB_BASE + chip.data_address(instance, 4 * word)
+        found = input_places(memory, start, 2)
+        assert [x.tolist() for x in found] == [[instance] * 2, [word, word + 1]]
+    step = chip.instance_stride
+    every = range(DEFAULT_APB_BASE, DEFAULT_APB_BASE + chip.data_address(15) + 9 * step, step)
+    for address in every:  # whatever an answer file says
+        instance, word = input_places(memory, address, 1)
+        assert 0 <= instance < len(memory.data) and 0 <= word < memory.data.shape[1]
 
 
 def known(config: LayerConfig, order: Sequence[int]) -> LayerAnswer:

@@ -13,7 +13,7 @@ import pytest
 from ai8xtools.synthesis.arrange.graph import sources
 from ai8xtools.synthesis.arrange.links import Role
 from ai8xtools.synthesis.arrange.problem import problem_of
-from ai8xtools.synthesis.arrange.rewrites.copies import roles_wanted, with_copies
+from ai8xtools.synthesis.arrange.rewrites.copies import _taking_turns, roles_wanted, with_copies
 from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied, copying
 from ai8xtools.synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
 from ai8xtools.synthesis.arrange.values import Choice
@@ -92,6 +92,35 @@ def results(network: Network) -> dict[int, Any]:
 def open_layout(network: Network) -> Layout:
     """Return the layout in which nothing is given."""
     return Layout(layers=dict.fromkeys(network.order, LayerLayout()))
+
+
+def test_combinations_take_turns_if_the_words_beside_a_source_are_free_again() -> None:
+    """Two sums read a source, each with something else in the words that it leaves free."""
+    random, outcomes = Random(9), [0, 0]
+    plain = network_of([4] * 9, [False] * 7 + [True])
+    for _ in range(300):
+        layers = [
+            replace(x, sources=(random.randrange(-1, x.index),)) if x.index else x
+            for x in plain.layers
+        ]
+        first, second = random.choice([(2, 4), (3, 6), (4, 5), (1, 6)])
+        for place in (first, second):
+            read = [random.randrange(-1, place) for _ in range(random.choice([2, 2, 3]))]
+            read[random.choice([0, 1])] = 0
+            layers[place] = replace(
+                layers[place], sources=tuple(read), combination=Combination.ADD, operands=len(read)
+            )
+        network = replace(plain, layers=tuple(layers))
+        sums = network.layer(first), network.layer(second)
+        beside = [sources(network, x) for x in sums]
+        free = len(beside[0]) == len(beside[1])
+        for a, b in zip(*beside, strict=False):
+            readers = [n for n, x in enumerate(network.layers) if a in sources(network, x)]
+            if a != b and 0 not in (a, b):
+                free = free and b in range(max(readers) + 1, second)
+        assert _taking_turns(network, 0, *sums) == free
+        outcomes[free] += 1
+    assert min(outcomes) > 20
 
 
 def masks_with(network: Network, added: dict[int, int]) -> dict[int, list[bool]] | None:

@@ -205,8 +205,10 @@ def test_series_is_refused_where_a_kernel_moves_in_two_directions(tmp_path: Path
     for op, size, stated in kernels:
         layer = {"op": op, "kernel_size": size, "in_dim": stated}
         one, last = {"op": "Conv2d", "kernel_size": "1x1"}, {"op": "Conv1d", "kernel_size": 2}
+        large = {"op": "Conv2d", "kernel_size": "3x3"}
         refuses = op == "Conv2d" and size != "1x1" and stated is None
-        for layers, start in (([layer, one], 0), ([one, layer, last], 1), ([one, layer], 1)):
+        cases = [([layer, one], 0), ([layer, large], 0), ([one, layer, last], 1), ([one, layer], 1)]
+        for layers, start in cases:
             keys = described(*layers)
             try:
                 found = read_sample(keys, ResolveOptions(
@@ -280,6 +282,21 @@ def test_sample_of_another_size_than_that_of_its_data_set_is_told(
     options = ResolveOptions(sample_input="x.npy")
     found = [*other_than_of_data_set(np.zeros((3, 8, 8)), described(CONV), options)]
     assert [d.code for d in found] == ["W235"] * (len(usual) in (2, 3))
+
+
+@pytest.mark.parametrize("usual", [None, b"", b"no numbers", "folder"])
+def test_what_cannot_be_read_beside_a_data_set_tells_nothing_of_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual: bytes | str | None
+) -> None:
+    path = tmp_path / "tests" / "sample_tiny.npy"
+    path.parent.mkdir()
+    if isinstance(usual, bytes):
+        path.write_bytes(usual)
+    elif usual:
+        path.mkdir()
+    monkeypatch.chdir(tmp_path)
+    options = ResolveOptions(sample_input="x.npy")
+    assert not [*other_than_of_data_set(np.zeros((3, 8, 8)), described(CONV), options)]
 
 
 @pytest.mark.parametrize("counts", [(4, 8), (8, 4)])

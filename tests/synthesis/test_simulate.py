@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ai8xtools.synthesis.network import Pooling
+from ai8xtools.synthesis.network import Layer, Operator, Pooling
 from ai8xtools.synthesis.resolve.shapes import pooled_size
+from ai8xtools.synthesis.simulate.operators import accumulate
 from ai8xtools.synthesis.simulate.pooling import pool
 from device import MAX78000, MAX78002, Chip
 from tests.synthesis.networks import build, describe, mask, weights
@@ -416,6 +418,25 @@ def test_random_convolutions_are_those_of_the_slow_reference(
     layer = conv(processors=mask(drawn["ins"]), kernel_size=f"{side}x{side}", **keys)
     found = result(tmp_path, data, layer, kernels=[kernel], biases=[bias])
     np.testing.assert_array_equal(found, slow_layer(data, kernel, bias, keys))
+
+
+def test_transposed_sums_are_apart_as_each_of_the_strides_says() -> None:
+    random, functions = np.random.default_rng(5), torch.nn.functional
+    for *stride, pad, extra in product((1, 2, 3), (1, 2, 3), (0, 1), (0, 1)):
+        if extra >= min(stride):
+            continue  # torch does not take it
+        data, kernel = random.integers(-9, 9, (2, 3, 4)), random.integers(-9, 9, (3, 2, 2, 3))
+        x, w = (torch.as_tensor(a, dtype=torch.float64) for a in (data, kernel))
+        wanted = functions.conv_transpose2d(
+            x, w.flip(2, 3).transpose(0, 1), stride=stride, padding=pad, output_padding=extra
+        )
+        layer = Layer(
+            index=0, operator=Operator.CONVTRANSPOSE2D, in_channels=2, out_channels=3,
+            in_dim=(3, 4), pooled_dim=(3, 4), out_dim=wanted.shape[1:], kernel=(2, 3),
+            stride=tuple(stride), pad=(pad, pad), output_pad=extra, weight_bits=8,
+            weights=kernel.astype(np.int8),
+        )  # fmt: skip
+        np.testing.assert_array_equal(accumulate(data, layer), wanted.numpy())
 
 
 @RANDOM

@@ -107,7 +107,7 @@ def _used_slots(
         if first <= start.word < first + layer.input.operands and used.any():
             return used
     used = loaded.copy()
-    used[: min(PROCESSORS_PER_INSTANCE, count) - 1] = False  # another layer's may stand there
+    used[: PROCESSORS_PER_INSTANCE - 1] = False  # another layer's may stand there
     used[-1] = True
     # What lacks at the end was not left out
     end = int(np.flatnonzero(loaded)[-1]) + 1 if loaded.any() else 0

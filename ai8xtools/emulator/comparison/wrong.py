@@ -59,5 +59,5 @@ class WrongWord:
     expected: int | None
     actual: int | None
     changes: tuple[ByteChange, ...] = ()
-    number: int = 0
+    number: int | None = None
     surplus: bool = False

@@ -227,6 +227,10 @@ class _CheckpointLayer:
             return default
         return int(value.reshape(-1)[0])
 
+    def _stated_bits(self) -> int:
+        """Return the bits of a weight by the checkpoint, where 0 is the same as nothing."""
+        return self._scalar(f"{self.key.layer}.weight_bits", DEFAULT_BITS) or DEFAULT_BITS
+
     def _bits(self, weights: NDArray[np.int64], chip: Chip | None) -> int | None:
         """Bits of a weight: from the description, else from the checkpoint.
 
@@ -234,7 +238,7 @@ class _CheckpointLayer:
         processors, so that others are free of this: there a bias keeps its size whatever weights
         it stands beside.
         """
-        stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
+        stated = self._stated_bits()
         explicit = self.layer.get("quantization")
         if explicit is not None and 0 < stated < explicit:
             self._warn_of_wider(stated, explicit)
@@ -292,5 +296,4 @@ class _CheckpointLayer:
         value = self._integers(self.key.bias)
         if value is None:
             return None
-        stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
-        return scaled_bias(value, stated, self.key.bias, self.problem)
+        return scaled_bias(value, self._stated_bits(), self.key.bias, self.problem)
