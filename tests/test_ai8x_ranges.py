@@ -201,6 +201,27 @@ def test_integers_are_those_of_training() -> None:
         assert torch.equal(wanted * 128, found)
 
 
+def test_sum_of_the_input_of_the_network_is_not_scaled() -> None:
+    """Beside a layer whose result is."""
+
+    class Beside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.add = conv(), ai8x.Add()
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return self.a(x), self.add(x, x)
+
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    model, x = Beside().eval(), torch.rand(1, 4, 2, 2) / 4
+    ai8x.use_thresholds(model)
+    wanted = outputs(model, x)
+    model.a.final_scale.data.fill_(2)
+    ai8x.settle_scales(model)
+    scaled, added = outputs(model, x)
+    assert torch.equal(added, wanted[1]) and torch.equal(scaled, 4 * wanted[0])
+
+
 def test_layer_that_puts_out_nothing_keeps_its_range() -> None:
     assert best_exponent(*merged([(np.array([0.0] * 2047 + [9.0]), 0.0, 0.0)]), 8.0) == 0
 

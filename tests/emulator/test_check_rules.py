@@ -13,7 +13,7 @@ import pytest
 from ai8xtools.emulator import EmulatorError, LayerFinding, NetworkRun
 from ai8xtools.emulator.checks.finding import LayerReport, Severity
 from ai8xtools.emulator.checks.impossible import refuse_impossible
-from ai8xtools.emulator.checks.loaded_kernels import check_kernels
+from ai8xtools.emulator.checks.loaded_kernels import _used_slots, check_kernels
 from ai8xtools.emulator.checks.overwrites import check_own_input
 from ai8xtools.emulator.checks.registers import (
     check_layer,
@@ -488,6 +488,19 @@ def test_each_kernel_column_that_is_lacking_is_told() -> None:
             check_kernels(report, readers)
             address = DEFAULT_APB_BASE + MAX78000.kernel_address(processor, column)
             assert [(f.processor, f.address) for f in report.findings] == 2 * [(processor, address)]
+
+
+def test_outputs_that_nobody_reads_exist_but_for_lanes_that_another_layer_may_have() -> None:
+    """Those without any kernels, and those in front of the last one of an instance."""
+    for count in range(1, 8):
+        config = dataclasses.replace(LAYER, output=dataclasses.replace(OUTPUT, slots=count))
+        for loaded in product([False, True], repeat=count):
+            missing = [not any(loaded[slot:]) for slot in range(count)]
+            wanted = [
+                slot == count - 1 or missing[slot] or (loaded[slot] and slot >= 3)
+                for slot in range(count)
+            ]
+            assert _used_slots(config, [], np.array(loaded)).tolist() == wanted
 
 
 def test_ring_buffers_are_apart_if_no_word_is_in_both() -> None:

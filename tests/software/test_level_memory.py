@@ -7,10 +7,13 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ai8xtools.software.plan.buffers import ring_bytes, widest
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.plan.buffers import buffers_of, ring_bytes, widest
 from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.layers import _reach
 from ai8xtools.software.plan.schemes import (
     Pixels,
     Planes,
@@ -31,7 +34,7 @@ from ai8xtools.software.plan.schemes import (
     smallest,
     ways,
 )
-from ai8xtools.software.plan.task import Task
+from ai8xtools.software.plan.task import Level, Task
 from tests.software.random_geometry import small_layers
 
 LAYERS = [*small_layers(3, 60)]
@@ -50,6 +53,12 @@ ROOMS = [
 def _under(place: int, reach: int, apart: int, size: int) -> set[int]:
     """Return the pixels of a line under a window, `apart` from each other."""
     return {n for n in range(size) if place <= n * apart < place + reach}
+
+
+def test_a_window_reaches_to_its_last_tap() -> None:
+    for window, dilation in product(product(range(1, 5), repeat=2), repeat=2):
+        last = [max(range(0, w * d, d)) for w, d in zip(window, dilation, strict=True)]
+        assert _reach(window, dilation) == (last[0] + 1, last[1] + 1)
 
 
 def test_rows_and_columns_that_are_needed_are_those_under_the_window() -> None:
@@ -380,6 +389,46 @@ def test_largest_number_that_fits() -> None:
 
         assert largest(fits, limit) == max(0, min(limit, most))
         assert all(1 <= number <= limit for number in tried)
+
+
+def _plane_units(layer: Geometry, cut: Planes) -> Iterator[tuple[int, int]]:
+    """Yield the pixels of an input channel and the filters of each unit, in their order."""
+    height, width = layer.out_size
+    for x, y in product(range(0, width, cut.columns), range(0, height, cut.rows)):
+        first, end = layer.needed_columns(x, min(cut.columns, width - x))
+        under = [layer.needed(row) for row in range(y, min(y + cut.rows, height))]
+        rows = max(end for _, end in under) - min(first for first, _ in under)
+        for one in range(0, layer.filters, cut.filters):
+            for _ in range(layer.channels):
+                yield rows * (end - first), min(cut.filters, layer.filters - one)
+
+
+def test_planes_take_turns_in_two_buffers_as_large_as_the_largest_of_each() -> None:
+    free: Any = None  # what is computed does not matter to the memory
+    told = set()
+    for layer, band, columns in product(LAYERS[::4], (1, 3), (1, 4)):
+        taps = layer.kernel[0] * layer.kernel[1]
+        for filters, in_l2 in product(range(1, layer.filters + 1), (False, True)):
+            cut = Planes(filters=filters, rows=band, columns=columns, memory=0, in_l2=in_l2)
+            step = Convolution(
+                source=0, target=1, layer=0, name="", place=free, in_size=layer.in_size,
+                weights=np.zeros((layer.filters, layer.channels, *layer.kernel), np.int8),
+                start=free, out_size=layer.out_size, input=free, output=free,
+            )  # fmt: skip
+            task = Task(index=0, step=step, layer=layer, way=Way.PLANES, cut=cut, in_place=False)
+            units = [*_plane_units(layer, cut)]
+            wanted = {"sums": 4 * filters * layer.sum_size(band, columns)}
+            for turn in range(2):
+                wanted[f"input {turn}"] = max((n for n, _ in units[turn::2]), default=0)
+                wanted[f"input {turn}"] *= layer.in_bytes
+                wanted[f"weights {turn}"] = max((n * taps for _, n in units[turn::2]), default=0)
+            found = {name: (size, level) for _, name, size, level in buffers_of(task, {})}
+            assert found == {
+                name: (-(-size // 4) * 4, Level.L2 if in_l2 and name == "sums" else Level.L1)
+                for name, size in wanted.items() if size
+            }  # fmt: skip
+            told.add((wanted["weights 0"] > wanted["weights 1"] > 0, layer.filters % filters > 0))
+    assert {(True, True), (False, True), (False, False)} <= told
 
 
 def _ring_ends(task: Task, layer: Geometry, columns: int) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,69 @@ def test_damaged_networks_are_refused(keys: tuple[Any, ...], value: Any, rule: s
         from_checkpoint(damaged, "net.pth.tar")
     assert caught.value.code == "E744"
     assert rule in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("keys", "inside", "outside", "rule"),
+    [
+        (("input", 0), 1, 0, "input are 3 numbers"),
+        (("input", 1), 65535, 65536, "input are 3 numbers"),
+        (("input",), [1, 65535, 32768], [1, 65535, 32769], "maps fit a memory"),
+        (("input",), [4, 16384, 32767], [4, 16384, 32768], "maps fit a memory"),
+        (("fractions", 0), 1024, 1025, "maps have fractions"),
+        (("fractions", 0), -1024, -1025, "maps have fractions"),
+        (("steps", 0, "formats", 1), 1024, 1025, "formats are 3 numbers"),
+        (("steps", 0, "formats", 1), -1024, -1025, "formats are 3 numbers"),
+        (("steps", 0, "stride", 0), 1, 0, "stride are 2 numbers"),
+        (("steps", 0, "stride", 1), 65536, 65537, "stride are 2 numbers"),
+        (("steps", 0, "padding", 1), 65536, 65537, "padding are 2 numbers"),
+        (("steps", 11, "padding", 0), 1, 2, "no window is outside"),
+        (("steps", 10, "extra", 0), 0, -1, "extra are 2 numbers"),
+    ],
+)
+def test_limits_of_numbers_are_where_the_rule_says(
+    keys: tuple[Any, ...], inside: Any, outside: Any, rule: str
+) -> None:
+    """At the limit a network is taken, or refused for what follows from the number."""
+    assert rule not in refusal(sound(), *keys, to=inside)
+    assert rule in refusal(sound(), *keys, to=outside)
+
+
+@cache
+def sound() -> Checkpoint:
+    return to_checkpoint(stored_network(), "net")
+
+
+def refusal(found: Checkpoint, *keys: Any, to: Any) -> str:
+    """Return why a network with another value is refused; empty if it is not."""
+    try:
+        from_checkpoint(changed(found, *keys, to=to), "x")
+    except InputError as exc:
+        assert exc.code == "E744"
+        return exc.message
+    return ""
+
+
+def test_limits_of_what_is_computed_from_numbers_are_where_the_rule_says() -> None:
+    found = sound()
+    plan = found.entries["qformat"]
+    _, kb, _ = plan["steps"][0]["formats"]
+    (kx, ko), rule = plan["fractions"][:2], "shifts by 0 to 30"
+    for edge, by in ((30 - kx + min(kb, ko), 1), (max(kb, ko) - kx, -1)):
+        assert rule not in refusal(found, "steps", 0, "formats", 0, to=edge)
+        assert rule in refusal(found, "steps", 0, "formats", 0, to=edge + by)
+    steps, rule = plan["steps"][:1], "fewer than 65536 rows and columns"
+    alone = changed(changed(found, "steps", to=steps), "output", to=1)
+    kernel = found.state_dict[f"{steps[0]['layer']}.weight"].shape[2]
+    edge = (65535 - 1 + kernel - plan["input"][1]) // 2
+    assert not refusal(alone, "steps", 0, "padding", 0, to=edge)
+    assert rule in refusal(alone, "steps", 0, "padding", 0, to=edge + 1)
+    widest = 65535 - ((plan["input"][2] - 1) * 2 + 1)
+    for extra in (widest, widest + 1):
+        step = {**steps[0], "spread": [1, 2], "extra": [0, extra]}
+        assert ("spreads to" in refusal(alone, "steps", to=[step])) == (extra > widest)
+    assert "it has steps" not in refusal(found, "steps", to=steps * 10_000)
+    assert "it has steps" in refusal(found, "steps", to=steps * 10_001)
 
 
 @pytest.mark.parametrize("by", [-1, 1])
