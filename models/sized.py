@@ -1,7 +1,8 @@
 """Networks of any size for data of one's own; --model auto picks the widest one that fits.
 
 `sized2d_W` is for pictures, `sized1d_W` for sounds, `sizedseries_W` for time series, `sizedrow_W`
-for rows of numbers; W is the number of channels of their first layer.
+for rows of numbers, `sizedmasks_W` for the class of each pixel of a picture; W is the number of
+channels of their first layer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8x_blocks import factory
+from models.ai85unetsmall import AI85UNet
 
 Maker = Callable[..., nn.Module]
 
@@ -22,10 +24,13 @@ _LAST_PIXELS = 16
 _WIDEST = 64
 WIDTHS = (32, 16, 8)
 SERIES_WIDTHS = (64, *WIDTHS)
+MASK_WIDTHS = (16, 8)
 _SERIES_KERNELS = (9, 5, 3)
 _MOST_STEPS = 256
 """Longer maps are pooled in front of a convolution."""
 _MOST_POOLED = 16
+_MULTIPLE = 8
+"""Sides of pictures that are halved three times."""
 
 
 class Sized2d(nn.Module):
@@ -154,6 +159,27 @@ class SizedRow(nn.Module):
         return self.fc3(self.fc2(self.fc1(x.flatten(1))))
 
 
+class SizedMasks(AI85UNet):
+    """A U-Net; pictures need sides that are multiples of 8."""
+
+    def __init__(
+        self,
+        width: int = 16,
+        num_classes: int = 2,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (64, 64),
+        **kwargs: Any,
+    ) -> None:
+        if any(side % _MULTIPLE for side in dimensions):
+            rows, columns = dimensions
+            raise ValueError(
+                f"pictures of {columns}x{rows} have no sides that are multiples of {_MULTIPLE}"
+            )
+        widths = width, 2 * width, 4 * width, 4 * width, 16
+        kwargs |= {"bias": True}
+        super().__init__(widths, num_classes, num_channels, dimensions, **kwargs)
+
+
 def _makers(kind: Maker, name: str, widths: Sequence[int] = WIDTHS) -> dict[str, Maker]:
     """Return functions by name, a width each."""
     return {f"{name}_{width}": factory(kind, width) for width in widths}
@@ -164,9 +190,10 @@ _MAKERS = {
     **_makers(Sized1d, "sized1d"),
     **_makers(SizedSeries, "sizedseries", SERIES_WIDTHS),
     **_makers(SizedRow, "sizedrow"),
+    **_makers(SizedMasks, "sizedmasks", MASK_WIDTHS),
 }
 globals().update(_MAKERS)
 models = [
-    {"name": name, "min_input": 1, "dim": 2 if name.startswith("sized2d") else 1}
+    {"name": name, "min_input": 1, "dim": 2 if name.startswith(("sized2d", "sizedmasks")) else 1}
     for name in _MAKERS
 ]

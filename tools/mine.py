@@ -23,17 +23,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
 from ai8xtools.diagnostics import run  # noqa: E402
-from ai8xtools.values.accuracy import Accuracy  # noqa: E402
-from datasets.own.settings import KINDS, kind_and_path, plain_name  # noqa: E402
+from ai8xtools.values.accuracy import Accuracy, Measured, combined, measured_of  # noqa: E402
+from datasets.own.settings import KINDS, OF_PICTURES, kind_and_path, plain_name  # noqa: E402
 from tools.demo import Runner, alone, failure  # noqa: E402
 
 MICROCONTROLLER = "MCU"
 SIZE = ("--resize", "32")
 """Of pictures, where the command line does not say it."""
 _FEW, _MOST_FOLDS = 50, 100
-_TOLD = r"^(?!---|Saving checkpoint|\d+ samples|==> Top1|\s*$)"
+_TOLD = r"^(?!---|Saving checkpoint|\d+ samples|==> \w+:|\s*$)"
 """Lines of a training that are shown: one for each epoch, and what stands around them."""
-_RESULT = re.compile(r"^(?:==> Top1|Accuracy of the firmware|DONE|PASS)", re.MULTILINE)
+_RESULT = re.compile(r"^(?:==> \w+:|\w+ of the firmware|DONE|PASS)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def make(steps: Steps, options: Options) -> str:
     kind, data = source[0], steps.place / Path(source[1]).expanduser()
     data = data.parent if data.suffix == ".npy" else data
     chip = "MAX78000" if device == MICROCONTROLLER else device
-    sized = kind != "folder" or any(word.startswith("--resize") for word in options.training)
+    sized = kind not in OF_PICTURES or any(word.startswith("--resize") for word in options.training)
     size = () if sized else SIZE
     logs, quantized, project = output / "logs", output / f"{name}-q.pth.tar", output / name
     report = output / "report.html"
@@ -150,21 +150,19 @@ def make(steps: Steps, options: Options) -> str:
     return "\n".join((*results, *_cross_validated(folds, _accuracy(trained)), *shown))
 
 
-def _accuracy(checkpoint: Path) -> Accuracy:
+def _accuracy(checkpoint: Path) -> Measured:
     """Return what the training of a checkpoint measured in the end, of integers if it could."""
     metrics = json.loads((checkpoint.parent / "metrics.json").read_text(encoding="utf-8"))
     measured = [*metrics.get("accuracy", {}).values()]
-    return Accuracy(**measured[-1]) if measured else Accuracy(0, 0, 0)
+    return (measured_of(measured[-1]) if measured else None) or Accuracy(0, 0, 0)
 
 
-def _cross_validated(folds: Sequence[Accuracy], measured: Accuracy) -> Iterator[str]:
+def _cross_validated(folds: Sequence[Measured], measured: Measured) -> Iterator[str]:
     """Yield what trainings with other test samples say, or that they would say more."""
     if folds and all(one.count for one in folds):
-        count = sum(one.count for one in folds)
-        chance = sum(one.chance * one.count for one in folds) / count
-        total = Accuracy(sum(one.right for one in folds), count, chance)
-        worst, best = (f(100 * one.right / one.count for one in folds) for f in (min, max))
-        yield f"Cross-validation: {total}; {len(folds)} trainings, {worst:.1f} to {best:.1f} %"
+        worst, best = (f(100 * one.share for one in folds) for f in (min, max))
+        trainings = f"{len(folds)} trainings, {worst:.1f} to {best:.1f} %"
+        yield f"Cross-validation: {combined(folds)}; {trainings}"
     elif not folds and 0 < measured.count < _FEW:
         yield f"{measured.count} test samples tell little: --folds 5 tests each sample once"
 

@@ -41,7 +41,7 @@ from ai8xtools.training.data.inputs import check_input, check_shape
 from ai8xtools.training.data.sample_file import save_sample
 from ai8xtools.training.loop.averaging import Average
 from ai8xtools.training.loop.epochs import Pass, layout_of, measure
-from ai8xtools.training.loop.judgement import Integers, accuracy_of, is_judged, judge
+from ai8xtools.training.loop.judgement import Integers, judge
 from ai8xtools.training.loop.observers import Context, Observer
 from ai8xtools.training.loop.trainer import Trainer
 from ai8xtools.training.network.building import build_model, teach
@@ -63,6 +63,7 @@ from ai8xtools.training.tasks.classification import Classification
 from ai8xtools.training.tasks.embedding import Embedding
 from ai8xtools.training.tasks.relations import Relations
 from ai8xtools.training.tasks.task import Task
+from ai8xtools.values.accuracy import capitalized
 
 OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = display.MAKERS
 """Functions that make an observer if the options ask for it."""
@@ -187,7 +188,7 @@ def _compute(
             search = prepared.search
             trainer = Trainer(*parts) if search is None else SearchTrainer(search, *parts)
             trainer.run(resumed)
-            best = trainer.best() if integers is not None and is_judged(task) else {}
+            best = trainer.best() if integers is not None and task.is_judged else {}
             if integers is not None and best and not (share.divided or search):
                 judge(passes, data.test, best, partial(_fresh, prepared, options), integers)
         for observer in watching:
@@ -427,9 +428,10 @@ def _evaluate_only(passes: Pass, data: Data, options: TrainingOptions) -> None:
     scores = measure(passes, data.test)
     log.metrics["test"] = scores.as_dict()
     log.save_metrics()
-    accuracy = accuracy_of(scores) if is_judged(passes.task) else None
-    if accuracy is not None:
-        log.say(f"Accuracy: {accuracy}" + (f"\n{accuracy.doubt}" if accuracy.doubt else ""))
+    if passes.task.is_judged:
+        measured = passes.task.quality(scores, data.test.samples)
+        doubt = f"\n{measured.doubt}" if measured.doubt else ""
+        log.say(f"{capitalized(measured.title)}: {measured}{doubt}")
 
 
 def _fresh(prepared: Prepared, options: TrainingOptions, whole: bool) -> nn.Module:

@@ -6,7 +6,8 @@ Source: docs/own-data.md, "How good it is".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ai8xtools.values.frozen import frozen
 
@@ -38,6 +39,16 @@ class Accuracy:
         return Accuracy(right, count, chance)
 
     @property
+    def title(self) -> str:
+        """What it is called in the middle of a sentence."""
+        return "accuracy"
+
+    @property
+    def share(self) -> float:
+        """Right samples of all, 0..1."""
+        return self.right / max(1, self.count)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The accuracies 0..1 that are compatible with what was found, by Wilson, 95 %."""
         if not self.count:
@@ -51,30 +62,87 @@ class Accuracy:
     @property
     def is_hardly_better(self) -> bool:
         """Whether chance alone could reach this accuracy, or nearly."""
-        share = self.right / max(1, self.count)
-        gain = (share - self.chance) / (1 - self.chance) if self.chance < 1 else 0.0
-        return self.interval[0] <= self.chance or gain < _LEAST_GAIN
+        is_near = _gain(self.share, self.chance) < _LEAST_GAIN
+        return self.interval[0] <= self.chance or is_near
 
     def __str__(self) -> str:
         low, high = (100 * bound for bound in self.interval)
-        share = 100 * self.right / max(1, self.count)
-        return (
-            f"{share:.1f} % ({self.right} of {self.count}; 95 % interval {low:.1f} to {high:.1f} %)"
-        )
+        interval = f"95 % interval {low:.1f} to {high:.1f} %"
+        return f"{100 * self.share:.1f} % ({self.right} of {self.count}; {interval})"
 
     @property
     def doubt(self) -> str | None:
         """A sentence about a network that is hardly better than chance; None for a better one."""
         if not self.is_hardly_better:
             return None
-        share = 100 * self.right / max(1, self.count)
         return (
-            f"The network is hardly better than chance: {share:.1f} % of {self.count} test samples "
-            f"are right, {100 * self.chance:.1f} % by chance"
+            f"The network is hardly better than chance: {100 * self.share:.1f} % of {self.count} "
+            f"test samples are right, {100 * self.chance:.1f} % by chance"
         )
 
 
-def doubt_of(measured: tuple[int, int, float] | None) -> str | None:
-    """Return the doubt about an accuracy that training measured; None without one."""
-    doubt = None if measured is None else Accuracy(*measured).doubt
+@frozen
+class Mean:
+    """A mean over classes, `share` (0..1) of what `title` names, measured on `count` pictures.
+
+    `chance` (0..1) is that of the same answers in random order.
+    """
+
+    title: str
+    share: float
+    count: int
+    chance: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.share:.1f} % ({self.count} pictures)"
+
+    @property
+    def doubt(self) -> str | None:
+        """A sentence about a network that is hardly better than chance; None for a better one."""
+        if _gain(self.share, self.chance) >= _LEAST_GAIN:
+            return None
+        return (
+            f"The network is hardly better than chance: its {self.title} on {self.count} test "
+            f"pictures is {100 * self.share:.1f} %, {100 * self.chance:.1f} % by chance"
+        )
+
+
+Measured = Accuracy | Mean
+
+
+def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
+    """Return what `dataclasses.asdict` made of one; LookupError, TypeError or ValueError for other
+    entries."""
+    if entry is None:
+        return None
+    count, chance = int(entry["count"]), float(entry["chance"])
+    if "right" in entry:
+        return Accuracy(int(entry["right"]), count, chance)
+    return Mean(str(entry["title"]), float(entry["share"]), count, chance)
+
+
+def combined(parts: Sequence[Measured]) -> Measured:
+    """Return what was measured of the samples of several parts, the mean over them for means."""
+    first, count = parts[0], sum(one.count for one in parts)
+    share, chance = (
+        sum(getattr(one, name) * one.count for one in parts) / count for name in ("share", "chance")
+    )
+    if isinstance(first, Mean):
+        return Mean(first.title, share, count, chance)
+    return Accuracy(round(share * count), count, chance)
+
+
+def doubt_of(measured: Measured | None) -> str | None:
+    """Return the doubt about what training measured; None without one."""
+    doubt = None if measured is None else measured.doubt
     return None if doubt is None else f"{doubt} (at the end of training)"
+
+
+def capitalized(title: str) -> str:
+    """Return a title for the beginning of a line; abbreviations stay."""
+    return title.capitalize() if title.islower() else title
+
+
+def _gain(share: float, chance: float) -> float:
+    """Return which part of the way from chance to 1 is gone."""
+    return (share - chance) / (1 - chance) if chance < 1 else 0.0

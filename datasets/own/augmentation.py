@@ -12,6 +12,7 @@ from torch import Tensor
 
 from datasets.errors import DatasetError
 from datasets.images import RandomAffine
+from datasets.own.moving import MOVES
 from datasets.own.series_augmentation import SERIES, changed_series
 
 _TURN, _SHEAR = 10, 5
@@ -20,7 +21,7 @@ _SHARE = 10
 """Pictures and sounds are shifted by up to a tenth of their size."""
 _FITTING = {
     "picture": ("mirror", "shift", "turn", "light"), "sound": ("shift", "light"), "features": (),
-    "series": SERIES,
+    "series": SERIES, "marked picture": (*MOVES, "light"),
 }  # fmt: skip
 
 
@@ -29,7 +30,8 @@ class Augmentation:
 
     mirror: left to right, half of them; shift: by up to a tenth; turn: by up to 10 degrees; light:
     brightness and contrast of pictures, loudness of sounds, by up to a fifth. Those of series,
-    -1..1 [N, C, L] whose steps are folded, are in `series_augmentation`.
+    -1..1 [N, C, L] whose steps are folded, are in `series_augmentation`; what moves pictures with
+    marks is in `moves`.
     """
 
     def __init__(self, names: Sequence[str], kind: str, fold: int = 1) -> None:
@@ -40,7 +42,8 @@ class Augmentation:
                 "E687", f"{wrong} does not apply to {kind.removesuffix('s')}s", "--augment",
                 f"Possible: {', '.join(fitting)}." if fitting else "Leave it out.",
             )  # fmt: skip
-        self._names, self._kind, self._fold = frozenset(names), kind, fold
+        self.moves = {*names} & {*MOVES} if kind == "marked picture" else set()
+        self._names, self._kind, self._fold = frozenset(names) - self.moves, kind, fold
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the changed batch."""

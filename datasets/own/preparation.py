@@ -116,20 +116,24 @@ def read_picture(path: Path, preparation: Preparation, tell: Tell = ignore) -> B
     """Return a picture as uint8 [C, H, W]; DatasetError E613 for what is none."""
     channels, rows, columns = preparation.shape
     image = pictures.read(path, _MODES[channels], tell)
-    if image.size != (columns, rows):
-        image = _fitted(image, rows, columns, preparation.stretch)
+    image = fitted(image, rows, columns, preparation.stretch)
     return np.asarray(image, np.uint8).reshape(rows, columns, channels).transpose(2, 0, 1)
 
 
-def _fitted(image: Any, rows: int, columns: int, stretch: bool) -> Any:
-    """Return a picture of this size: both sides scaled, or scaled alike and cut in the middle."""
+def fitted(image: Any, rows: int, columns: int, stretch: bool, resample: Any = None) -> Any:
+    """Return a picture of this size: both sides scaled, or scaled alike and cut in the middle.
+
+    `resample` is Pillow's rule for the pixels between, None the one that it takes for pictures.
+    """
+    if image.size == (columns, rows):
+        return image
     if stretch:
-        return image.resize((columns, rows))
+        return image.resize((columns, rows), resample)
     width, height = image.size
     ratio = max(columns / width, rows / height)
     size = max(columns, round(width * ratio)), max(rows, round(height * ratio))
     left, top = (size[0] - columns) // 2, (size[1] - rows) // 2
-    return image.resize(size).crop((left, top, left + columns, top + rows))
+    return image.resize(size, resample).crop((left, top, left + columns, top + rows))
 
 
 def read_sound(path: Path, preparation: Preparation, tell: Tell = ignore) -> list[Bytes]:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.values.accuracy import Measured, measured_of
 from datasets.own.preparation import Preparation
-from datasets.own.settings import DataSettings
+from datasets.own.settings import MARKED, DataSettings, kind_and_path
 
 KEY = "own_data"
 """The entry of a checkpoint's `extras`."""
@@ -25,10 +26,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L].
+    """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L];
+    of one with marks `sample_class` is None.
 
-    `accuracy` are the arguments of `ai8xtools.values.accuracy.Accuracy`, None where nothing was
-    measured.
+    `accuracy` is None where nothing was measured.
     """
 
     source: str
@@ -36,8 +37,13 @@ class Recorded:
     settings: DataSettings
     preparation: Preparation
     sample: NDArray[np.int8]
-    sample_class: int
-    accuracy: tuple[int, int, float] | None = None
+    sample_class: int | None
+    accuracy: Measured | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it is not samples that are of classes, but what is marked on pictures."""
+        return (kind_and_path(self.source) or ("",))[0] in MARKED
 
 
 def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
@@ -53,12 +59,15 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
         recorded = Recorded(
             str(record["source"]), tuple(map(str, record["classes"])),
             DataSettings.of(record["settings"]), Preparation.of(record["preparation"]),
-            sample.astype(np.int8), int(record["sample_class"]),
-            accuracy_of(extras.get(ACCURACY)),
+            sample.astype(np.int8),
+            None if record["sample_class"] is None else int(record["sample_class"]),
+            measured_of(extras.get(ACCURACY)),
         )  # fmt: skip
         shape = recorded.preparation.shape
         fits = record["version"] == VERSION and sample.shape in (shape, shape[:2])
-        fits = fits and 0 <= recorded.sample_class < len(recorded.classes)
+        fits = fits and recorded.sample_class in (
+            (None,) if recorded.is_marked else range(len(recorded.classes))
+        )
     except (LookupError, TypeError, ValueError):
         fits = False
     if not fits:
@@ -67,10 +76,3 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
             "Use the file that train.py wrote, or name data set, sample and network by options.",
         )  # fmt: skip
     return recorded
-
-
-def accuracy_of(entry: Mapping[str, Any] | None) -> tuple[int, int, float] | None:
-    """Return the numbers of an accuracy; LookupError, TypeError or ValueError for other entries."""
-    if entry is None:
-        return None
-    return int(entry["right"]), int(entry["count"]), float(entry["chance"])

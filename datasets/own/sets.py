@@ -22,6 +22,8 @@ from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.folders import Sample, class_files, endings_of_others
 from datasets.own.labels import Pair, divided, numbered, refuse_part, split, windows_named
+from datasets.own.masks import masked_pictures, read_mask
+from datasets.own.moving import moved
 from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
 from datasets.own.preparation import (
     FRAME,
@@ -32,22 +34,23 @@ from datasets.own.preparation import (
     read_sound,
 )
 from datasets.own.series import preparation_of, read_series
-from datasets.own.settings import SOUND_WINDOW, DataSettings
+from datasets.own.settings import MARKED, SOUND_WINDOW, DataSettings
 from datasets.own.tables import Table, read_table
 
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
 _PARTS = ("tests", "training")
-Read = Callable[[bool], tuple[Any, Tensor, Sequence[str]]]
+Read = Callable[[bool], tuple[Any, Any, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """Classes, how files become inputs, and `read(training)` that returns samples, labels, and the
+    """Classes, how files become inputs, and `read(training)` that returns samples, targets, and the
     name of each sample: its file, line, window or place in an array.
 
-    `notes` say how the files were understood; what only their contents tell, when they are read.
-    `samples` counts those of training; of sounds, their files.
+    Targets are labels int64 [N]; of pictures that are `is_marked`, masks uint8 [N, H, W]. `notes`
+    say how the files were understood; what only their contents tell, when they are read. `samples`
+    counts those of training; of sounds, their files.
     """
 
     classes: tuple[str, ...]
@@ -55,6 +58,7 @@ class OwnData:
     read: Read
     notes: list[str]
     samples: int
+    is_marked: bool = False
 
 
 def open_data(
@@ -77,8 +81,9 @@ def open_data(
     if kind == "npz":
         series = series or (recorded and recorded.kind) == "series"
         return _arrays(place, settings, recorded, series)
-    opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "series": _series}[kind]
-    return opened(place, settings, recorded)
+    opened = {"folder": _pictures, "masks": _masks, "sounds": _sounds, "csv": _table,
+              "series": _series}[kind]  # fmt: skip
+    return replace(opened(place, settings, recorded), is_marked=kind in MARKED)
 
 
 def _agreed(own: Preparation, recorded: Preparation | None) -> Preparation:
@@ -105,30 +110,62 @@ class _Notes:
 
 def _pictures(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     files = class_files(folder, PICTURES, settings)
-    with opened(files.train[0][0]) as first:
-        size = settings.resize or size_of(first)
+
+    def labels(samples: Sequence[Sample], _how: Preparation) -> tuple[Tensor, str]:
+        return torch.tensor([label for _, label in samples]), "pictures"
+
+    parts = files.train, files.test
+    data = _of_pictures(folder, files.classes, parts, labels, settings, recorded)
+    data.notes.extend(_others(folder, PICTURES))
+    return data
+
+
+def _masks(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
+    marked = masked_pictures(folder, settings)
+
+    def masks(pairs: Sequence[tuple[Path, Path]], how: Preparation) -> tuple[Tensor, str]:
+        read = [read_mask(mask, picture, how, marked.classes) for picture, mask in pairs]
+        return torch.from_numpy(np.stack(read)), "pictures with masks"
+
+    parts = marked.train, marked.test
+    return _of_pictures(folder, marked.classes, parts, masks, settings, recorded)
+
+
+def _of_pictures(
+    folder: Path,
+    classes: tuple[str, ...],
+    parts: tuple[Sequence[tuple[Path, Any]], Sequence[tuple[Path, Any]]],
+    targets_of: Callable[[Any, Preparation], tuple[Any, str]],
+    settings: DataSettings,
+    recorded: Preparation | None,
+) -> OwnData:
+    """Return data of pictures, those of training and of tests, each with what `targets_of` makes
+    the targets of, together with the word for such pictures."""
+    first = parts[0][0][0]
+    with opened(first) as image:
+        size = settings.resize or size_of(image)
     channels = 1 if settings.grayscale else 3
     how = _agreed(Preparation("picture", (channels, *size), bool(settings.stretch)), recorded)
-    lines = _others(folder, PICTURES)
+    lines: list[str] = []
 
-    def read(training: bool) -> tuple[Any, Tensor, Sequence[str]]:
-        samples, notes = files.train if training else files.test, _Notes()
+    def read(training: bool) -> tuple[Any, Any, Sequence[str]]:
+        samples, notes = parts[not training], _Notes()
         large = len(samples) * int(np.prod(how.shape)) > _IN_MEMORY
         if settings.resize is None or large:
-            _look_through(samples, None if settings.resize else size, files.train[0][0],
+            _look_through(samples, None if settings.resize else size, first,
                           notes if large else ignore)  # fmt: skip
-        labels = torch.tensor([label for _, label in samples])
+        targets, what = targets_of(samples, how)
         lazy = LazyPictures(tuple(path for path, _ in samples), how)
         inputs = lazy if large else lazy.of(range(len(samples)), notes)
-        kind = f"{len(samples)} pictures, {_text(files.classes)}, {'x'.join(map(str, how.shape))}"
+        kind = f"{len(samples)} {what}, {_text(classes)}, {'x'.join(map(str, how.shape))}"
         lines.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
-        return inputs, labels, [str(path) for path, _ in samples]
+        return inputs, targets, [str(path) for path, _ in samples]
 
-    return OwnData(files.classes, how, read, lines, len(files.train))
+    return OwnData(classes, how, read, lines, len(parts[0]))
 
 
 def _look_through(
-    samples: Sequence[Sample], size: tuple[int, int] | None, first: Path, tell: Tell
+    samples: Sequence[tuple[Path, Any]], size: tuple[int, int] | None, first: Path, tell: Tell
 ) -> None:
     """Note what is unusual in pictures before they are read; DatasetError E625 for another size."""
     for path, _ in samples:
@@ -312,7 +349,8 @@ class LazyPictures:
 
 
 class OwnSet(Dataset[tuple[Tensor, Tensor]]):
-    """Samples, uint8 [N, ...] normalized or int8 [N, ...] as they are, with labels int64 [N]."""
+    """Samples, uint8 [N, ...] normalized or int8 [N, ...] as they are, with targets as `OwnData`
+    has them: labels and masks become int64."""
 
     def __init__(
         self, samples: Any, labels: Tensor, args: Any, augment: Augmentation | None = None
@@ -324,27 +362,30 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def _inputs(self, indices: Tensor) -> Tensor:
-        samples = self.samples[indices]
+    def _items(self, indices: Tensor) -> tuple[Tensor, Any]:
+        samples, targets = self.samples[indices], self.labels[indices].long()
+        if self.augment is not None and self.augment.moves:
+            samples, targets = moved(samples, targets, self.augment.moves)
         if samples.dtype == torch.int8:
             if self.augment is not None:
-                return self.augment(samples.to(torch.float32).div_(128))
-            return samples.to(torch.float32).div_(self.divisor)
+                return self.augment(samples.to(torch.float32).div_(128)), targets
+            return samples.to(torch.float32).div_(self.divisor), targets
         values = samples.to(torch.float32).div_(255)
         if self.augment is not None:
             values = self.augment(values)
-        return self.normalize(values)
+        return self.normalize(values), targets
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self._inputs(torch.tensor([index]))[0], self.labels[index]
+    def __getitem__(self, index: int) -> tuple[Tensor, Any]:
+        inputs, targets = self._items(torch.tensor([index]))
+        return inputs[0], targets[0]
 
 
 class OwnSetInMemory(OwnSet):
     """The same, a batch at a time."""
 
-    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs (float32) and labels of `indices` [B]."""
-        return self._inputs(indices), self.labels[indices]
+    def batch(self, indices: Tensor) -> tuple[Tensor, Any]:
+        """Return inputs (float32) and targets of `indices` [B]."""
+        return self._items(indices)
 
 
 def load(
@@ -353,17 +394,18 @@ def load(
     """Return training and test set, each None unless it is one of the `parts`."""
     augment = None
     if settings.augment:
-        augment = Augmentation(settings.augment, data.preparation.kind, data.preparation.fold)
+        kind = "marked picture" if data.is_marked else data.preparation.kind
+        augment = Augmentation(settings.augment, kind, data.preparation.fold)
     sets: list[OwnSet | None] = []
     for training, is_wanted in zip((True, False), parts, strict=True):
         if not is_wanted:
             sets.append(None)
             continue
         samples, labels, _ = data.read(training)
-        kind = OwnSet if isinstance(samples, LazyPictures) else OwnSetInMemory
+        make = OwnSet if isinstance(samples, LazyPictures) else OwnSetInMemory
         if not training and args.truncate_testset:
             samples, labels = samples[torch.arange(1)], labels[:1]
-        sets.append(kind(samples, labels, args, augment if training else None))
+        sets.append(make(samples, labels, args, augment if training else None))
     return sets[0], sets[1]
 
 

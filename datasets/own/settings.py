@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-KINDS = ("folder", "sounds", "csv", "npz", "series")
+MARKED = ("masks",)
+"""Pictures with marks of a person's beside them."""
+OF_PICTURES = ("folder", *MARKED)
+KINDS = (*OF_PICTURES, "sounds", "csv", "npz", "series")
 AUGMENTATIONS = ("mirror", "shift", "turn", "light", "jitter", "scale", "crop", "warp")
 
 

@@ -316,7 +316,7 @@ def test_data_of_every_kind_leads_to_firmware_that_is_measured(
     ("words", "message"),
     [
         ("--dataset digits --resize 32", "--resize: only for --dataset folder:"),
-        ("--dataset csv:x.csv --augment turn", "--augment: only for --dataset folder: or sounds:"),
+        ("--dataset csv:x.csv --augment turn", "or sounds: or npz: or series:"),
         ("--dataset folder:pictures --augment spin", "'spin' is none of mirror"),
         ("--dataset sounds:x --window 100", "is no multiple of 128"),
         ("--dataset folder:pictures --resize 32x", "is not WIDTHxHEIGHT"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
-from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.accuracy import Accuracy, Mean, combined, doubt_of, measured_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,28 @@ def test_answers_at_random_are_hardly_ever_believed() -> None:
         matrix = np.bincount(actual * 3 + found, minlength=9).reshape(3, 3)
         believed += Accuracy.of(matrix.tolist()).doubt is None
     assert believed <= 20
+
+
+@pytest.mark.parametrize(("value", "chance", "doubted"), [
+    (0.3, 0.28, True), (0.4, 0.28, False), (0.05, 0, True), (0.2, 0, False), (1, 1, True),
+])  # fmt: skip
+def test_a_mean_that_chance_equals_is_called_so(value: float, chance: float, doubted: bool) -> None:
+    found = Mean("mIoU", value, 7, chance)
+    assert (found.doubt is not None) == doubted
+    if found.doubt is not None:
+        assert f"its mIoU on 7 test pictures is {100 * value:.1f} %" in found.doubt
+
+
+@pytest.mark.parametrize("measured", [Accuracy(3, 4, 0.25), Mean("mAP", 0.5, 9, 0.0)])
+def test_what_was_measured_survives_in_a_file(measured: Accuracy | Mean) -> None:
+    assert measured_of(asdict(measured)) == measured
+    assert measured_of(None) is None and doubt_of(None) is None
+
+
+def test_parts_count_by_their_samples() -> None:
+    parts = Accuracy(1, 2, 0.5), Accuracy(8, 8, 0.25)
+    assert combined(parts) == Accuracy(9, 10, 0.3)
+    means = Mean("mIoU", 0.5, 10, 0.0), Mean("mIoU", 1.0, 30, 0.2)
+    total = combined(means)
+    assert isinstance(total, Mean) and (total.share, total.count) == (0.875, 40)
+    assert total.chance == pytest.approx(0.15)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,11 @@ _SHOWN = 5
 
 @frozen
 class Samples:
-    """Test samples [N, C, H, W] with labels [N], the names of the classes and of the samples'
-    files, if they have some, and notes on them."""
+    """Test samples [N, C, H, W] with labels [N] or marks, the names of the classes and of the
+    samples' files, if they have some, and notes on them."""
 
     images: NDArray[np.int8]
-    labels: Integers
+    labels: Any
     classes: Sequence[str]
     names: Sequence[str]
     notes: Sequence[str]
@@ -51,6 +52,11 @@ def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -
     from datasets.own.sets import LazyPictures, open_data
 
     data = open_data(*location, trained.settings, trained.preparation)
+    if data.is_marked != trained.is_marked:
+        raise EmulatorError(
+            "E816", f"the network of the project was trained on data of the kind {trained.kind}:",
+            name, "Name data of this kind.",
+        )  # fmt: skip
     differing = sorted({*data.classes} ^ {*trained.classes})
     if differing or data.classes != trained.classes:
         raise EmulatorError(
@@ -69,7 +75,8 @@ def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -
     values = samples.numpy()
     images = values if values.dtype == np.int8 else integers(values)
     shape = len(images), *trained.preparation.shape
-    return Samples(images.reshape(shape), labels.numpy(), data.classes, names, data.notes)
+    targets = labels if data.is_marked else labels.numpy()
+    return Samples(images.reshape(shape), targets, data.classes, names, data.notes)
 
 
 def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:

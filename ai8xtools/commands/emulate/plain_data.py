@@ -27,7 +27,10 @@ def emulate_plain_data(project: Path, program: PlainProgram, name: str, time_lim
     Raises EmulatorError E805 for a program that does not hold its sample in an array or print what
     the network computes, and what `test_samples` raises.
     """
-    samples = test_samples(name, trained_on(project), plain=True)
+    trained = trained_on(project)
+    if trained is not None and trained.is_marked:
+        raise _refused(project, "the program prints a part of its output only")
+    samples = test_samples(name, trained, plain=True)
     for line in samples.notes:
         print(line)
     sizes = {called: size for _, size, called in program.image.objects}

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.answer import FILE_NAME, LayerAnswer, read_answer
+from ai8xtools.answer import FILE_NAME, read_answer
 from ai8xtools.commands.emulate.origin import command_of
+from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
-from ai8xtools.emulator.firmware.repeated import ResultPlaces
 from ai8xtools.reading import real_path, shipped
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
@@ -31,8 +31,6 @@ from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
 
-_INSTANCE = 2**32
-"""More bytes than an instance of data memory has."""
 _WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
 
 
@@ -40,17 +38,18 @@ _WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
 class Simulation:
     """The network that a project was made of; `name` is that of its description.
 
-    `order` tells which outputs of the last layer, counted by channels, rows and columns, the values
-    of the program are; None: all of them in this order.
+    `order` tells which values of the `outputs`, indices of layers, one after the other and each
+    counted by channels, rows and columns, those of the program are.
     """
 
     name: str
     network: Network
     average_rounding: bool
+    outputs: tuple[int, ...] = ()
     order: Integers | None = None
 
     def values(self, image: NDArray[np.integer]) -> Integers:
-        """Return the last layer's outputs for an input in the order of the program, [value].
+        """Return the outputs for an input in the order of the program, [value].
 
         Channels that only fill the last of several passes are left out.
         """
@@ -59,7 +58,7 @@ class Simulation:
         sample = image[:channels].astype(np.int64).reshape(shape)
         network = replace(self.network, sample=sample)
         outputs = simulate(network, average_rounding=self.average_rounding).outputs
-        values: Integers = outputs[self.network.final.index].reshape(-1)
+        values = np.concatenate([outputs[index].reshape(-1) for index in self.outputs])
         return values if self.order is None else values[self.order]
 
 
@@ -121,38 +120,6 @@ def _current(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def _order(project: Path, firmware: FirmwareOnData) -> Integers | None:
-    """Return for each value of the program which output of the last layer it is; None if unknown.
-
-    One value for each channel comes in their order; of images the answer file tells where each
-    pixel is.
-    """
-    done, places = firmware.first_run.layers[-1], firmware.places
-    path = project / FILE_NAME
-    if os.path.lexists(path):
-        for layer in read_answer(path).layers:
-            if layer.is_output and layer.number == done.config.layer:
-                return _order_of(layer, places)
-    if done.config.output_size == (1, 1):
-        return np.arange(firmware.sample_values.shape[1])
-    return None
-
-
-def _order_of(layer: LayerAnswer, places: ResultPlaces) -> Integers | None:
-    pixels = layer.step * np.arange(layer.shape[1] * layer.shape[2])
-    lane = layer.places[:, 1:2]
-    offset = 4 * (layer.places[:, 2:] + pixels + (lane if layer.wide else 0))
-    offset = offset + (0 if layer.wide else lane)
-    stored = (layer.places[:, :1] * _INSTANCE + offset).reshape(-1)
-    chosen = places.last[:: 4 if layer.wide else 1]
-    expected = places.instance[chosen] * _INSTANCE + places.offset[chosen]
-    order = np.argsort(stored)
-    indices: Integers = order[
-        np.minimum(np.searchsorted(stored, expected, sorter=order), len(stored) - 1)
-    ]
-    return indices if np.array_equal(stored[indices], expected) else None
-
-
 def _has_its_weights(project: Path, firmware: FirmwareOnData) -> bool:
     """Tell whether the answer file says that kernels and biases are those of the project."""
     path = project / FILE_NAME
@@ -170,10 +137,17 @@ def _suitable(simulation: Simulation, firmware: FirmwareOnData, project: Path) -
     is_filled = sample.shape[0] < shape[0] and sample.shape[1:] == shape[1:]
     if squeezed[0] != squeezed[1] and not is_filled:
         return f"the description's input is {sample.shape}, the program's {shape}"
-    order = _order(project, firmware)
-    if order is None:
+    maps = output_maps(project, firmware)
+    if maps is None:
         return "it is not known in which order the program has the outputs"
-    simulation = replace(simulation, order=order)
+    network = simulation.network
+    marked = {layer.index for layer in network.outputs()}
+    outputs = [layer.index for layer in network.executed() if layer.index in marked]
+    if len(maps) == 1:
+        outputs = [network.final.index]
+    if len(outputs) != len(maps):
+        return f"the program delivers {len(maps)} of {len(outputs)} outputs"
+    simulation = replace(simulation, outputs=tuple(outputs), order=combined(maps))
     expected = simulation.values(sample)
     differs = bool((expected != firmware.sample_values[0]).any())
     if differs and firmware.sample_is_right and _has_its_weights(project, firmware):

@@ -17,10 +17,9 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.reading.files import read_bytes
 from ai8xtools.reading.text import line
 from ai8xtools.values import frozen
-from ai8xtools.values.accuracy import doubt_of
+from ai8xtools.values.accuracy import doubt_of, measured_of
 from datasets.own.preparation import DESCRIPTION, Preparation
-from datasets.own.record import accuracy_of
-from datasets.own.settings import USUAL, DataSettings
+from datasets.own.settings import MARKED, USUAL, DataSettings, kind_and_path
 
 _SHOWN = 10
 _LARGEST = 1 << 20
@@ -30,13 +29,19 @@ _LARGEST = 1 << 20
 class TrainedOn:
     """The names of the classes, how files become inputs, and which samples are for tests;
     `sample_class` is that of the project's sample, None if it is not known. `doubt` is a sentence
-    about a network that is hardly better than chance."""
+    about a network that is hardly better than chance, `kind` that of the data as in KIND:PATH."""
 
     classes: tuple[str, ...]
     preparation: Preparation
     settings: DataSettings = USUAL
     sample_class: str | None = None
     doubt: str | None = None
+    kind: str = ""
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether not samples are of classes, but what is marked on pictures."""
+        return self.kind in MARKED
 
 
 def trained_on(project: Path) -> TrainedOn | None:
@@ -55,7 +60,8 @@ def trained_on(project: Path) -> TrainedOn | None:
         return TrainedOn(
             classes, Preparation.of(facts["preparation"]), settings,
             None if sample is None else line(str(sample)),
-            doubt_of(accuracy_of(facts.get("accuracy"))),
+            doubt_of(measured_of(facts.get("accuracy"))),
+            (kind_and_path(str(facts.get("source", ""))) or ("",))[0],
         )  # fmt: skip
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise EmulatorError(
@@ -67,7 +73,7 @@ def trained_on(project: Path) -> TrainedOn | None:
 def class_lines(values: NDArray[np.int64], trained: TrainedOn | None) -> Iterator[str]:
     """Yield the class of each output [input, class], of the first inputs; of equal ones the
     first."""
-    if trained is None or values.shape[1] != len(trained.classes):
+    if trained is None or trained.is_marked or values.shape[1] != len(trained.classes):
         return
     for number, label in enumerate(values.argmax(1)[:_SHOWN].tolist()):
         yield f"input {number}: {trained.classes[label]}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ai8xtools.values import frozen
-from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.accuracy import Measured
 
 if TYPE_CHECKING:
     from ai8xtools.diagnostics import Diagnostic
@@ -94,7 +94,7 @@ class LoaderOptions:
     files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
     silencing: frozenset[str] = frozenset()
-    accuracy: Accuracy | None = None
+    accuracy: Measured | None = None
     doubt: str | None = None
 
     @property

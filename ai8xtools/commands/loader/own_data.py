@@ -14,7 +14,7 @@ from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.loader.prepare_code import HEADER, prepare_header
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.values.accuracy import Accuracy, doubt_of
+from ai8xtools.values.accuracy import doubt_of
 from datasets.own.preparation import DESCRIPTION
 from datasets.own.record import Recorded, recorded_of
 
@@ -52,15 +52,14 @@ def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
     if own_sample:
         sample = recorded.sample.astype(np.int64)
         resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
-    if options.rtl is None:
+    if options.rtl is None and not recorded.is_marked:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
     header = prepare_header(recorded.preparation)
     files = [(DESCRIPTION, _json(recorded, own_sample=own_sample))]
     files += [] if header is None else [(HEADER, header.encode())]
     return replace(
         options, resolve=resolve, project=project, files=tuple(files),
-        accuracy=None if recorded.accuracy is None else Accuracy(*recorded.accuracy),
-        doubt=doubt_of(recorded.accuracy),
+        accuracy=recorded.accuracy, doubt=doubt_of(recorded.accuracy),
     )  # fmt: skip
 
 
@@ -80,12 +79,13 @@ def _json(recorded: Recorded, *, own_sample: bool) -> bytes:
 
     The class of its sample is known if that is the checkpoint's `own_sample`.
     """
+    number = recorded.sample_class if own_sample else None
     content = {
         "classes": recorded.classes,
-        "sample_class": recorded.classes[recorded.sample_class] if own_sample else None,
+        "sample_class": None if number is None else recorded.classes[number],
         "preparation": recorded.preparation.as_dict(),
         "source": recorded.source,
         "settings": recorded.settings.as_dict(),
-        "accuracy": None if recorded.accuracy is None else asdict(Accuracy(*recorded.accuracy)),
+        "accuracy": None if recorded.accuracy is None else asdict(recorded.accuracy),
     }
     return (json.dumps(content, indent=2) + "\n").encode()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ai8xtools.quantization import QuantizationOptions
-from ai8xtools.values.accuracy import Accuracy, doubt_of
+from ai8xtools.values.accuracy import doubt_of
 from datasets.own.record import recorded_of
 
 
@@ -24,7 +24,8 @@ def accuracy_lines(
     if recorded is None or recorded.accuracy is None:
         return
     those = "These integers" if options == QuantizationOptions() else "The integers of training"
-    yield f"{those} have an accuracy of {Accuracy(*recorded.accuracy)} on the test samples"
-    doubt = doubt_of(recorded.accuracy)
+    measured = recorded.accuracy
+    yield f"{those} have an {measured.title} of {measured} on the test samples"
+    doubt = doubt_of(measured)
     if doubt is not None:
         yield doubt

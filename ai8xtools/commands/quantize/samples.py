@@ -13,7 +13,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.catalog.own_data import dataset_named
-from datasets.own.settings import OPEN, DataSettings, kind_and_path
+from datasets.own.settings import OF_PICTURES, OPEN, DataSettings, kind_and_path
 
 OPTION = "--calibrate"
 _SUFFIX = ".npy"
@@ -51,7 +51,7 @@ def data_set(
     InputError E740 for a file that holds none, E687 for settings of other data.
     """
     kind = kind_and_path(name)
-    if settings != OPEN and (kind is None or kind[0] != "folder"):
+    if settings != OPEN and (kind is None or kind[0] not in OF_PICTURES):
         raise InputError(
             "E687", "--resize, --stretch and --grayscale do not apply to such samples", name,
             "Leave out the options; they are for pictures in folders (folder:DIR).",

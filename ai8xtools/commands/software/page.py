@@ -19,7 +19,7 @@ from ai8xtools.synthesis.emit.report_json import message_facts
 from ai8xtools.synthesis.emit.report_pictures import Picture
 from ai8xtools.synthesis.report.values import OutputRange
 from ai8xtools.values import frozen
-from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.accuracy import Measured
 
 VERSION = 1
 """Of the JSON twin; whoever changes a name or its meaning raises it."""
@@ -78,7 +78,7 @@ def pages_of(
     shown: Shown,
     project: ProjectOptions,
     messages: Sequence[Diagnostic],
-    accuracy: Accuracy | None = None,
+    accuracy: Measured | None = None,
 ) -> tuple[str, str]:
     """Return page and JSON; an error among the messages is why the network was refused."""
     largest = sorted(shown.blocks, key=lambda block: (-block.size, block.first))[:_MOST_BLOCKS]
@@ -98,7 +98,7 @@ def _json(
     shown: Shown,
     project: ProjectOptions,
     messages: Sequence[Diagnostic],
-    accuracy: Accuracy | None,
+    accuracy: Measured | None,
 ) -> str:
     facts: dict[str, Any] = {
         "version": VERSION,

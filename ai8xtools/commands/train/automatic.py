@@ -46,14 +46,17 @@ def _chip_name(options: TrainingOptions) -> str:
 
 
 def _widest(options: TrainingOptions) -> str:
-    from models.sized import SERIES_WIDTHS, WIDTHS
+    from models.sized import MASK_WIDTHS, SERIES_WIDTHS, WIDTHS
 
     dataset = dataset_of(options)
     size = dataset.input
     family = "sized2d" if size[2] > 1 else "sized1d" if size[1] > 1 else "sizedrow"
     widths: tuple[int, ...] = WIDTHS
+    kind = None if dataset.own is None else dataset.own.kind
     if dataset.own is not None and dataset.own.preparation.kind == "series":
         family, widths = "sizedseries", SERIES_WIDTHS
+    elif kind == "masks":
+        family, widths = "sizedmasks", MASK_WIDTHS
     chip = chip_of_die(options.device)
     reasons: tuple[str, ...] = ()
     for width in widths:

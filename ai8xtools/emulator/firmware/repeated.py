@@ -29,24 +29,36 @@ _INTERRUPT = "emulator_interrupt"
 
 
 @frozen
+class OutputPlaces:
+    """The output of a layer among the bytes of the result: their `positions`, int64 [byte], in the
+    order of the result; four bytes are a value if the layer is `wide`."""
+
+    layer: int
+    positions: Integers
+    wide: bool
+
+
+@frozen
 class ResultPlaces:
     """Where the bytes of the result stand: data memory instances and byte offsets, int64 [byte].
 
     `of_program` tells that the program's cnn_unload() reads them out in this order; else they are
-    what the last layer writes. `last` are the positions among them of the last layer's output,
-    which are of four bytes each if it is `wide`.
+    what the last layer writes. `outputs` are those of the layers whose output is in the result, in
+    the order of their execution.
     """
 
     instance: Integers
     offset: Integers
     of_program: bool
-    last: Integers
-    wide: bool
+    outputs: tuple[OutputPlaces, ...]
 
     def values(self, result: Bytes) -> Integers:
-        """Return the values of the last layer in results [input, byte]: int64 [input, value]."""
-        chosen = np.ascontiguousarray(result[:, self.last])
-        return chosen.view("<i4" if self.wide else np.int8).astype(np.int64)
+        """Return the values of all outputs in results [input, byte]: int64 [input, value]."""
+        parts = (
+            np.ascontiguousarray(result[:, output.positions]).view("<i4" if output.wide else "i1")
+            for output in self.outputs
+        )
+        return np.concatenate([part.astype(np.int64) for part in parts], axis=1)
 
 
 class RepeatedNetwork:
@@ -117,15 +129,24 @@ class RepeatedNetwork:
 def result_places(network: NetworkAlone, run: NetworkRun) -> ResultPlaces:
     """Find out what the program reads out after a run."""
     last = run.layers[-1]
-    instance, offset = _written_by(last)
     places = _unloaded_places(network)
     if places is None:
-        every = np.arange(instance.size)
-        return ResultPlaces(instance, offset, False, every, last.config.output.wide)
+        instance, offset = _written_by(last)
+        every = OutputPlaces(last.config.layer, np.arange(instance.size), last.config.output.wide)
+        return ResultPlaces(instance, offset, False, (every,))
     size = network.board.accelerator.memory.data_bytes.shape[1]
-    own = instance * size + offset % size
-    positions = np.flatnonzero(np.isin(places[0] * size + places[1], own))
-    return ResultPlaces(*places, True, positions, last.config.output.wide)
+    delivered = places[0] * size + places[1]
+    outputs: list[OutputPlaces] = []
+    later = np.zeros(0, np.int64)
+    for done in reversed(run.layers):
+        instance, offset = _written_by(done)
+        own = instance * size + offset % size
+        is_whole = np.isin(own, delivered).all() and not np.isin(own, later).any()
+        if done is last or is_whole:
+            positions = np.flatnonzero(np.isin(delivered, own))
+            outputs.insert(0, OutputPlaces(done.config.layer, positions, done.config.output.wide))
+        later = np.union1d(later, own)
+    return ResultPlaces(*places, True, tuple(outputs))
 
 
 def _written_by(done: LayerRun) -> tuple[Integers, Integers]:

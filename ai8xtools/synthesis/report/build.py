@@ -33,7 +33,7 @@ from ai8xtools.synthesis.report.values import (
 )
 from ai8xtools.synthesis.simulate import Activations
 from ai8xtools.synthesis.summarize.statistics import STARTUP_CYCLES, layer_operations, weight_bytes
-from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.accuracy import Measured
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
 from device.times import inference
@@ -52,7 +52,7 @@ def build_report(
     activations: Activations | None = None,
     diagnostics: Iterable[Diagnostic] = (),
     core: Iterable[tuple[str, int, int]] = (),
-    accuracy: Accuracy | None = None,
+    accuracy: Measured | None = None,
 ) -> Report:
     """Return the report of a placed network.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.memory import MemoryStep
 from ai8xtools.values import frozen
-from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.accuracy import Measured
 from device import Chip
 from device.times import Estimate
 
@@ -176,7 +176,7 @@ class Report:
     """In the order of time; empty where the network was refused."""
     reasons: tuple[tuple[int, str, str], ...] = ()
     """Layer, key (empty: the layer as a whole) and why it was chosen so."""
-    accuracy: Accuracy | None = None
+    accuracy: Measured | None = None
     """On the test samples, as training measured it."""
 
     @property

@@ -19,7 +19,7 @@ from ai8xtools.training.catalog.discovery import DatasetEntry, choose, find_data
 from ai8xtools.training.options import TrainingOptions
 from datasets.own.preparation import Preparation
 from datasets.own.record import KEY, VERSION, Recorded, recorded_of
-from datasets.own.settings import USUAL, DataSettings, kind_and_path, plain_name
+from datasets.own.settings import MARKED, USUAL, DataSettings, kind_and_path, plain_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,16 @@ class Source:
     notes: Sequence[str]
     samples: int
 
+    @property
+    def kind(self) -> str:
+        """The kind of data, as in KIND:PATH."""
+        return (kind_and_path(self.name) or ("",))[0]
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether targets are marks on pictures, not the classes of samples."""
+        return self.kind in MARKED
+
     def record(self, classes: tuple[str, ...], item: tuple[Any, Any], scale: int) -> dict[str, Any]:
         """Return what a checkpoint holds; `item` is a test sample whose values times `scale` are
         integers."""
@@ -44,7 +54,7 @@ class Source:
         entry = {
             "version": VERSION, "source": self.name, "classes": list(classes),
             "settings": self.settings.as_dict(), "preparation": self.preparation.as_dict(),
-            "sample": sample, "sample_class": int(label),
+            "sample": sample, "sample_class": None if self.is_marked else int(label),
         }  # fmt: skip
         return {KEY: entry}
 

@@ -6,8 +6,10 @@ Source: docs/own-data.md, "How good it is".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,31 +17,15 @@ from torch import Tensor, nn
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.data.batches import Batches
 from ai8xtools.training.loop.epochs import Pass, evaluate
-from ai8xtools.training.loop.metrics import Scores
 from ai8xtools.training.saving import checkpoints
 from ai8xtools.training.saving.checkpoints import Loaded
-from ai8xtools.training.tasks.classification import Classification, Segmentation
-from ai8xtools.training.tasks.embedding import Embedding
-from ai8xtools.training.tasks.task import Task
-from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.accuracy import Measured, capitalized
 from datasets.own.record import ACCURACY
 
 Integers = Callable[[str], Mapping[str, Tensor]]
 """Returns the tensors of a trained checkpoint as quantize.py makes integers of them."""
 _SCALE = 128
 _FLOAT, _QAT, _CHIP = "floating point", "quantization-aware", "integers of the chip"
-
-
-def is_judged(task: Task) -> bool:
-    """Return whether samples of one's own are classified."""
-    if not isinstance(task, Classification) or isinstance(task, Embedding | Segmentation):
-        return False
-    return task.is_own
-
-
-def accuracy_of(scores: Scores) -> Accuracy | None:
-    """Return the accuracy of a pass, None where none was counted class by class."""
-    return None if scores.confusion is None else Accuracy.of(scores.confusion.tolist())
 
 
 def judge(
@@ -54,13 +40,15 @@ def judge(
 
     `build(as_integers)` returns the network without weights. What cannot be measured is reported.
     """
-    log, accuracies, doubt = passes.log, {}, None
-    log.say(f"Accuracy on {test.samples} test samples:")
-    for name, accuracy in _measured(passes, test, best, build, integers):
-        log.say(f"  {name:{len(_CHIP)}}  {accuracy}")
-        if isinstance(accuracy, Accuracy):
-            accuracies[name] = asdict(accuracy)
-            doubt = accuracy.doubt
+    log, accuracies, doubt, lines, title = passes.log, {}, None, [], "accuracy"
+    for name, measured in _measured(passes, test, best, build, integers):
+        lines.append(f"  {name:{len(_CHIP)}}  {measured}")
+        if not isinstance(measured, str):
+            accuracies[name] = asdict(measured)
+            doubt, title = measured.doubt, measured.title
+    log.say(f"{capitalized(title)} on {test.samples} test samples:")
+    for line in lines:
+        log.say(line)
     log.metrics["accuracy"] = accuracies
     log.save_metrics()
     checkpoints.note(best[max(best)], {ACCURACY: accuracies.get(_CHIP)}, passes.options.safetensors)
@@ -74,31 +62,27 @@ def _measured(
     best: Mapping[bool, Path],
     build: Callable[[bool], nn.Module],
     integers: Integers,
-) -> Iterator[tuple[str, Accuracy | str]]:
+) -> Iterator[tuple[str, Measured | str]]:
     for in_qat, path in best.items():
         loaded = checkpoints.read(str(path))
-        yield _QAT if in_qat else _FLOAT, _accuracy(passes, test, loaded, build(False), 1)
+        yield _QAT if in_qat else _FLOAT, _quality(passes, test, loaded, build(False), 1)
     try:
         loaded = Loaded({**integers(str(best[max(best)]))}, None, None, None, None, {})
-        yield _CHIP, _accuracy(passes, test, loaded, build(True), _SCALE)
+        yield _CHIP, _quality(passes, test, loaded, build(True), _SCALE)
     except InputError as exc:
         yield _CHIP, f"not measured: {exc.message} [{exc.code}]"
 
 
-def _accuracy(
-    passes: Pass, test: Batches, loaded: Loaded, model: nn.Module, scale: int
-) -> Accuracy:
-    """Return the accuracy of a network, whose inputs are whole numbers with a `scale`."""
+def _quality(passes: Pass, test: Batches, loaded: Loaded, model: nn.Module, scale: int) -> Measured:
+    """Return how good a network is, whose inputs are whole numbers with a `scale`."""
     checkpoints.load_into(model, loaded)
     model.to(passes.device).to(memory_format=passes.layout)
 
-    def forward(x: Tensor) -> Tensor:
-        inputs = x if scale == 1 else torch.round(x * scale).clamp(-scale, scale - 1)
-        outputs: Tensor = model(inputs)
-        return outputs
+    def forward(x: Tensor) -> Any:
+        return model(x if scale == 1 else torch.round(x * scale).clamp(-scale, scale - 1))
 
-    own = replace(passes, model=model, forward=forward, observers=(), average=None,
+    task = copy(passes.task)
+    task.model, task.options = model, replace(task.options, act_mode_8bit=scale > 1)
+    own = replace(passes, model=model, forward=forward, task=task, observers=(), average=None,
                   distillation=None)  # fmt: skip
-    accuracy = accuracy_of(evaluate(own, test, None))
-    assert accuracy is not None, "only what is counted class by class is judged"
-    return accuracy
+    return task.quality(evaluate(own, test, None), test.samples)

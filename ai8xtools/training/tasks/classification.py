@@ -13,6 +13,7 @@ from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.loop.metrics import Meter, Scores, confusion_matrix
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
+from ai8xtools.values.accuracy import Accuracy, Mean, Measured
 
 _MANY = 5
 """With at most this many classes, top-5 accuracy is meaningless."""
@@ -27,7 +28,6 @@ class Classification(Task):
         super().__init__(entry, model, options)
         weight = None if entry.weight is None else torch.tensor(entry.weight, dtype=torch.float32)
         self.criterion = nn.CrossEntropyLoss(weight)
-        self.is_own = entry.own is not None
 
     def training_loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss with --label-smoothing, unless another criterion has taken its place."""
@@ -52,6 +52,16 @@ class Classification(Task):
     def rank(self, scores: Scores) -> tuple[float, ...]:
         """Sort by accuracy."""
         return scores.values["Top1"], scores.values.get("Top5", 0.0)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether samples of one's own are classified."""
+        return self.is_own
+
+    def quality(self, scores: Scores, samples: int) -> Measured:  # noqa: ARG002
+        """Return the accuracy."""
+        assert scores.confusion is not None
+        return Accuracy.of(scores.confusion.tolist())
 
     def result_lines(self, scores: Scores) -> list[str]:
         """Return the accuracies, and the confusion matrix if it is wanted."""
@@ -101,6 +111,11 @@ class Segmentation(Classification):
         if training:
             return ClassificationMeter(self.classes, matrix=False)
         return SegmentationMeter(self.labels)
+
+    def quality(self, scores: Scores, samples: int) -> Measured:
+        """Return the mean overlap."""
+        assert scores.confusion is not None
+        return mean_overlap(scores.confusion, samples)
 
     def result_lines(self, scores: Scores) -> list[str]:
         """Return accuracies, confusion matrix if it is wanted, and the overlap of each class."""
@@ -164,8 +179,7 @@ class SegmentationMeter(ClassificationMeter):
         """Return accuracies, and the mean overlap of the classes that occur, in percent."""
         if self._matrix is None or not final:
             return super().values(final)
-        present = [share for share in overlaps(self._matrix) if share is not None]
-        return {**super().values(final), "mIoU": sum(present) / len(present)}
+        return {**super().values(final), "mIoU": 100 * _mean(self._matrix)}
 
     def by_class(self) -> dict[str, dict[str, float | None]]:
         """Return the overlap of each class in percent."""
@@ -183,6 +197,18 @@ def overlaps(matrix: Tensor) -> list[float | None]:
     unions = matrix.sum(0) + matrix.sum(1) - hits
     pairs = zip(hits.tolist(), unions.tolist(), strict=True)
     return [100 * hit / union if union else None for hit, union in pairs]
+
+
+def mean_overlap(matrix: Tensor, pictures: int) -> Mean:
+    """Return the mean overlap of the classes that occur, of the pixels of so many pictures."""
+    actual, predicted = matrix.double().sum(1), matrix.double().sum(0)
+    chance = torch.outer(actual, predicted) / actual.sum().clamp(min=1)
+    return Mean("mIoU", _mean(matrix), pictures, _mean(chance))
+
+
+def _mean(matrix: Tensor) -> float:
+    present = [share / 100 for share in overlaps(matrix) if share is not None]
+    return sum(present) / len(present)
 
 
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -38,6 +38,11 @@ class Embedding(Classification):
         """Return the optimizer of the centres."""
         return [self._optimizer]
 
+    @property
+    def is_judged(self) -> bool:
+        """Embeddings are compared with centres that the chip does not have."""
+        return False
+
     def meter(self, training: bool) -> Meter:
         """Return a meter of accuracies by the nearest centre."""
         return EmbeddingMeter(self.criterion, self.options.confusion and not training)

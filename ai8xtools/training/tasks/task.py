@@ -17,6 +17,7 @@ import ai8x
 from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.loop.metrics import Meter, Scores
 from ai8xtools.training.options import TrainingOptions
+from ai8xtools.values.accuracy import Measured
 
 
 class Task(ABC):
@@ -32,6 +33,7 @@ class Task(ABC):
     def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         self.classes = len(entry.output)
         self.labels = tuple(map(str, entry.output))
+        self.is_own = entry.own is not None
         self.options = options
         self.model = model
 
@@ -88,6 +90,15 @@ class Task(ABC):
     @abstractmethod
     def rank(self, scores: Scores) -> tuple[float, ...]:
         """Return numbers by which epochs are sorted: the greatest tuple is the best."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a run ends with how good its networks are: with data of one's own."""
+        return False
+
+    def quality(self, scores: Scores, samples: int) -> Measured:
+        """Return how good a network is by a pass over test samples, of a task that is judged."""
+        raise NotImplementedError
 
     @property
     def title(self) -> str:

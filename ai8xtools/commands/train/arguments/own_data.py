@@ -14,6 +14,7 @@ from datasets.own.settings import (
     AUGMENTATIONS,
     KINDS,
     NO_GROUP,
+    OF_PICTURES,
     SOUND_WINDOW,
     USUAL,
     DataSettings,
@@ -61,12 +62,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_picture_options(add: Callable[..., Any]) -> None:
     """Add how pictures in folders get their size and channels."""
     add("--resize", type=size, metavar="WxH",
-        help="folder: scale pictures to this width and height (one number: both) and cut off what "
+        help="pictures: scale them to this width and height (one number: both) and cut off what "
         "is too much of the longer side")  # fmt: skip
     add("--stretch", action="store_const", const=True,
         help="with --resize: scale both sides, cut nothing")  # fmt: skip
     add("--grayscale", action="store_const", const=True,
-        help="folder: one channel instead of three")  # fmt: skip
+        help="pictures: one channel instead of three")  # fmt: skip
 
 
 def picture_settings(args: argparse.Namespace) -> DataSettings:
@@ -85,8 +86,8 @@ def settle(args: argparse.Namespace) -> None:
 def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that mean nothing for the data set, and whether they do."""
     kinds = {
-        "resize": ("folder",), "stretch": ("folder",), "grayscale": ("folder",),
-        "augment": ("folder", "sounds", "npz", "series"), "sample_rate": ("sounds",),
+        "resize": OF_PICTURES, "stretch": OF_PICTURES, "grayscale": OF_PICTURES,
+        "augment": (*OF_PICTURES, "sounds", "npz", "series"), "sample_rate": ("sounds",),
         "window": ("sounds", "series"), "hop": ("series",), "group": ("series",),
         "label": ("csv", "series"), "test_share": KINDS, "split_seed": KINDS,
         "test_part": KINDS,

@@ -55,7 +55,7 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         help="refuse what could not be deployed to --device, in place of a warning")  # fmt: skip
     add("--dataset", required=True, metavar="NAME",
         help="the data set, one of datasets/*.py, or files of one's own: folder:DIR (pictures in "
-        "class folders), sounds:DIR, csv:FILE, npz:FILE, series:PATH")  # fmt: skip
+        "class folders), masks:DIR, sounds:DIR, csv:FILE, npz:FILE, series:PATH")  # fmt: skip
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip
     add("-j", "--workers", type=values.natural_number, default=DEFAULTS.workers, metavar="N",

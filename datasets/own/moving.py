@@ -1,0 +1,32 @@
+"""Random moves of pictures together with the masks or boxes that belong to them.
+
+Source: docs/own-data.md, "Augmentation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MOVES = ("mirror", "shift")
+_SHARE = 10
+"""Pictures are shifted by up to a tenth of their size."""
+
+
+def moved(pictures: Tensor, targets: Any, names: Collection[str]) -> tuple[Tensor, Any]:
+    """Return pictures [N, C, H, W] of any dtype and their masks [N, H, W], moved alike.
+
+    mirror: left to right, half of them; shift: by up to a tenth. Pixels at the edge are repeated.
+    """
+    count, _, height, width = pictures.shape
+    most = _SHARE if "shift" in names else max(height, width) + 1
+    down, right = (torch.randint(-(n // most), n // most + 1, (count, 1)) for n in (height, width))
+    rows = (torch.arange(height) + down).clamp(0, height - 1)
+    columns = (torch.arange(width) + right).clamp(0, width - 1)
+    if "mirror" in names:
+        columns = torch.where(torch.rand(count, 1) < 0.5, columns.flip(1), columns)
+    place = torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]
+    return pictures.movedim(1, 3)[place].movedim(3, 1), targets[place]
