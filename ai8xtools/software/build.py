@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.software.emit.built import CODE_BYTES, Built, Need
+from ai8xtools.software.emit.interface import Naming
+from ai8xtools.software.emit.library import library_bytes
 from ai8xtools.software.emit.project import Sample, code_of, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution, Graph
@@ -85,6 +87,17 @@ def planned(
         except NoRoomError as refusal:
             refusals.append(refusal)
     raise refusals[ways.index(_in_levels)]
+
+
+def as_library(built: Built, profile: Profile, naming: Naming) -> Built:
+    """Return a project that was planned as a library, which holds its input, too.
+
+    Raises NoRoomError if the memory is too small for both.
+    """
+    need = replace(built.need, arena=library_bytes(built.plan))
+    if problems := memory_problems(need, profile, built.plan.name, built.plan.blocks):
+        raise NoRoomError(problems)
+    return replace(built, need=need, interface=replace(built.interface, naming=naming))
 
 
 def emitted(built: Built, sample: Sample, name: str, command_line: str) -> Built:

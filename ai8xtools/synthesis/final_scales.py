@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from ai8xtools.synthesis.network import Network
 
+_FRACTION = 7
+"""Fractional bits of data of 8 bits, and of weights of 8 bits."""
+
 
 def final_scales(layer: int, network: Network) -> dict[int, int]:
     """Return the final scales of the layers with weights that produce a layer's data, by index.
@@ -29,6 +32,12 @@ def final_scales(layer: int, network: Network) -> dict[int, int]:
         else:
             waiting += [source for source in reversed(producer.sources or ()) if source >= 0]
     return scales
+
+
+def output_exponent(layer: int, network: Network) -> int:
+    """Return e where an integer of an output, as the network holds it, times 2^e is the number."""
+    width, bits = network.layer(layer).output_width, abs(network.layer(layer).weight_bits)
+    return final_scale(layer, network) - (_FRACTION if width == 8 else _FRACTION + bits - 1)
 
 
 def final_scale(layer: int, network: Network) -> int:

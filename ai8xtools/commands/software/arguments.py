@@ -13,6 +13,7 @@ from ai8xtools.commands.arguments import Parser, chip, filled, target_name
 from ai8xtools.commands.loader.arguments.shared import (
     add_description_options,
     add_folder_options,
+    add_library_options,
     add_log_options,
     add_needs,
     add_placing_options,
@@ -121,6 +122,7 @@ def arguments() -> Parser:
     option("--l2", type=size, metavar="BYTES", help="second memory, in place of the profile's")
     option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
     option("--dma", action="store_true", help="copy between memories while the core computes")
+    add_library_options(parser.group(PLAN))
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
            "the project firmware that runs such files")  # fmt: skip
@@ -138,7 +140,11 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
     args = parser.parse_args(words)
     for option in parser.used(CONTAINER) if args.container is None else ():
         parser.error(f"argument {option}: add --container FILE.nnb")
-    asked = {"--report": args.report is not None, "--plan-report": args.plan_report}
+    asked = {
+        "--report": args.report is not None,
+        "--plan-report": args.plan_report,
+        "--symbol-prefix": args.symbol_prefix is not None,
+    }
     for option in (name for name, is_set in asked.items() if is_set and args.container is not None):
         parser.error(f"argument {option}: containers have none; ask without --container")
     container = None

@@ -10,10 +10,12 @@ from ai8xtools.commands.software.log import complaints_of_names
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
 from ai8xtools.diagnostics import print_diagnostics, refuse_errors
-from ai8xtools.software.build import emitted, sample_of
+from ai8xtools.software.build import as_library, emitted, sample_of
+from ai8xtools.software.emit.interface import Naming
 from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import NoRoomError
+from ai8xtools.synthesis.final_scales import output_exponent
 
 
 def create_software(software: SoftwareOptions) -> int:
@@ -59,6 +61,11 @@ def create_software(software: SoftwareOptions) -> int:
                 *report_refusal(network, profile, options, software, complaints),
             )
         raise
+    prefix = options.project.symbol_prefix
+    if prefix is not None:
+        exponents = (output_exponent(layer.index, network) for layer in network.outputs())
+        naming = Naming(prefix, options.project.labels, tuple(exponents))
+        plan = as_library(plan, profile, naming)
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     built = emitted(plan, sample, options.project.name, options.project.command_line)
     print_diagnostics(options.visible(messages))

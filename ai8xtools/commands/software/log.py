@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.emit.options import ProjectOptions, is_plain, name_taken, not_plain
 from ai8xtools.writing.manifest import MANIFEST
+from ai8xtools.writing.symbols import complaints
 
 
 def complaints_of_names(options: ProjectOptions) -> Iterator[Diagnostic]:
@@ -14,6 +15,7 @@ def complaints_of_names(options: ProjectOptions) -> Iterator[Diagnostic]:
     for option, name in (("--prefix", options.name), ("--log-filename", options.log_filename)):
         if name is not None and not is_plain(name):
             yield not_plain(option, name)
+    yield from complaints(options.symbol_prefix)
 
 
 def with_log(files: Mapping[str, str], name: str | None, text: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ _FLAGS = (
 )
 _LINKING = ("-nostdlib", "-Wl,--gc-sections", "-Wl,--entry=reset_handler")
 _MACS = re.compile(
-    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++CNN_MACS[^\S\n]++(\d{1,18})\b", re.MULTILINE
+    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++(?:\w*_)?CNN_MACS[^\S\n]++(\d{1,18})\b", re.MULTILINE
 )
 _MAIN = re.compile(r"\bmain\s*+\(")
 
@@ -69,7 +69,7 @@ def compile_plain(
         check_sources(folder)
         if not any(_MAIN.search(source_text(path)) for path in sources):
             raise NoProgramError("E811", "no file defines main()", str(folder))
-        own = [path for path in sources if not engine or path.name != _COPIES]
+        own = [path for path in sources if not engine or not path.name.endswith(_COPIES)]
         options = [optimization, *_FLAGS, *flags, f"-I{real_path(folder)}"]
         names = (*_RUN_TIME, *(_ENGINE,) * engine)
         image, of_run_time = _compiled([*own, *more], options, core, folder, names)

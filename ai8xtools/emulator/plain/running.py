@@ -80,7 +80,7 @@ def run_plain(
     core = Core(image, engine, observer=console, memory=memory)
     if engine is not None:
         engine.attach(core.read_memory, core.write_memory)
-    networks = [name for name in _NETWORKS if core.has(name)]
+    networks = [called for own in _NETWORKS for _, called in image.functions if _is(called, own)]
     within = networks[0] if count and networks else None
     counter = Counter(core, within)
     top = memory.sram_base + memory.sram_bytes
@@ -132,4 +132,9 @@ def _verdict(text: str, status: int | None) -> bool | None:
 
 def _object(image: Image, name: str) -> tuple[int, int] | None:
     """Address and bytes of an array."""
-    return next(((a, size) for a, size, called in image.objects if called == name), None)
+    return next(((a, size) for a, size, called in image.objects if _is(called, name)), None)
+
+
+def _is(name: str, own: str) -> bool:
+    """Whether a name is one of ours, with the prefix of a library or without."""
+    return name == own or name.endswith(f"_{own}")

@@ -22,12 +22,24 @@ class Library:
 
 
 @frozen
+class Naming:
+    """What a library is called and what its results mean.
+
+    `classes` are their names; an integer of output n times 2^`exponents[n]` is the number.
+    """
+
+    prefix: str
+    classes: tuple[str, ...]
+    exponents: tuple[int, ...]
+
+
+@frozen
 class Interface:
     """What differs from --device MCU.
 
     `folder` holds the templates of cnn.c, cnn.h, main.c and README.md, which are told `values`.
     `files` are further C files, content by name, which need `helpers` of the run time; `headers`
-    are those that all projects of this kind have.
+    are those that all projects of this kind have. With `naming` it becomes a library.
     """
 
     folder: str = "software"
@@ -36,6 +48,7 @@ class Interface:
     helpers: tuple[str, ...] = ()
     library: Library | None = None
     headers: tuple[str, ...] = ("cnn.h", "nn.h", "nn_kernels.h", "weights.h")
+    naming: Naming | None = None
 
 
 PLAIN = Interface()

@@ -61,9 +61,17 @@ def building(
     has 32 bits.
     """
     cross = _CROSS[core]
+    named = [] if interface.naming is None else [interface.naming.prefix]
     parts = {
-        "sources": [path for path in interface.files if path.endswith(".c")],
-        "headers": [*interface.headers, *(p for p in interface.files if p.endswith(".h"))],
+        "sources": [
+            *(f"{name}.c" for name in named),
+            *(p for p in interface.files if p.endswith(".c")),
+        ],
+        "headers": [
+            *(f"{name}.h" for name in named),
+            *interface.headers,
+            *(p for p in interface.files if p.endswith(".h")),
+        ],
         "library": interface.library,
     }
     yield "Makefile", render("software/Makefile.j2", name=name, **parts)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ai8xtools.software.emit.code import RUNTIME, Code
 from ai8xtools.software.emit.demand import Demand
 from ai8xtools.software.emit.interface import PLAIN, Interface
+from ai8xtools.software.emit.library import library_files, library_of
 from ai8xtools.software.emit.makefile import building
 from ai8xtools.software.emit.numbers import lines_of
 from ai8xtools.software.emit.planfile import plan_file
@@ -44,6 +45,9 @@ def emit(
     title = f"{name}: {command_line}"
     header = _header(plan, code, title)
     outputs = outputs_of(plan.graph, plan.outputs, sample)
+    library = None if interface.naming is None else library_of(plan, interface.naming, title)
+    if library is not None:
+        interface = replace(interface, values={**interface.values, "api": library})
     shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
     folder, values = interface.folder, interface.values
     by_rows = plan.takes_rows and folder == PLAIN.folder
@@ -54,7 +58,8 @@ def emit(
         ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
         ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample",
                                  sample_arrays(outputs, sample))),
-        ("main.c", render(f"{folder}/main.c.j2", name=name, outputs=outputs, shown=shown,
+        ("main.c", render(f"{folder}/{'library_' if library is not None else ''}main.c.j2",
+                          name=name, outputs=outputs, shown=shown,
                           demands_rows=by_rows, twice=by_rows, **values)),
         ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
         *further.items(),
@@ -65,7 +70,9 @@ def emit(
                   interface=interface),
         ("plan.json", plan_file(plan, code, name, interface.library)),
     ]  # fmt: skip
-    return distinct(files)
+    if library is None:
+        return distinct(files)
+    return library_files(library, plan, distinct(files))
 
 
 def code_of(plan: Plan) -> Code:

@@ -6,7 +6,7 @@ void nn_conv_c(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsig
                void *out, void *scratch)
 {
     const uint32_t inputs = conv->channels / conv->groups, per_group = conv->filters / conv->groups;
-    const uint32_t element = conv->flags & NN_WIDE ? sizeof(int32_t) : 1;
+    const uint32_t element = conv->flags & NN_WIDE ? 4u : 1u;
     const int32_t spread = conv->spread; /* 1: nothing is divided, not every core has it */
     const int32_t ahead = spread == 1 ? conv->dilation : conv->dilation / spread;
     const int32_t more = conv->dilation - ahead * spread;

@@ -386,7 +386,7 @@ void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, uns
                  void *out, void *scratch)
 {
     const uint32_t quads = (conv->channels * conv->kernel_rows * conv->kernel_columns + 3) / 4;
-    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? 4u : 1u);
     nn_dsp_pair *pairs = (nn_dsp_pair *)scratch;
     int8_t *bytes = (int8_t *)(pairs + 4 * quads), *pixel = (int8_t *)out;
     int32_t at = (int32_t)(x * conv->stride) - conv->pad;
@@ -438,7 +438,7 @@ void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, uns
                  void *out, void *scratch)
 {
     const uint32_t quads = (conv->channels * conv->kernel_rows * conv->kernel_columns + 3) / 4;
-    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? 4u : 1u);
     int32_t at = (int32_t)(x * conv->stride) - conv->pad;
     int8_t *pixel = (int8_t *)out;
     uint32_t filter;

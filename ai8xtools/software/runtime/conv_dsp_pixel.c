@@ -111,7 +111,9 @@ static uint32_t nn_dsp_pixel_all(const int8_t *data, uint32_t quads)
     uint32_t sum = 0, i;
 
     for (i = 0; i < 4 * quads; i++) {
-        sum += (uint32_t)(int32_t)data[i];
+        const int32_t value = data[i];
+
+        sum += (uint32_t)value;
     }
     return sum;
 }
@@ -122,7 +124,7 @@ void nn_conv_dsp_pixel(const nn_conv *conv, const int8_t *const *rows, unsigned 
                        void *out, void *scratch)
 {
     const uint32_t quads = (conv->channels * conv->kernel_rows * conv->kernel_columns + 3) / 4;
-    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? 4u : 1u);
     int32_t at = (int32_t)(x * conv->stride) - conv->pad;
     int8_t *pixel = (int8_t *)out;
 

@@ -42,7 +42,9 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
             uint32_t sum = NN_LANES_BIAS;
 
             for (left = 0; left < (uint32_t)*runs; left++) {
-                sum += data[left] * (uint32_t)(int32_t)weights[filter * length + left];
+                const uint32_t weight = (uint32_t)(int32_t)weights[filter * length + left];
+
+                sum += data[left] * weight;
             }
             sums[filter].words += sum;
             sums[filter].uppers += sum >> 16;
@@ -388,7 +390,7 @@ static void nn_lanes_put_all(const nn_conv *conv, const nn_lanes_sum *sums, cons
 static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t filter,
                          uint32_t halves, int8_t *out, unsigned pixels)
 {
-    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? 4u : 1u);
     unsigned part, number;
 
     for (part = 0; part < 2 && filter < conv->filters; part++, filter++) {
@@ -424,7 +426,9 @@ static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t 
             }
         }
         for (i = 0; i < length; i++) {
-            sum += data[NN_LANES_WORDS * i] * (uint32_t)(int32_t)weights[i];
+            const uint32_t weight = (uint32_t)(int32_t)weights[i];
+
+            sum += data[NN_LANES_WORDS * i] * weight;
         }
         nn_store(conv, pixel, filter, (int32_t)sum);
     }
@@ -433,7 +437,7 @@ static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t 
 void nn_conv_lanes(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
                    void *out, void *scratch)
 {
-    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? 4u : 1u);
     const uint32_t inputs = conv->channels * conv->kernel_rows * conv->kernel_columns;
     const int simple = conv->flags == 0 && conv->right >= 0;
     nn_lanes *data = (nn_lanes *)scratch;

@@ -167,7 +167,7 @@ nn_pixel_sums(const int8_t *data NN_READ, const uint32_t *words NN_READ, uint32_
 void nn_conv_pixel(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
                    void *out, void *scratch)
 {
-    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? 4u : 1u);
     int32_t at = (int32_t)(x * conv->stride) - conv->pad;
     int8_t *pixel = (int8_t *)out;
 

@@ -31,7 +31,8 @@ ANOTHER_FILE = "another generated file"
 class ProjectOptions:
     """How the project is written.
 
-    `name` is the project's name and that of its folder, `folder` the path of that folder as the
+    `name` is the project's name and that of its folder; with `symbol_prefix` it is a library, whose
+    names begin so. `folder` the path of that folder as the
     user gave it; `command_line` stands in the headers of the generated files. File names are names
     inside the folder; `api_filename` and `sample_output_filename` may be `none` (any case).
     `boost` is (port, pin), `clock_trim` the trim values of IBRO, ISO and IPO (0: leave),
@@ -46,6 +47,7 @@ class ProjectOptions:
     """
 
     name: str
+    symbol_prefix: str | None = None
     folder: str = ""
     command_line: str = ""
     tool: str = "ai8xize.py"

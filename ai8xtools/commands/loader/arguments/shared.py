@@ -113,6 +113,12 @@ def add_folder_options(group: Any) -> None:
     option("--overwrite", action="store_true", help="replace the files of an existing project")
 
 
+def add_library_options(group: Any) -> None:
+    """Add how the project is called as a library."""
+    group.add_argument("--symbol-prefix", metavar="NAME", help="write a library: all files, "
+                       "functions and macros begin with NAME, which NAME.h declares")  # fmt: skip
+
+
 def add_log_options(group: Any) -> None:
     """Add what is written in the log and said, and what is done in place of a project."""
     option = group.add_argument

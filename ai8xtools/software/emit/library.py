@@ -1,0 +1,55 @@
+"""A project as a library: what its public header says.
+
+Source: docs/library.md.
+"""
+
+from __future__ import annotations
+
+from ai8xtools.software.emit.interface import Naming
+from ai8xtools.software.graph import Tensor
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.writing.library import Library, LibraryOutput, Shape
+
+_ALIGNMENT = 16
+
+
+def library_of(plan: Plan, naming: Naming, title: str) -> Library:
+    """Return the library of a plan."""
+    tensors = plan.graph.tensors
+    outputs = [
+        LibraryOutput(
+            _shape(tensors[one.tensor]),
+            8 * tensors[one.tensor].bytes_per_value,
+            one.offset,
+            tensors[one.tensor].channels,
+            exponent,
+        )
+        for one, exponent in zip(plan.outputs, naming.exponents, strict=True)
+    ]
+    size = sum(tensors[one.tensor].size_bytes for one in plan.outputs)
+    of_input = _shape(tensors[plan.graph.input])
+    return Library(naming.prefix, title, of_input, tuple(outputs), size, naming.classes)
+
+
+def _shape(tensor: Tensor) -> Shape:
+    return Shape(tensor.channels, tensor.rows, tensor.columns)
+
+
+def library_bytes(plan: Plan) -> int:
+    """Return the bytes of the data of a plan with the input behind them."""
+    return _input_at(plan) + plan.graph.tensors[plan.graph.input].size_bytes
+
+
+def _input_at(plan: Plan) -> int:
+    return -(-plan.arena_bytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def library_files(library: Library, plan: Plan, files: dict[str, str]) -> dict[str, str]:
+    """Return the files of a library."""
+    return library.files(
+        "software",
+        files,
+        input_at=_input_at(plan),
+        arena_bytes=library_bytes(plan),
+        keeps=plan.graph.kept is not None,
+    )

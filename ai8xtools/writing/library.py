@@ -1,0 +1,82 @@
+"""A network as a library: one public header and what stands behind it, for all targets.
+
+Source: docs/library.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ai8xtools.values import frozen
+from ai8xtools.writing.symbols import prefixed
+from ai8xtools.writing.templates import render
+
+INPUT_BITS = 7
+"""Fractional bits of inputs and of outputs of 8 bits."""
+
+
+@frozen
+class Shape:
+    """Channels, rows and columns of data."""
+
+    channels: int
+    rows: int
+    columns: int
+
+    @property
+    def pixels(self) -> int:
+        """Rows times columns."""
+        return self.rows * self.columns
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.channels * self.pixels
+
+
+@frozen
+class LibraryOutput:
+    """An output: where it stands in the result, and what its integers mean.
+
+    `offset` is in bytes; a value is an integer of `bits` (8, 16 or 32) times 2^`exponent`. `group`
+    channels of a pixel stand together: all of them (HWC), or one (CHW).
+    """
+
+    shape: Shape
+    bits: int
+    offset: int
+    group: int
+    exponent: int
+
+    @property
+    def unit(self) -> str:
+        """2^`exponent` as a constant of C; exact."""
+        return f"{2.0**self.exponent!r}f"
+
+
+@frozen
+class Library:
+    """A network as others call it; names begin with `prefix`. `size` is that of the result."""
+
+    prefix: str
+    title: str
+    input: Shape
+    outputs: tuple[LibraryOutput, ...]
+    size: int
+    classes: tuple[str, ...] = ()
+
+    @property
+    def macro(self) -> str:
+        """What macros begin with."""
+        return self.prefix.upper()
+
+    def files(self, target: str, files: dict[str, str], **values: Any) -> dict[str, str]:
+        """Return the files of a project as those of the library.
+
+        `target` is the folder of the templates that say what is below, which are told `values`.
+        """
+        own = {
+            f"{self.prefix}.{end}": render(f"{target}/library.{end}.j2", library=self, **values)
+            for end in ("h", "c")
+        }
+        return {**own, **prefixed(files, self.prefix)}
