@@ -84,17 +84,25 @@ class _Bottleneck(nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, factor: float, stride: int, bias: bool,
+        self,
+        in_channels: int,
+        out_channels: int,
+        expansion_factor: float,
+        stride: int = 1,
+        bias: bool = False,
+        depthwise_bias: bool = False,
         **kwargs: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
-        self.hidden_channels = round(in_channels * factor)
+        self.hidden_channels = round(in_channels * expansion_factor)
         self.conv1: Any = ai8x.Empty()
         if self.hidden_channels != in_channels:
             self.conv1 = ai8x.FusedConv2dBNReLU(
                 in_channels, self.hidden_channels, 1, bias=bias, **kwargs
             )
         self.adds = stride == 1 and in_channels == out_channels
+        self._add_layers(out_channels, stride, bias, depthwise_bias, **kwargs)
+        self.resid = ai8x.Add() if self.adds else ai8x.Empty()
 
     def _middle(
         self, convolution: str, outputs: int, stride: int, bias: bool, activation: str,
@@ -109,6 +117,12 @@ class _Bottleneck(nn.Module):
         make = getattr(ai8x, fused + name)
         return make(self.hidden_channels, outputs, 3, padding=1, bias=bias, **pooling, **kwargs)
 
+    def _add_layers(
+        self, outputs: int, stride: int, bias: bool, depthwise_bias: bool, **kwargs: Any
+    ) -> None:
+        """Add the layers behind the expansion."""
+        raise NotImplementedError
+
     def _joined(self, x: Tensor, y: Tensor) -> Tensor:
         result: Tensor = self.resid(y, x) if self.adds else y
         return result
@@ -121,22 +135,13 @@ class ResidualBottleneck(_Bottleneck):
     layer bias and normalization. With `stride` > 1 the depthwise layer pools by it first.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        expansion_factor: float,
-        stride: int = 1,
-        bias: bool = False,
-        depthwise_bias: bool = False,
-        **kwargs: Any,
+    def _add_layers(
+        self, outputs: int, stride: int, bias: bool, depthwise_bias: bool, **kwargs: Any
     ) -> None:
-        super().__init__(in_channels, out_channels, expansion_factor, stride, bias, **kwargs)
         self.conv2 = self._middle(
             "DepthwiseConv2d", self.hidden_channels, stride, depthwise_bias, "ReLU", **kwargs
         )
-        self.conv3 = ai8x.FusedConv2dBN(self.hidden_channels, out_channels, 1, bias=bias, **kwargs)
-        self.resid = ai8x.Add() if self.adds else ai8x.Empty()
+        self.conv3 = ai8x.FusedConv2dBN(self.hidden_channels, outputs, 1, bias=bias, **kwargs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Run the block."""
@@ -150,19 +155,15 @@ class ConvResidualBottleneck(_Bottleneck):
     normalization. With `stride` > 1 it pools by it first.
     """
 
-    def __init__(
+    def _add_layers(
         self,
-        in_channels: int,
-        out_channels: int,
-        expansion_factor: float,
-        stride: int = 1,
-        bias: bool = False,
-        depthwise_bias: bool = False,
+        outputs: int,
+        stride: int,
+        bias: bool,  # noqa: ARG002 - the only layer is the 3x3 one
+        depthwise_bias: bool,
         **kwargs: Any,
     ) -> None:
-        super().__init__(in_channels, out_channels, expansion_factor, stride, bias, **kwargs)
-        self.conv2 = self._middle("Conv2d", out_channels, stride, depthwise_bias, "", **kwargs)
-        self.resid = ai8x.Add() if self.adds else ai8x.Empty()
+        self.conv2 = self._middle("Conv2d", outputs, stride, depthwise_bias, "", **kwargs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Run the block."""

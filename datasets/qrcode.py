@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import ai8x
+from datasets.boxes import collate
 from datasets.errors import library
 from datasets.image_files import image_files, opened
 
@@ -180,12 +181,6 @@ def qrcode_get_datasets(
     train = make(first=_TEST, count=_TRAIN) if load_train else None
     test = make(first=0, count=1 if args.truncate_testset else _TEST) if load_test else None
     return train, test
-
-
-def collate(items: Sequence[tuple[Tensor, Target]]) -> tuple[Tensor, list[Target]]:
-    """Make a batch: the images are stacked, the objects of each image stay together in a list."""
-    images, objects = zip(*items, strict=True)
-    return torch.stack(images), list(objects)
 
 
 datasets = [

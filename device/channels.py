@@ -1,11 +1,11 @@
-"""Channels per pass, and the kernel memory that kernels take.
+"""Channels per pass, and where kernels start.
 
 Source: docs/hardware/memory.md, "Columns"; docs/placement.md, "Kernels: finding columns".
 """
 
 from __future__ import annotations
 
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
+from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
 
 MAX_FLATTENED_PIXELS = 256
 """A layer that flattens reads each pixel as a pass of its own."""
@@ -25,9 +25,3 @@ def channels_per_pass(channels: int) -> int:
         return share
     whole = -(-share // PROCESSORS_PER_INSTANCE) * PROCESSORS_PER_INSTANCE
     return min(whole, PROCESSORS)
-
-
-def aligned_columns(bits: int) -> int:
-    """Return the kernel columns that this many bits take in a processor, with alignment."""
-    columns = -(-bits // (8 * KERNEL_COLUMN_BYTES))
-    return -(-columns // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.quantization.calibration import DATA_STEPS, Walk, decibels, fill
+from ai8xtools.quantization.calibration import DATA_STEPS, Walk, fill
 from ai8xtools.quantization.options import WEIGHT_BITS, LayerIntegers
+from ai8xtools.quantization.report import decibels
 from ai8xtools.values import frozen
 
 WIDEST = max(WEIGHT_BITS)

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.adaptive import DataRounding, Moments, columns, weight_rows
 from ai8xtools.quantization.options import LayerIntegers
+from ai8xtools.quantization.report import decibels
 from ai8xtools.values import frozen
 
 DATA_STEPS = 128  # a data value 1.0 is the integer 128
@@ -255,10 +256,3 @@ def output_steps(layer: Any) -> float:
     if layer.has_thresholds:
         shift += int(layer.activation_threshold.item())
     return math.ldexp(DATA_STEPS, int(layer.weight_bits.item()) - 1 - shift)
-
-
-def decibels(signal: float, noise: float) -> float:
-    """Return the ratio of two energies in decibels."""
-    if noise == 0:
-        return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ai8xtools.quantization.bit_search import flat_results, noise_of
-from ai8xtools.quantization.calibration import DATA_STEPS, decibels, layers_in_order, output_steps
+from ai8xtools.quantization.calibration import DATA_STEPS, layers_in_order, output_steps
+from ai8xtools.quantization.report import decibels
 from ai8xtools.values import frozen
 
 _LOWEST, _HIGHEST = -128, 127

@@ -65,7 +65,7 @@ def measure(name: str, before: Float32s, integers: Float32s, how: Conversion) ->
         shift=how.shift,
         gain=how.gain,
         clipped=int(np.count_nonzero((scaled >= limit - 0.5) | (scaled < -limit - 0.5))),
-        snr_db=_decibels(np.sum(scaled**2), np.sum((scaled - integers) ** 2)),
+        snr_db=decibels(np.sum(scaled**2), np.sum((scaled - integers) ** 2)),
     )
 
 
@@ -107,7 +107,8 @@ def report_table(reports: Sequence[TensorReport]) -> str:
     return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
 
 
-def _decibels(signal: np.float64, noise: np.float64) -> float:
+def decibels(signal: float, noise: float) -> float:
+    """Return the ratio of two energies in decibels."""
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf

@@ -12,7 +12,7 @@ from device import (
     chip_of_die,
     names_where,
 )
-from device.channels import aligned_columns, channels_per_pass, passes
+from device.channels import channels_per_pass, passes
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from tests.made_up_chips import MADE_UP
 
@@ -92,8 +92,3 @@ def test_numbers_and_features_lead_to_chips() -> None:
 )
 def test_channels_are_divided_among_passes(channels: int, count: int, share: int) -> None:
     assert (passes(channels), channels_per_pass(channels)) == (count, share)
-
-
-@pytest.mark.parametrize(("bits", "columns"), [(1, 4), (4 * 72, 4), (4 * 72 + 1, 8)])
-def test_kernels_take_whole_columns_in_fours(bits: int, columns: int) -> None:
-    assert aligned_columns(bits) == columns

@@ -645,7 +645,8 @@ def test_places_are_thinned_out_evenly_beyond_the_limit() -> None:
 def test_steps_of_an_output_follow_shift_bits_and_range() -> None:
     import torch
 
-    from ai8xtools.quantization.calibration import decibels, output_steps
+    from ai8xtools.quantization.calibration import output_steps
+    from ai8xtools.quantization.report import decibels
 
     for wide, shift, bits, threshold in itertools.product(
         (False, True), (-3, 0, 2), (1, 8), (None, -1, 2)

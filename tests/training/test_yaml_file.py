@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.training.policies.yaml_file import read_mapping
+from ai8xtools.training.policies.yaml_file import Complaints, read_section
 
 Train = Callable[..., Any]
 BOMB = "start_epoch: [&x0 [1, 1, 1, 1, 1, 1, 1, 1], " + ", ".join(
@@ -51,7 +51,9 @@ def test_file_that_cannot_be_used_is_named(
     file = tmp_path / "file.yaml"
     file.write_bytes(content)
     with pytest.raises(InputError, match=message) as info:
-        read_mapping(str(file), "E604")
+        complaints = Complaints("E604", str(file))
+        read_section(complaints)
+        complaints.refuse()
     assert (info.value.code, info.value.place) == ("E604", f"{file}{place}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar, assert_never
 
@@ -85,7 +86,7 @@ AnyTest = TypeVar("AnyTest", bound=Test)
 class Constraint:
     """A test that every layer has to pass; `reason` is the docstring of its function.
 
-    Either it looks at the layer alone or at the whole network. What it finds of the key
+    It looks at the layer `alone`, or at the whole network. What it finds of the key
     `without_sizes` is wrong whatever rows and columns the layers have. The option `waived_by` turns
     its errors into warnings.
     """
@@ -97,8 +98,7 @@ class Constraint:
     severity: Severity
     test: Test
     effects: Effects
-    alone: Test | None = None
-    whole: Test | None = None
+    alone: bool = False
     without_sizes: str = ""
     covers: Covered | None = None
     waived_by: str | None = None
@@ -107,10 +107,7 @@ class Constraint:
         self, layer: Layer, network: Schedule[Any], chip: Chip | None
     ) -> Iterator[Finding]:
         """Test a layer of a resolved network; mapped onto the chip, if there is one."""
-        if self.alone is not None:
-            return self.alone(layer, chip)
-        assert self.whole is not None
-        return self.whole(layer, network)
+        return self.test(layer, chip if self.alone else network)
 
     def complain(self, layer: Layer, finding: Finding, waiving: Container[str]) -> Diagnostic:
         """Return the diagnostic of a finding; a warning if an option waives the constraint."""
@@ -140,56 +137,25 @@ def constraint(
     without_sizes: str = "",
     waived_by: str | None = None,
     silenced_by: str | None = None,
+    alone: bool = False,
 ) -> Callable[[AnyTest], AnyTest]:
     """Register a function that tests a layer within its network as the constraint of a code."""
 
     def register(test: AnyTest) -> AnyTest:
-        entry = Constraint(
-            code,
-            kind,
-            *_described(test),
-            severity,
-            test,
-            effects(blocks, needs, silenced_by),
-            whole=test,
-            without_sizes=without_sizes,
-            covers=covers,
-            waived_by=waived_by,
-        )
-        CONSTRAINTS.append(entry)
+        follows = effects(blocks, needs, silenced_by)
+        CONSTRAINTS.append(
+            Constraint(
+                code, kind, *_described(test), severity, test, follows, alone, without_sizes,
+                covers, waived_by,
+            )
+        )  # fmt: skip
         return test
 
     return register
 
 
-def layer_constraint(
-    code: str,
-    kind: Kind,
-    severity: Severity = Severity.ERROR,
-    *,
-    blocks: Facts = (),
-    needs: Facts = (),
-    without_sizes: str = "",
-    waived_by: str | None = None,
-) -> Callable[[AnyTest], AnyTest]:
-    """Register a function that tests a layer by itself as the constraint of a code."""
-
-    def register(test: AnyTest) -> AnyTest:
-        entry = Constraint(
-            code,
-            kind,
-            *_described(test),
-            severity,
-            test,
-            effects(blocks, needs),
-            alone=test,
-            without_sizes=without_sizes,
-            waived_by=waived_by,
-        )
-        CONSTRAINTS.append(entry)
-        return test
-
-    return register
+layer_constraint = partial(constraint, alone=True)
+"""The same for a function that tests a layer by itself."""
 
 
 def _described(test: Test) -> tuple[str, str]:
@@ -246,7 +212,7 @@ def _complaints(
     wrong = [(layer, entry) for layer, entry, _ in findings if Fact.SIZES in entry.effects.blocks]
     first = min((position.get(layer.index, 0) for layer, _ in wrong), default=len(position))
     channels_known = all(
-        entry.alone is not None and Fact.PLACES not in entry.effects.blocks for _, entry in wrong
+        entry.alone and Fact.PLACES not in entry.effects.blocks for _, entry in wrong
     )
 
     def follows(layer: Layer, entry: Constraint) -> bool:

@@ -64,14 +64,6 @@ def _position(node: yaml.Node) -> Position:
 _Loader.add_constructor(_CORE + "map", _Loader.section)
 
 
-def read_mapping(path: str, code: str) -> Section:
-    """Return the mapping in a YAML file; InputError `code` when it is something else."""
-    complaints = Complaints(code, path)
-    content = read_section(complaints)
-    complaints.refuse()
-    return content
-
-
 def read_section(complaints: Complaints) -> Section:
     """Return the mapping in the YAML file that the complaints are about.
 
