@@ -102,6 +102,28 @@ def _units(task: Task) -> Iterator[tuple[int, ...]]:
             raise AssertionError(task.name)
 
 
+def test_a_result_stands_channel_by_channel_only_for_a_next_step_that_sees_the_same_image() -> None:
+    """Not if that takes it for a row of values, or for something else of another size."""
+    seen: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(40, 70):
+        graph = _graph(seed)
+        planner = Planner(graph, _profile(2000), 2000, Wish())
+        for index, (made, following) in enumerate(zip(graph.steps, graph.steps[1:], strict=False)):
+            if not (isinstance(made, Convolution) and isinstance(following, Convolution)):
+                assert not planner._may_turn(index, set())
+                continue
+            size = made.pool.out_size if made.pool else made.out_size
+            alone = passes(graph, made, following) and not any(
+                step.transposed or step.groups > 1 for step in (made, following)
+            )
+            same = size == following.in_size
+            seen[alone, same] += 1
+            assert planner._may_turn(index, set()) == (alone and same)
+            assert not planner._may_turn(index, {made.target})
+        assert not planner._may_turn(len(graph.steps) - 1, set())
+    assert {(True, True), (True, False), (False, True)} <= {*seen}
+
+
 def test_chains_are_as_long_as_every_step_fits_and_hands_on_to_the_next() -> None:
     """Compared with all lengths, each looked at from its first step on."""
     seen: Counter[int] = Counter()
