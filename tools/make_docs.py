@@ -204,7 +204,7 @@ def _named_texts(
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and name in map(_name, node.targets):
             yield from _texts(node.value)
-    parameters = [argument.arg for argument in function.args.args]
+    parameters = [one.arg for one in function.args.args if one.arg != "self"]
     for node in ast.walk(tree):
         if name in parameters and isinstance(node, ast.Call) and _name(node.func) == function.name:
             yield from (t for a in node.args[parameters.index(name) :][:1] for t in _texts(a))

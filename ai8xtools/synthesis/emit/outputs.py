@@ -88,8 +88,8 @@ def _mlator(options: ProjectOptions, program: Program, summary: Summary) -> Iter
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
         obstacle = port_obstacle(layer, start)
         if options.mlator and obstacle:
-            message = f"layer {index} is read without it: {obstacle}"
-            yield Diagnostic("W021", message, place, silence, Severity.WARNING)
+            yield Diagnostic("W021", f"layer {index} is read without it: {obstacle}", place,
+                             silence, Severity.WARNING)  # fmt: skip
         elif not options.mlator and obstacle is None:
-            message = f"it would speed up reading the output of layer {index}"
-            yield Diagnostic("N022", message, place, silence, Severity.NOTICE)
+            yield Diagnostic("N022", f"it would speed up reading the output of layer {index}",
+                             place, silence, Severity.NOTICE)  # fmt: skip

@@ -63,9 +63,8 @@ def complain_unquantized(
     telling = [values for *_, values in used if not np.isin(values, (0, 1)).all()]
     lost = graph and any((np.abs(values) < 1).all() for *_, values in fractional)
     if fractional and (lost or len(fractional) == len(telling)):
-        message = "the checkpoint is not quantized: its weights are fractions"
-        cut_to_zeros = effects(blocks=Fact.WEIGHTS)
-        yield Diagnostic("E219", message, place, remedy, effects=cut_to_zeros)
+        yield Diagnostic("E219", "the checkpoint is not quantized: its weights are fractions",
+                         place, remedy, effects=effects(blocks=Fact.WEIGHTS))  # fmt: skip
         return
     for layer, name, _ in fractional:
         message = f"the fractions of the weights are dropped (tensor '{name}' of {place})"
