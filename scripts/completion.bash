@@ -31,16 +31,19 @@ _ai8x() {
             devices="MAX78000 MAX78002 MCU CMSIS-NN BITNET" ;;
         "quantize FIXED")
             options="--batch-size --bits --calib --calibrate --calibration-samples --data --data-range --debug --debug-report --device --diagnostics --div --encrypt --few-bits --flash --grayscale --help --model --report-samples --resize --sqnr --stretch --version --weight-range"
-            devices="MAX78000 MAX78002 BITNET Q15 Q7 FIXED" ;;
+            devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
         "quantize Q15" | "quantize Q7")
             options="--acc-guard --batch-size --calib --calib-percentile --calibrate --calibration-samples --core --data --debug --debug-report --device --diagnostics --grayscale --help --layout --model --overwrite --resize --stretch --version"
-            devices="MAX78000 MAX78002 BITNET Q15 Q7 FIXED" ;;
+            devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
         "quantize BITNET")
             options="--compare-c --data --dataset --debug --debug-report --device --diagnostics --encoding --help --ptq-table --qat-policy --report --version"
-            devices="MAX78000 MAX78002 BITNET Q15 Q7 FIXED" ;;
+            devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
+        "quantize MCU")
+            options="--batch-size --calib --calibrate --calibration-samples --data --debug --debug-report --device --diagnostics --grayscale --help --import --model --resize --stretch --version"
+            devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
         "quantize "*)
             options="--avg-pool-rounding --batch-size --budget --calib --calibrate --calibration-samples --clip-method --config-file --data --debug-report --device --diagnostics --grayscale --help --import --keep-batchnorm --model --qat-weight-bits --report --report-data --resize --safetensors --scale --search-bits --stddev --stretch --transposed --verbose --version --write-policy"
-            devices="MAX78000 MAX78002 BITNET Q15 Q7 FIXED" ;;
+            devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
         "train BITNET")
             options="--arch --batch-size --data --dataset --debug --debug-report --device --diagnostics --epochs --evaluate --exp-load-weights-from --help --learning-rate --lr --model --name --optimizer --out-dir --qat-policy --seed --teacher --version"
             devices="MAX78000 MAX78002 BITNET" ;;

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.diagnostics import Diagnostic, Place
 from ai8xtools.software.emit.built import CODE_BYTES, Built, Need
 from ai8xtools.software.emit.interface import Naming
 from ai8xtools.software.emit.library import library_bytes
 from ai8xtools.software.emit.project import Sample, code_of, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Convolution, Graph
+from ai8xtools.software.graph import Convolution, Copy, Elements, Graph, Windows
 from ai8xtools.software.kernels import IN_TILES
 from ai8xtools.software.kernels import choose as kernel_of
 from ai8xtools.software.kernels.call import Call
@@ -75,7 +75,14 @@ def planned(
     It is planned for the levels of memory where there are any, or if these are asked for.
     """
     ways: list[Callable[[Graph, Profile, str, frozenset[str] | None], Built]]
-    if not profile.leveled and scheme not in ALWAYS:
+    uncut = [step.name for step in graph.steps if isinstance(step, Elements | Windows)]
+    uncut += [step.name for step in graph.steps if isinstance(step, Copy) and step.fill is not None]
+    if uncut and scheme in ALWAYS:
+        raise NoRoomError(
+            Diagnostic("E908", f"{uncut[0]} cannot be cut for levels of memory",
+                       Place(option="--scheme"), "Leave --scheme out.")
+        )  # fmt: skip
+    if uncut or (not profile.leveled and scheme not in ALWAYS):
         return _in_one(graph, profile, scheme, kernels)
     ways = [_in_levels, _in_one] if scheme == "auto" else [_in_one, _in_levels]
     if profile.weights_in_l3 or scheme in ALWAYS:

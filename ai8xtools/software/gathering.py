@@ -7,15 +7,16 @@ Source: docs/hardware/arithmetic.md, "Combining operands".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ai8xtools.software.graph import Int64, Piece
+from ai8xtools.software.graph import Int64, Piece, Tensor
 from ai8xtools.synthesis.network import Layer
 from ai8xtools.values import frozen
 
-_SPAN = 1 << 40
+SPAN = 1 << 40
 """Places of the values of different tensors are at least this far apart."""
 
 
@@ -46,13 +47,13 @@ def pieces_of(
     places = places[:, before : places.shape[1] - after]
     for operand in np.split(places, layer.operands):
         image = operand.reshape(-1, *layer.in_dim)
-        yield _pieces(image.transpose(1, 2, 0).reshape(-1)), len(image)
+        yield pieces(image.transpose(1, 2, 0).reshape(-1)), len(image)
 
 
 def _places(part: Part) -> Int64:
     """Return where each value stands: [channel, row, column]."""
     size = part.rows * part.columns * part.channels
-    places = part.tensor * _SPAN + np.arange(size, dtype=np.int64)
+    places = part.tensor * SPAN + np.arange(size, dtype=np.int64)
     return places.reshape(part.rows, part.columns, part.channels).transpose(2, 0, 1)
 
 
@@ -64,12 +65,43 @@ def _joined(parts: Sequence[Int64]) -> Int64:
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
-def _pieces(places: Int64) -> tuple[Piece, ...]:
-    """Return what copies the values at these places one after the other."""
+def pieces(places: Int64, width: int = 1) -> tuple[Piece, ...]:
+    """Return what copies the values of `width` bytes at these places one after the other; those
+    below 0 are left out.
+    """
     cuts = np.flatnonzero(np.diff(places) != 1) + 1
     starts = np.concatenate(([0], cuts))
     lengths = np.diff(np.concatenate((starts, [len(places)])))
-    return tuple(_evenly_spaced(places[starts], starts, lengths))
+    kept = places[starts] >= 0
+    runs = _evenly_spaced(places[starts][kept], starts[kept], lengths[kept])
+    return tuple(
+        Piece(run.source, width * run.from_start, width * run.from_step, width * run.to_start,
+              width * run.to_step, width * run.length, run.count)
+        for whole in runs
+        for run in (_one_by_one(whole) if whole.from_step < 0 else [whole])
+    )  # fmt: skip
+
+
+def _one_by_one(piece: Piece) -> Iterator[Piece]:
+    """Yield the runs of a piece, whose distances C counts without a sign."""
+    for number in range(piece.count):
+        yield replace(piece, from_start=piece.from_start + number * piece.from_step, from_step=0,
+                      to_start=piece.to_start + number * piece.to_step, to_step=0,
+                      count=1)  # fmt: skip
+
+
+def is_by_rows(pieces: Sequence[Piece], tensors: Mapping[int, Tensor], target: Tensor) -> bool:
+    """Whether row y of a target needs row y of its sources only, with a run for each pixel."""
+    size, pixel = (target.rows, target.columns), target.channels * target.bytes_per_value
+    return target.rows > 1 and all(
+        (tensors[piece.source].rows, tensors[piece.source].columns) == size
+        and piece.count == target.pixels
+        and piece.to_step == pixel
+        and piece.from_step == tensors[piece.source].row_bytes // target.columns
+        and piece.from_start + piece.length <= piece.from_step
+        and piece.to_start + piece.length <= piece.to_step
+        for piece in pieces
+    )
 
 
 def _evenly_spaced(places: Int64, starts: Int64, lengths: Int64) -> Iterator[Piece]:
@@ -80,7 +112,7 @@ def _evenly_spaced(places: Int64, starts: Int64, lengths: Int64) -> Iterator[Pie
         position = 0
         while position < len(where):
             count = _alike(where[position:], to[position:], length[position:])
-            source, offset = divmod(int(where[position]), _SPAN)
+            source, offset = divmod(int(where[position]), SPAN)
             steps = (0, 0)
             if count > 1:
                 steps = (
@@ -94,7 +126,7 @@ def _evenly_spaced(places: Int64, starts: Int64, lengths: Int64) -> Iterator[Pie
 
 def _period(places: Int64, starts: Int64, lengths: Int64) -> int:
     """Return after how many runs the same tensor and length come again."""
-    kinds = np.stack((places // _SPAN, lengths))
+    kinds = np.stack((places // SPAN, lengths))
     for period in range(1, min(len(starts), 65)):
         if np.array_equal(kinds[:, period:], kinds[:, :-period]) and _even(places, period):
             return period
@@ -114,7 +146,7 @@ def _alike(places: Int64, starts: Int64, lengths: Int64) -> int:
         (np.diff(places) == places[1] - places[0])
         & (np.diff(starts) == starts[1] - starts[0])
         & (lengths[1:] == lengths[0])
-        & (places[1] // _SPAN == places[0] // _SPAN)
+        & (places[1] // SPAN == places[0] // SPAN)
     )
     wrong = np.flatnonzero(~same)
     return int(wrong[0]) + 1 if len(wrong) else len(places)

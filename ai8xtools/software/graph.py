@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from functools import cached_property
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,7 +221,7 @@ class Copy:
     """Pieces of tensors that become one tensor: concatenation, cropping, parts of channels.
 
     `by_rows`: row y of the target needs row y of the sources only, and each piece has one run for
-    each pixel.
+    each pixel. What no piece fills becomes `fill`, if that is not None.
     """
 
     sources: tuple[int, ...]
@@ -230,6 +230,98 @@ class Copy:
     name: str
     pieces: tuple[Piece, ...]
     by_rows: bool = False
+    fill: int | None = None
+
+
+class Arithmetic(enum.StrEnum):
+    """What is computed of two whole numbers; FLOOR is the floor of their quotient."""
+
+    ADD = "+"
+    MUL = "*"
+    MAX = "max"
+    MIN = "min"
+    FLOOR = "/"
+
+
+@frozen
+class Load:
+    """An element of a source, by its number among the step's."""
+
+    operand: int
+
+
+@frozen
+class Number:
+    """Constants [row, column, channel]; axes of size 1 are broadcast."""
+
+    values: Int64
+
+
+@frozen
+class Look:
+    """What a table [256] has for a value of 8 bits; that of -1 stands last."""
+
+    data: Element
+    table: Int8
+
+
+@frozen
+class Pair:
+    """An operation on two expressions; the second of FLOOR is a Number above 0."""
+
+    op: Arithmetic
+    a: Element
+    b: Element
+
+
+Element: TypeAlias = Load | Number | Look | Pair
+
+
+@frozen(kw_only=True)
+class Elements:
+    """An expression of each element of `size` pixels.
+
+    Sources are read in `shapes` [row, column, channel], of which axes of size 1 are broadcast.
+    `bits` are those that its widest part needs: up to 32, or 64.
+    """
+
+    sources: tuple[int, ...]
+    target: int
+    layer: int
+    name: str
+    channels: int
+    size: Size
+    shapes: tuple[tuple[int, int, int], ...]
+    element: Element
+    bits: int
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether a source has fewer elements."""
+        return any(shape != (*self.size, self.channels) for shape in self.shapes)
+
+
+@frozen(kw_only=True)
+class Windows:
+    """The maxima, or `sums`, of windows, by channel; what lies outside of the data does not count.
+
+    `element` is what is computed of that one, the operand 0, before it is stored.
+    """
+
+    source: int
+    target: int
+    layer: int
+    name: str
+    channels: int
+    in_size: Size
+    out_size: Size
+    sums: bool
+    window: Size
+    stride: Size
+    pad: Size
+    dilation: Size
+    element: Element
+    bits: int
 
 
 @frozen(kw_only=True)
@@ -252,7 +344,7 @@ class Insert:
     name: str
 
 
-Step = Convolution | Pool | Combine | Copy | Roll | Insert
+Step = Convolution | Pool | Combine | Elements | Windows | Copy | Roll | Insert
 
 
 @frozen(slots=False, kw_only=True)
@@ -279,9 +371,9 @@ class Graph:
 def sources_of(step: Step) -> tuple[int, ...]:
     """Return the tensors that a step reads."""
     match step:
-        case Convolution() | Pool() | Insert():
+        case Convolution() | Pool() | Windows() | Insert():
             return (step.source,)
-        case Combine() | Copy():
+        case Combine() | Elements() | Copy():
             return step.sources
         case Roll():
             return (step.target,)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.software import bounds
-from ai8xtools.software.gathering import Part, pieces_of, whole
+from ai8xtools.software.gathering import Part, is_by_rows, pieces_of, whole
 from ai8xtools.software.graph import (
     Combine,
     Convolution,
@@ -171,16 +171,8 @@ class _Lowering:
         high = max(int(self.ranges[source].high.max()) for source in sources)
         interval = Interval(np.full(channels, low, np.int64), np.full(channels, high, np.int64))
         target = self._tensor(name, size, interval)
-        rows = size[0] > 1 and all(
-            self.tensors[piece.source].rows == size[0]
-            and self.tensors[piece.source].columns == size[1]
-            and piece.count == size[0] * size[1]
-            and piece.to_step == channels
-            and piece.from_step == self.tensors[piece.source].channels
-            and piece.from_start + piece.length <= piece.from_step
-            and piece.to_start + piece.length <= piece.to_step
-            for piece in pieces
-        )
+        tensors = {source: self.tensors[source] for source in sources}
+        rows = is_by_rows(pieces, tensors, self.tensors[target])
         self.steps.append(
             Copy(sources=sources, target=target, layer=layer.index, name=name, pieces=pieces,
                  by_rows=rows)

@@ -60,13 +60,21 @@ def prove_graph(
     if changed or not source.prove:
         option = f"--{changed[0].replace('_', '-')}" if changed else "--no-prove-import"
         return (_unchecked(source.model, f"{option} is given"),)
+    rounding = options.encode.average_rounding
+    return prove(source, network.sample, lambda one: _computed(network, one, rounding))
+
+
+def prove(
+    source: ModelSource, sample: NDArray[np.int64], compute: Callable[[NDArray[np.int64]], Outputs]
+) -> tuple[Diagnostic, ...]:
+    """Compare what is computed of samples with the graph of a source; as `prove_graph`."""
     graph = read_graph(source.model)
     model = _loaded(source.model, graph)
     if model is None:
         return (_unchecked(source.model, _MISSING),)
     _cut(model, source.left)
-    samples = list(_samples(network.sample))
-    computed = [_computed(network, one, options.encode.average_rounding) for one in samples]
+    samples = list(samples_like(sample))
+    computed = [compute(one) for one in samples]
     fed = [_fed(one, graph.input_sizes, last=channels_last(graph)) for one in samples]
     departs = failed = None
     for run in _runners(model, graph.input_name):
@@ -142,7 +150,8 @@ def _unchecked(file: str, reason: str) -> Diagnostic:
     )  # fmt: skip
 
 
-def _samples(sample: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def samples_like(sample: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield a sample, random ones of its shape, and the least and the greatest one."""
     yield sample
     random = np.random.default_rng(0)
     for _ in range(_RANDOM):

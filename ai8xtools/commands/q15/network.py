@@ -43,6 +43,8 @@ from ai8xtools.values import frozen
 from device import chip_named
 
 _KERNELS = "kernels of 16 or 8 bits"
+_COMPARED = 8
+"""Samples that the network itself computes, too."""
 _TOLERANCE = 1e-3
 """By how much float32 may differ from the graph's float64, relative to the largest result."""
 
@@ -61,23 +63,50 @@ class Case:
     arch: str | None = None
 
 
+@frozen
+class Source:
+    """A network as operators, and batches of samples [N, ...] in the shape of its input.
+
+    `expected` is what its own runtime makes of the first samples, for each result, if one is
+    there; `name` says of what the operators were made.
+    """
+
+    operators: Operators
+    samples: list[Float64s]
+    expected: list[Float64s] | None
+    name: str
+    arch: str
+
+
 def read_case(options: CaseOptions) -> Case:
     """Return network and samples; InputError for what does not fit together."""
+    source = read_source(options)
+    graph, left = graph_of(source.operators, options.model or options.input)
+    check_finite(graph, options.input)
+    samples = [as_maps(torch.from_numpy(batch)) for batch in source.samples]
+    if source.expected is not None:
+        some = samples[0][: len(source.expected[0])]
+        _compare(torch.from_numpy(source.expected[0]), graph, some, left, options.input,
+                 source.name)  # fmt: skip
+    return Case(graph, samples, left, options.calibration.dataset, source.arch)
+
+
+def read_source(options: CaseOptions) -> Source:
+    """Return a network as operators, with samples; InputError for what does not fit together."""
     if options.input.lower().endswith(".onnx"):
-        return _onnx_case(options)
+        return _onnx_source(options)
     state = plain_state(options.input)
     model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
-    graph, left = graph_of(read_module(model, samples[0][:1]), options.model or options.input)
-    check_finite(graph, options.input)
-    some = samples[0][:8]
+    operators = read_module(model, samples[0][:1])
     with torch.no_grad():
-        expected = model(some.clone()).double()
-    _compare(expected, graph, as_maps(some), left, options.input, type(model).__name__)
-    return Case(graph, [as_maps(batch) for batch in samples], left, options.calibration.dataset,
-                type(model).__name__.lower())  # fmt: skip
+        results = model(samples[0][:_COMPARED].clone())
+    outputs = results if isinstance(results, tuple | list) else (results,)
+    name = type(model).__name__
+    return Source(operators, [batch.double().numpy() for batch in samples],
+                  [one.double().numpy() for one in outputs], name, name.lower())  # fmt: skip
 
 
-def _onnx_case(options: CaseOptions) -> Case:
+def _onnx_source(options: CaseOptions) -> Source:
     """Return a graph of ONNX with samples in the shape of its input."""
     if options.model is not None:
         print_diagnostics([no_effect("--model", "on an ONNX graph")])
@@ -85,8 +114,6 @@ def _onnx_case(options: CaseOptions) -> Case:
     shape = input_shape(onnx, options.input)
     operators, refusals = read_operators(onnx, shape)
     refuse(refusals, options.input, _KERNELS)
-    graph, left = graph_of(operators, options.input)
-    check_finite(graph, options.input)
     calibration = options.calibration
     dataset = data_set(
         calibration.dataset, (), None, series=len(shape) == 2, settings=calibration.own
@@ -101,12 +128,9 @@ def _onnx_case(options: CaseOptions) -> Case:
             "E678", f"samples are {times(sample_size)}, the input of the network is {times(shape)}",
             options.input, "Name samples of the size that the network takes.",
         )  # fmt: skip
-    arrays = [as_maps(batch.reshape(len(batch), *shape)) for batch in samples]
-    some = arrays[0][:8]
-    results = executed(options.input, some.reshape(len(some), *shape))
-    if results is not None:
-        _compare(torch.from_numpy(results[0]), graph, some, left, options.input, "the graph")
-    return Case(graph, arrays, left, calibration.dataset, Path(options.input).stem.lower())
+    arrays = [batch.reshape(len(batch), *shape).double().numpy() for batch in samples]
+    results = executed(options.input, arrays[0][:_COMPARED])
+    return Source(operators, arrays, results, "the graph", Path(options.input).stem.lower())
 
 
 def graph_of(operators: Operators, name: str) -> tuple[Graph, tuple[str, ...]]:

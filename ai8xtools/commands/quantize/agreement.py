@@ -42,25 +42,28 @@ def tell_agreement(
 ) -> None:
     """Print the correlation, and a warning with the layer that costs most where it is low."""
     agreement = correlation(trained, simulated, samples)
-    count = sum(map(len, samples))
-    print(f"Correlation with {path} on {count} calibration samples: {agreement:.4f}")
-    if agreement >= ENOUGH:
+    if is_enough(agreement, sum(map(len, samples)), path):
         return
     errors = network_errors(trained, simulated, samples).layers
     worst = min(errors, key=lambda layer: (layer.alone_snr_db, -layer.output_clipped))
     clipped = f", {100 * worst.output_clipped:.1f} % of its results are limited"
-    warning = Diagnostic(
-        "W759",
-        f"the integers lose much of the network: their results have a correlation of "
-        f"{agreement:.3f} with those of the source; {worst.name} costs most: with it alone in "
-        f"integers the results have an SNR of {worst.alone_snr_db:.1f} dB"
-        + clipped
-        * (worst.output_clipped > 0),
-        Place(file=path),
-        "Train the layers of ai8x with QAT, or give this layer channels of similar size.",
-        Severity.WARNING,
-    )
-    print_diagnostics([warning])
+    why = f"; {worst.name} costs most: with it alone in integers the results have an SNR of "
+    why += f"{worst.alone_snr_db:.1f} dB" + clipped * (worst.output_clipped > 0)
+    remedy = "Train the layers of ai8x with QAT, or give this layer channels of similar size."
+    warn(agreement, path, why, remedy)
+
+
+def is_enough(agreement: float, samples: int, path: str) -> bool:
+    """Print a correlation; return whether nobody is warned."""
+    print(f"Correlation with {path} on {samples} calibration samples: {agreement:.4f}")
+    return agreement >= ENOUGH
+
+
+def warn(agreement: float, path: str, why: str, remedy: str) -> None:
+    """Warn of a low correlation."""
+    loss = "the integers lose much of the network: their results have a correlation of "
+    loss += f"{agreement:.3f} with those of the source{why}"
+    print_diagnostics([Diagnostic("W759", loss, Place(file=path), remedy, Severity.WARNING)])
 
 
 def _outputs(results: Any) -> Sequence[Tensor]:

@@ -6,6 +6,7 @@ from ai8xtools.commands.loader.create import proven
 from ai8xtools.commands.loader.pages import check_report, write_pages
 from ai8xtools.commands.loader.recorded import with_recorded_data
 from ai8xtools.commands.software.finishing import finish
+from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.log import complaints_of_names
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
@@ -28,6 +29,10 @@ def create_software(software: SoftwareOptions) -> int:
         from ai8xtools.commands.software.fits import show_fits
 
         return show_fits(software, options.output.fits)
+    if (found := source_of(options, software)) is not None:
+        from ai8xtools.commands.software.operators import create_from_operators
+
+        return create_from_operators(options, software, found)
     if software.qformat:
         from ai8xtools.commands.software.qformat import create_qformat  # few ask for it
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.execute import turned
-from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of, shape_of
+from ai8xtools.frontends.graph.nodes import Graph, Node, shape_of
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
     Clip,
@@ -44,6 +44,7 @@ from ai8xtools.frontends.graph.operators import (
     Softmax,
     Transpose,
 )
+from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import Refusal, times
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -113,11 +114,11 @@ class MapsReader:
 
     def __init__(self, graph: Graph, into: Builder) -> None:
         self.refusals: list[Refusal] = []
-        self.left: list[str] = []
         self.output = 0
         self._into = into
         self._maps: dict[Node, int] = {}
-        graph = passes.improved(self._without_tail(graph), PASSES)
+        graph, self.left = without_shares(graph)
+        graph = passes.improved(graph, PASSES)
         for node in graph.nodes:
             self._visit(node)
         if len(graph.outputs) != 1:
@@ -139,19 +140,6 @@ class MapsReader:
                 "Return the map, and flatten it in the application."))  # fmt: skip
             return output
         return self._into.linear(f"{node.place}.order", output, np.eye(count), None)
-
-    def _without_tail(self, graph: Graph) -> Graph:
-        """Return a graph without the softmax at its end, and the shapes behind that."""
-        outputs = []
-        for node in graph.outputs:
-            last = node
-            while isinstance(last.operator, Reshape | Transpose):
-                last = last.inputs[0]
-            while isinstance(last.operator, Softmax):
-                self.left.append(last.place)
-                node = last = last.inputs[0]
-            outputs.append(node)
-        return graph_of(graph.input, graph.nodes, outputs)
 
     def _visit(self, node: Node) -> None:
         data = [one for one in node.inputs if one.constant is None]

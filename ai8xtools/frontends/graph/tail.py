@@ -43,6 +43,20 @@ def without_tail(graph: Graph, *, joins: bool = False) -> tuple[Graph, list[Node
     return graph_of(graph.input, graph.nodes, [*outputs]), [*left]
 
 
+def without_shares(graph: Graph) -> tuple[Graph, list[str]]:
+    """Return a graph without the softmax at its end and the shapes behind that, and what it was."""
+    outputs, left = [], []
+    for node in graph.outputs:
+        last = node
+        while isinstance(last.operator, Reshape | Transpose):
+            last = last.inputs[0]
+        while isinstance(last.operator, Softmax):
+            left.append(last.place)
+            node = last = last.inputs[0]
+        outputs.append(node)
+    return graph_of(graph.input, graph.nodes, outputs), left
+
+
 _REARRANGING = Reshape | Transpose | Concat | Slice | Softmax | LpNormalization
 
 

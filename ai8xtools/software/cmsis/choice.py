@@ -16,12 +16,14 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
+    Elements,
     Graph,
     Insert,
     Pool,
     Roll,
     Size,
     Step,
+    Windows,
     sources_of,
 )
 from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, NOTHING, RESULT, WEIGHTS, Call
@@ -66,8 +68,10 @@ def _call(step: Step, graph: Graph, interleaving: bool) -> Call | str:
             return refused or (_linear(step, interleaving) if linear else _convolution(step))
         case Pool():
             return _pooling(step, graph)
-        case Combine():
+        case Combine() | Elements():
             return "the library has no element-wise operations"
+        case Windows():
+            return "the library pools within the data only"
         case Copy():
             return "the library neither concatenates nor copies"
         case Insert() | Roll():

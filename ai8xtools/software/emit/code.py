@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from ai8xtools.software.emit.expressions import Tables
 from ai8xtools.software.graph import Convolution
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.task import Level, Spot
@@ -22,7 +23,8 @@ _ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
 class Code(ABC):
     """Collects what cnn.c needs while a plan is described.
 
-    `weights` are packed, `starts` what sums begin with, both by the number of their step. Of the
+    `weights` are packed, `starts` what sums begin with, both by the number of their step; `tables`
+    are constants of expressions by name. Of the
     run time `functions` are the kernels with their files, `helpers` further files. `counters` are
     those of rows that exist, by tensor.
     """
@@ -37,6 +39,7 @@ class Code(ABC):
         self.starts: dict[int, NDArray[Any]] = {}
         self.functions: dict[str, str] = {}
         self.helpers = {"data.c"}
+        self.tables: Tables = {}
         self.counters: dict[int, int] = {}
 
     @property
@@ -60,7 +63,7 @@ class Code(ABC):
     @property
     def flash_bytes(self) -> int:
         """Bytes of weights, of what sums begin with, and of tables, without code."""
-        data = (*self.weights.values(), *self.starts.values())
+        data = (*self.weights.values(), *self.starts.values(), *self.tables.values())
         return sum(one.nbytes for one in data) + self.table_bytes
 
     def base(self, tensor: int) -> str:

@@ -7,16 +7,19 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from ai8xtools.software.emit import expressions
 from ai8xtools.software.emit.code import Code, flags_of, value_kind
 from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
+    Elements,
     Insert,
     Piece,
     Pool,
     Roll,
     Step,
+    Windows,
     sources_of,
 )
 from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
@@ -117,6 +120,10 @@ class Demand(Code):
                 return common | self._pool(step)
             case Combine():
                 return common | self._combine(step)
+            case Elements():
+                return common | self._elements(number, step)
+            case Windows():
+                return common | self._windows(number, step)
             case Copy():
                 return common | self._copy(step)
             case Insert():
@@ -251,12 +258,35 @@ class Demand(Code):
             ],
         }
 
+    def _elements(self, number: int, step: Elements) -> dict[str, Any]:
+        operands = [
+            {"base": self.base(source), "wide": self.graph.tensors[source].bytes_per_value == 4,
+             "image": self.image(source, step.size[0]) if shape[0] > 1 else None}
+            for source, shape in zip(step.sources, step.shapes, strict=True)
+        ]  # fmt: skip
+        return {
+            "kind": "elements", "operands": operands,
+            "wide": self.graph.tensors[step.target].bytes_per_value == 4,
+            **expressions.elements(step, number, self.tables),
+        }  # fmt: skip
+
+    def _windows(self, number: int, step: Windows) -> dict[str, Any]:
+        return {
+            "kind": "windows", "base": self.base(step.source),
+            "image": self.image(step.source, step.in_size[0]),
+            "wide_in": self.graph.tensors[step.source].bytes_per_value == 4,
+            "wide": self.graph.tensors[step.target].bytes_per_value == 4,
+            "reach": (step.window[0] - 1) * step.dilation[0],
+            **expressions.windows(step, number, self.tables),
+        }  # fmt: skip
+
     def _copy(self, step: Copy) -> dict[str, Any]:
         self.helpers.add("copy.c")
         by_rows = self.by_rows(step)
         rows = self.graph.tensors[step.target].rows
         pieces = [self._piece(piece, rows if by_rows else 1) for piece in step.pieces]
-        return {"kind": "copy rows" if by_rows else "copy", "pieces": pieces}
+        filled = {} if step.fill is None else {"fill": step.fill, "size": self.size(step.target)}
+        return {"kind": "copy rows" if by_rows else "copy", "pieces": pieces} | filled
 
     def _piece(self, piece: Piece, rows: int) -> dict[str, Any]:
         """Return a piece of a copy; `rows` in which it is made."""
@@ -308,6 +338,10 @@ class Demand(Code):
                 }
                 for number, values in self.weights.items()
             ],
+            "tables": [
+                {"name": name, "type": value_kind(values)} for name, values in self.tables.items()
+            ],
+            "divides": {step["value"] for step in self.steps if step.get("divides")},
             "calls": self.calls(),
             "counters": max(len(self.counters), 1),
             "delivered": None if delivered is None else delivered.offset,

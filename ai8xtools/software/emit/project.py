@@ -112,6 +112,7 @@ def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
     for number, values in code.weights.items():
         arrays.append((f"WEIGHTS_{number}", values))
         arrays.append((f"BIAS_{number}", code.starts[number]))
+    arrays += [(name.upper(), values) for name, values in code.tables.items()]
     return arrays
 
 

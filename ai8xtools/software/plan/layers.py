@@ -10,12 +10,14 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
+    Elements,
     Graph,
     Insert,
     Int8,
     Pool,
     Roll,
     Step,
+    Windows,
 )
 from ai8xtools.software.kernels import Kernel, Packed
 from ai8xtools.software.memory import aligned
@@ -39,7 +41,7 @@ def geometry_of(step: Step, graph: Graph, kernels: Mapping[int, Kernel]) -> Geom
                 in_size=step.size, channels=step.channels, out_size=step.size,
                 filters=step.channels, sources=len(step.sources),
             )  # fmt: skip
-        case Copy() | Insert() | Roll():
+        case Elements() | Windows() | Copy() | Insert() | Roll():
             return None
 
 

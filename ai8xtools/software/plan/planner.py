@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import lcm
 
-from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step, sources_of
+from ai8xtools.software.graph import Combine, Convolution, Elements, Graph, Pool, Step, sources_of
 from ai8xtools.software.kernels import Core, Kernel, choose
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, Overlap, aligned
@@ -285,13 +285,19 @@ def _overlaps(
             whole = rings.get(source) == graph.tensors[source].rows
             if whole and lives[source][1] == number and source != graph.kept:
                 call = calls.get(step.target)
-                distance = _distance(step, graph) if call is None else 0 if call.in_place else None
+                distance = (
+                    _distance(step, graph, source) if call is None else 0 if call.in_place else None
+                )
                 if distance is not None:
                     yield Overlap(source, step.target, distance)
 
 
-def _distance(step: Step, graph: Graph) -> int | None:
+def _distance(step: Step, graph: Graph, source: int) -> int | None:
     """Return by how many bytes a result has to lie below the data that it is made from."""
+    if isinstance(step, Elements):  # values are read before the one in their place is written
+        width, own = (graph.tensors[one].bytes_per_value for one in (source, step.target))
+        shape = step.shapes[step.sources.index(source)]
+        return 0 if shape == (*step.size, step.channels) and width >= own else None
     if graph.tensors[step.target].bytes_per_value != 1:
         return None
     match step:

@@ -12,7 +12,17 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 
-from ai8xtools.software.graph import Combine, Convolution, Copy, Insert, Pool, Roll, Step
+from ai8xtools.software.graph import (
+    Combine,
+    Convolution,
+    Copy,
+    Elements,
+    Insert,
+    Pool,
+    Roll,
+    Step,
+    Windows,
+)
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.planner import windows_at_once
 from ai8xtools.values import frozen
@@ -53,6 +63,13 @@ def work_of(step: Step, kernels: Mapping[int, Kernel]) -> dict[str, float]:
                 "join results": values,
                 "join rows": step.size[0],
             }
+        case Elements():
+            values = prod(step.size) * step.channels
+            return {"join operands": values * len(step.sources), "join results": values,
+                    "join rows": step.size[0]}  # fmt: skip
+        case Windows():
+            values = prod(step.out_size) * step.channels
+            return {"pool mean values": values * prod(step.window), "pool mean results": values}
         case Copy():
             runs = sum(piece.count for piece in step.pieces)
             return {

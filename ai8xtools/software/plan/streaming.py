@@ -14,11 +14,13 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
+    Elements,
     Graph,
     Pool,
     Size,
     Step,
     Tensor,
+    Windows,
     sources_of,
 )
 from ai8xtools.software.memory import aligned
@@ -42,7 +44,9 @@ def streams(step: Step, graph: Graph, *, recounted: bool = False) -> bool:
     With `recounted` it may read each row as several, or several as one.
     """
     match step:
-        case Convolution() | Pool() | Combine():
+        case Elements() if step.broadcasts:
+            return False
+        case Convolution() | Pool() | Combine() | Elements() | Windows():
             fits = all(_fits(graph.tensors[one], step, recounted) for one in sources_of(step))
             return fits and graph.kept not in sources_of(step)
         case Copy():
@@ -62,9 +66,9 @@ def _fits(source: Tensor, step: Step, recounted: bool) -> bool:
 def read_size(step: Step, source: Tensor) -> Size:
     """Return the rows and columns as which a step reads a tensor."""
     match step:
-        case Convolution() | Pool():
+        case Convolution() | Pool() | Windows():
             return step.in_size
-        case Combine():
+        case Combine() | Elements():
             return step.size
         case _:
             return source.rows, source.columns
@@ -81,9 +85,9 @@ def rows_of(step: Step, graph: Graph) -> int:
     match step:
         case Convolution():
             return step.pool.out_size[0] if step.pool else step.out_size[0]
-        case Pool():
+        case Pool() | Windows():
             return step.out_size[0]
-        case Combine():
+        case Combine() | Elements():
             return step.size[0]
         case _:
             return graph.tensors[step.target].rows
@@ -100,6 +104,10 @@ def parts_of(step: Step, row: int) -> list[Part]:
         case Pool():
             first = row * step.stride[0]
             return [Part(first, first + (step.window[0] - 1) * step.dilation[0] + 1)]
+        case Windows():
+            top, rows = row * step.stride[0] - step.pad[0], step.in_size[0]
+            end = top + (step.window[0] - 1) * step.dilation[0] + 1
+            return [Part(max(top, 0), min(max(end, 0), rows))]
         case _:
             return [Part(row, row + 1)]
 

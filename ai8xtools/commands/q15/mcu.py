@@ -1,0 +1,101 @@
+"""quantize.py --device MCU: a network in floating point becomes a graph in whole numbers.
+
+Source: docs/software.md, "Graphs".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint
+from ai8xtools.checkpoint.values import NETWORK
+from ai8xtools.commands.q15.mcu_arguments import McuOptions
+from ai8xtools.commands.same_files import refuse_overwriting
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.departing import told_of
+from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.nodes import Graph
+from ai8xtools.frontends.graph.stored import to_data
+from ai8xtools.frontends.graph.tail import without_shares
+from ai8xtools.frontends.layers import refuse
+from ai8xtools.quantization.formats import Float64s, to_fixed
+from ai8xtools.quantization.operators import PASSES, Whole, magnitudes, quantized
+from ai8xtools.software.operators.lower import Lowering
+
+BY = "a microcontroller"
+_MEASURED = 16
+_TOLERANCE = 1e-4
+
+
+def quantize_mcu(options: McuOptions) -> int:
+    """Write the checkpoint and print how near it is; return the exit status."""
+    path = options.case.input
+    refuse_overwriting([("OUTPUT", options.output)], (path,))
+    from ai8xtools.commands.q15.network import read_source  # here: they need torch
+    from ai8xtools.commands.quantize.agreement import is_enough, warn
+    from ai8xtools.quantization.q15.floating import check_samples
+
+    source = read_source(options.case)
+    check_samples(source.samples)
+    samples = [one[None] for batch in source.samples for one in batch]
+    graph, left = without_shares(source.operators)
+    if source.expected is not None and not left:
+        _compare(source.operators, samples, source.expected, path)
+    with told_of(path):
+        graph = passes.improved(graph, PASSES)
+    whole = quantized(graph, magnitudes(graph, samples))
+    refuse(Lowering(whole.graph, source.arch).refusals, path, BY)
+    measured = samples[:_MEASURED]
+    agreement = min(_correlations(graph, whole, measured))
+    nodes, arrays = to_data(whole.graph)
+    numbers = {node: number for number, node in enumerate(whole.graph.nodes)}
+    plan = {
+        "version": 3, "nodes": nodes, "outputs": [numbers[one] for one in whole.graph.outputs],
+        "fraction": whole.fraction, "fractions": list(whole.fractions), "left": left,
+    }  # fmt: skip
+    sample = to_fixed(samples[0], whole.fraction, 8).astype(np.int8)[0]
+    write_checkpoint(options.output, Checkpoint({
+        "epoch": 0, "arch": source.arch, "state_dict": arrays, NETWORK: plan, "sample": sample,
+    }))  # fmt: skip
+    for node in left:
+        print(f"Left to the application: {node}")
+    formats = ", ".join(map(str, whole.fractions))
+    print(f"k of the input {whole.fraction}, of the output {formats}")
+    if not is_enough(agreement, len(measured), path):
+        warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
+    print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
+    return 0
+
+
+def _compare(graph: Graph, samples: list[Float64s], expected: list[Float64s], path: str) -> None:
+    """Raise InputError E668 where operators compute something else than the network itself."""
+    for number in range(len(expected[0])):
+        found = passes.results(graph, samples[number])
+        for value, wanted in zip(found, expected, strict=True):
+            if value is None:
+                continue
+            own = wanted[number].ravel()
+            limit = _TOLERANCE * max(float(np.abs(own).max(initial=0)), 1e-9)
+            if value.size != own.size or np.abs(value.ravel() - own).max(initial=0) > limit:
+                raise InputError(
+                    "E668", "the network that was made of it computes something else", path,
+                    "Write it with modules of PyTorch's own, without hooks, without changes in "
+                    "place.",
+                )  # fmt: skip
+
+
+def _correlations(graph: Graph, whole: Whole, samples: list[Float64s]) -> list[float]:
+    """Return how results in whole numbers correlate with those in floating point."""
+    pairs = []
+    for sample in samples:
+        integers = to_fixed(sample, whole.fraction, 8).astype(np.float64)
+        pairs.append((passes.results(graph, sample), passes.results(whole.graph, integers)))
+    found = []
+    for number in range(len(whole.fractions)):
+        a, b = (
+            np.concatenate([np.asarray(one[side][number]).ravel() for one in pairs])
+            for side in (0, 1)
+        )
+        still = not a.std() or not b.std()
+        found.append(float(np.array_equal(a, b)) if still else float(np.corrcoef(a, b)[0, 1]))
+    return found

@@ -1,0 +1,159 @@
+"""What nodes do with elements, as expressions of whole numbers over a denominator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ai8xtools.frontends.graph.nodes import Node
+from ai8xtools.frontends.graph.operators import Array, Clip, Dropout, Each, Function
+from ai8xtools.software import elements
+from ai8xtools.software.graph import Element, Int64, Number
+from ai8xtools.values import frozen
+
+_MOST_BITS = 31
+"""Of denominators: constants that need more are no whole numbers over a power of two."""
+
+
+class InexactError(ValueError):
+    """No expression of whole numbers stands for a node; the message says why."""
+
+
+@frozen
+class Quotient:
+    """A value as `element` / `over`; denominators are above 0, [] or in the shape of a node."""
+
+    element: Element
+    over: Int64
+
+
+_ONE = np.ones((), np.int64)
+
+
+class Exact:
+    """Makes quotients of nodes: `leaf` tells those of stored ones, `laid` brings constants in the
+    shape of a node into the order of memory."""
+
+    def __init__(
+        self, leaf: Callable[[Node], Quotient | None], laid: Callable[[Array], Int64]
+    ) -> None:
+        self._leaf, self._laid = leaf, laid
+        self._made: dict[Node, Quotient] = {}
+
+    def quotient(self, node: Node) -> Quotient:
+        """Return the quotient of a node. Raises InexactError."""
+        if node not in self._made:
+            self._made[node] = self._leaf(node) or self._computed(node)
+        return self._made[node]
+
+    def _computed(self, node: Node) -> Quotient:
+        if node.constant is not None:
+            return self._constant(np.asarray(node.constant))
+        match node.operator:
+            case Dropout():
+                return self.quotient(node.inputs[0])
+            case Clip() as clip:
+                found = self.quotient(node.inputs[0])
+                for end, pick in ((clip.low, elements.larger), (clip.high, elements.smaller)):
+                    if np.isfinite(end):
+                        found = self._aligned(pick, found, self._constant(np.asarray(end)))
+                return found
+            case Each() as each:
+                return self._each(node, each.function)
+            case _:
+                raise InexactError(f"there is no kernel for {node.name}")
+
+    def _each(self, node: Node, function: Function) -> Quotient:
+        given = [self.quotient(one) for one in node.inputs]
+        x, y = given[0], given[-1]
+        minus = elements.number(-1)
+        match function:
+            case Function.ADD:
+                return self._aligned(elements.added, x, y)
+            case Function.SUB:
+                less = Quotient(elements.times(y.element, minus), y.over)
+                return self._aligned(elements.added, x, less)
+            case Function.MAX:
+                return self._aligned(elements.larger, x, y)
+            case Function.MIN:
+                return self._aligned(elements.smaller, x, y)
+            case Function.MUL:
+                return self._product(x, y)
+            case Function.DIV:
+                return self._ratio(node, x)
+            case Function.NEG:
+                return Quotient(elements.times(x.element, minus), x.over)
+            case Function.ABS:
+                negative = elements.times(x.element, minus)
+                return Quotient(elements.larger(x.element, negative), x.over)
+            case Function.SIGN:
+                one = elements.smaller(x.element, elements.number(1))
+                return Quotient(elements.larger(one, minus), _ONE)
+            case Function.PRELU:
+                above = Quotient(elements.larger(x.element, elements.number(0)), x.over)
+                below = Quotient(elements.smaller(x.element, elements.number(0)), x.over)
+                return self._aligned(elements.added, above, self._product(below, y))
+            case Function.FLOOR:
+                return self._floor(x)
+            case Function.CEIL:
+                return self._ceil(x)
+            case Function.TRUNC:
+                none = Quotient(elements.number(0), _ONE)
+                down = self._aligned(elements.larger, self._floor(x), none)
+                up = self._aligned(elements.smaller, self._ceil(x), none)
+                return self._aligned(elements.added, down, up)
+            case _:
+                raise InexactError(f"{node.name} is computed of 8 bits alone")
+
+    def _constant(self, value: Array) -> Quotient:
+        for bits in range(_MOST_BITS):
+            whole = np.ldexp(np.asarray(value, np.float64), bits)
+            if (whole == np.floor(whole)).all() and (abs(whole) < 1 << 53).all():
+                integers = whole.astype(np.int64)
+                return Quotient(Number(self._laid(integers)), np.int64(1 << bits) * _ONE)
+        raise InexactError("its constants are no multiples of a power of two")
+
+    def _product(self, x: Quotient, y: Quotient) -> Quotient:
+        """Return a product; what a constant and a denominator have in common is left out."""
+        if isinstance(x.element, Number):
+            x, y = y, x
+        if isinstance(y.element, Number) and x.over.size == 1:
+            shared = np.gcd(np.gcd.reduce(y.element.values, axis=None), x.over)
+            if shared > 1:
+                y = Quotient(Number(y.element.values // shared), y.over)
+                x = Quotient(x.element, x.over // shared)
+        return Quotient(elements.times(x.element, y.element), x.over * y.over)
+
+    def _ratio(self, node: Node, x: Quotient) -> Quotient:
+        """Return a quotient by constants that are whole numbers."""
+        by = node.inputs[1].constant
+        if by is None:
+            raise InexactError("it divides by data")
+        values = np.asarray(by, np.float64)
+        if not values.all():
+            raise InexactError("it divides by zero")
+        bottom = self._constant(values)
+        signed = values * int(bottom.over)
+        sign = Number(self._laid(np.sign(signed).astype(np.int64)))
+        top = elements.times(x.element, elements.times(sign, elements.number(int(bottom.over))))
+        return Quotient(top, x.over * abs(signed).astype(np.int64))
+
+    def _aligned(
+        self, pick: Callable[[Element, Element], Element], x: Quotient, y: Quotient
+    ) -> Quotient:
+        """Return what is picked of two quotients, over their common denominator."""
+        over = np.lcm(x.over, y.over)
+        both = (elements.times(q.element, self._number(over // q.over)) for q in (x, y))
+        return Quotient(pick(*both), over)
+
+    def _floor(self, x: Quotient) -> Quotient:
+        return Quotient(elements.divided(x.element, self._laid(x.over)), _ONE)
+
+    def _ceil(self, x: Quotient) -> Quotient:
+        minus = elements.number(-1)
+        down = elements.divided(elements.times(x.element, minus), self._laid(x.over))
+        return Quotient(elements.times(down, minus), _ONE)
+
+    def _number(self, values: Int64) -> Number:
+        return Number(self._laid(values))

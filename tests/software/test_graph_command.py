@@ -1,0 +1,150 @@
+"""quantize.py and ai8xize.py --device MCU: networks of PyTorch and ONNX become projects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from ai8xtools.checkpoint.values import NETWORK
+from ai8xtools.commands.targets import main
+from ai8xtools.diagnostics.errors import InputError
+from tests.software.compiled import compiler, passed, run_project
+
+NETWORK_FILE = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(2, 8, 1)
+        self.deep = nn.Conv2d(8, 8, 5, 2, 2, groups=8)
+        self.norm = nn.BatchNorm2d(8)
+        self.pool = nn.AvgPool2d(3, 2, 1, count_include_pad=False)
+        self.end = nn.Linear(32, 6)
+
+    def forward(self, x):
+        x = torch.sigmoid(self.first(x))
+        x = x * torch.tanh(self.deep(x).mean((2, 3), keepdim=True)) + x
+        return torch.softmax(self.end(self.pool(self.norm(self.deep(x))).flatten(1)), 1)
+"""
+MCU = ["--device", "MCU", "--mcu", "stm32l4r5"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a network, its weights, samples, and the checkpoint of 8 bits."""
+    found = tmp_path_factory.mktemp("net")
+    (found / "net.py").write_text(NETWORK_FILE)
+    space: dict[str, Any] = {"__name__": "net"}
+    exec(NETWORK_FILE, space)
+    torch.manual_seed(3)
+    torch.save(space["Net"]().state_dict(), found / "net.pth")
+    samples = np.random.default_rng(0).uniform(-1, 1, (24, 2, 8, 7)).astype(np.float32)
+    np.save(found / "samples.npy", samples)
+    np.save(found / "sample.npy", np.rint(samples[1] * 127).astype(np.int64))
+    assert quantize(found, "net", "--import") == 0
+    return found
+
+
+def quantize(folder: Path, name: str, *words: str) -> int:
+    """Quantize NAME.py:Net with NAME.pth to NAME-q.pth.tar."""
+    files = [str(folder / f"{name}.pth"), str(folder / f"{name}-q.pth.tar")]
+    given = ["--device", "MCU", "--model", f"{folder / name}.py:Net"]
+    samples = ["--calibrate", str(folder / "samples.npy")]
+    return main("quantize.py", [*files, *given, *samples, *words])
+
+
+def generate(folder: Path, *words: str) -> int:
+    """Write a project from what stands in a folder."""
+    given = [*MCU, "--prefix", "p", "--test-dir", str(folder), "--overwrite", *words]
+    return main("ai8xize.py", given)
+
+
+def test_a_network_without_limits_comes_to_a_microcontroller(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
+    assert generate(folder, *checkpoint, "--sample-input", str(folder / "sample.npy")) == 0
+    assert "Left to the application: softmax" in capsys.readouterr().out
+    if compiler() is not None:
+        files = {path.name: path.read_text() for path in (folder / "p").glob("*.[ch]")}
+        assert passed(run_project(files, folder / "run"))
+
+
+def test_the_checkpoint_holds_the_network_and_a_sample(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--checkpoint-file", str(folder / "net-q.pth.tar"), "--check-only"]
+    assert generate(folder, *words, "--model", f"{folder / 'net.py'}:Net") == 0
+    told = capsys.readouterr()
+    assert "W041" in told.err + told.out and "No errors in" in told.out
+
+
+def test_unsound_checkpoints_and_other_samples_are_refused(folder: Path) -> None:
+    whole = read_checkpoint(str(folder / "net-q.pth.tar"))
+    plan = whole.network
+    assert isinstance(plan, dict)
+    for key, value in (("nodes", [{}]), ("outputs", [999]), ("left", None)):
+        damaged = whole.with_entries(**{NETWORK: {**plan, key: value}})
+        write_checkpoint(folder / "damaged.pth.tar", Checkpoint(damaged.entries))
+        with pytest.raises(InputError, match="no sound network") as raised:
+            generate(folder, "--checkpoint-file", str(folder / "damaged.pth.tar"))
+        assert raised.value.code == "E744"
+    with pytest.raises(InputError, match="whole numbers -128 to 127 of 2x8x7"):
+        generate(folder, "--checkpoint-file", str(folder / "net-q.pth.tar"), "--sample-input",
+                 str(folder / "samples.npy"))  # fmt: skip
+
+
+def test_little_that_is_left_of_a_network_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two values that differ by a thousandth are one of 8 bits."""
+    (folder / "near.py").write_text(
+        "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.conv = nn.Conv2d(2, 1, 1)\n\n"
+        "    def forward(self, x):\n        return self.conv(x) * 0.004 + 1\n"
+    )
+    weights = {"conv.weight": torch.ones(1, 2, 1, 1), "conv.bias": torch.zeros(1)}
+    torch.save(weights, folder / "near.pth")
+    assert quantize(folder, "near") == 0
+    assert "W759" in capsys.readouterr().err
+
+
+def test_graphs_in_whole_numbers_compute_the_rounding_that_they_have(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, numbers = onnx.helper, onnx.numpy_helper
+    random = np.random.default_rng(2)
+
+    def constant(name: str, values: object) -> object:
+        return numbers.from_array(np.asarray(values, np.float32), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], "a", pads=[0, 2, 1, 0], strides=[2, 1]),
+        helper.make_node("Div", ["a", "by"], ["b"], "b"),
+        helper.make_node("Ceil", ["b"], ["c"], "c"),
+        helper.make_node("Clip", ["c", "low", "high"], ["d"], "d"),
+        helper.make_node("AveragePool", ["d"], ["e"], "e", kernel_shape=[2, 2], pads=[1, 0, 0, 1]),
+        helper.make_node("Floor", ["e"], ["y"], "y"),
+    ]
+    weights = random.integers(-90, 91, (4, 2, 2, 3))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, [1, 2, 8, 7])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [constant("w", weights), constant("by", 300), constant("low", -99), constant("high", 88)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "net.onnx")
+    words = ["--model", str(folder / "net.onnx")]
+    with pytest.raises(InputError, match="needs a sample"):
+        generate(folder, *words)
+    assert generate(folder, *words, "--sample-input", str(folder / "sample.npy")) == 0
+    assert "N669" not in capsys.readouterr().err

@@ -1,0 +1,139 @@
+"""Graphs of operators become steps that compute the same, in Python, in C, and on every core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.frontends.graph.nodes import Graph, Node
+from ai8xtools.frontends.graph.operators import Conv, Softmax
+from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
+from ai8xtools.software.graph import Convolution, Elements
+from ai8xtools.software.operators.execute import execute
+from ai8xtools.software.operators.lower import Lowering, laid
+from tests.software.compiled import SANITIZED, local_compiler, passed, run_project
+from tests.software.graphs import GRAPHS, Maker, project_of, results_of, samples_of
+from tests.software.same_on_cores import CORES
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_steps_compute_what_the_graph_does(name: str) -> None:
+    graph = GRAPHS[name]()
+    steps = Lowering(graph, "net").graph()
+    for sample in samples_of(graph):
+        found = execute(steps, laid(sample))
+        wanted = results_of(graph, sample)
+        assert all(np.array_equal(a.ravel(), b) for a, b in zip(wanted, found, strict=True))
+
+
+def test_sums_that_are_rounded_need_no_step_of_their_own() -> None:
+    m = Maker(3, 8, 8)
+    a = m(Conv((1, 1), ((1, 1), (1, 1)), (1, 1)), m.given, m.numbers(4, 3, 3, 3))
+    halved = m.each("Floor", m.each("Mul", a, 0.5))
+    b = m.to8(m.each("Add", halved, m.numbers(1, 4, 1, 1, most=999)), 7, 0)
+    (step,) = Lowering(m.graph(b), "net").graph().steps
+    assert isinstance(step, Convolution)
+    assert (step.right, step.low, step.wide) == (8, 0, False)
+
+
+def test_a_table_takes_the_place_of_many_operations() -> None:
+    m = Maker(2, 3, 3)
+    gate = m.each("Sigmoid", m.each("Mul", m.given, 1 / 32))
+    a = m.to8(m.each("Mul", m.given, gate), 0)
+    (step,) = Lowering(m.graph(a), "net").graph().steps
+    assert isinstance(step, Elements)
+    assert step.bits <= 8
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_projects_pass_their_test(name: str, tmp_path: Path) -> None:
+    """With sanitizers, on whole maps and by rows."""
+    if local_compiler() is None:
+        pytest.skip("no compiler with sanitizers is installed")
+    for scheme in ("resident", "rows"):
+        result = run_project(
+            project_of(GRAPHS[name](), scheme=scheme), tmp_path / scheme, SANITIZED
+        )
+        assert passed(result), result.stdout + result.stderr
+
+
+def test_levels_of_memory_are_refused() -> None:
+    with pytest.raises(DiagnosticError, match="levels of memory") as raised:
+        project_of(GRAPHS["windows"](), "stm32h743", "planes")
+    assert [one.code for one in raised.value.diagnostics] == ["E908"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", CORES)
+def test_results_are_the_same_on_every_core(core: str, tmp_path: Path) -> None:
+    for name, make in GRAPHS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, text in project_of(make(), CORES[core]).items():
+            (folder / file).write_text(text)
+        assert run_plain(compile_plain(folder, ARCHITECTURES[core])).passed, name
+
+
+def outputs_of(graph: Graph) -> list[int]:
+    """Return the numbers of the results."""
+    return [graph.nodes.index(one) for one in graph.outputs]
+
+
+def test_graphs_are_stored() -> None:
+    graph = GRAPHS["moves"]()
+    entries, arrays = to_data(graph)
+    again = from_data(entries, outputs_of(graph), arrays)
+    sample = samples_of(graph)[0]
+    assert all(map(np.array_equal, results_of(graph, sample), results_of(again, sample)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("inputs", [99]), ("inputs", "x"), ("kind", "Nothing"), ("place", 3), ("values", {}),
+     ("values", {"function": "Nothing"}), ("values", None)],
+)  # fmt: skip
+def test_unsound_data_are_refused(key: str, value: object) -> None:
+    graph = GRAPHS["series"]()
+    entries, arrays = to_data(graph)
+    next(one for one in entries if one["kind"] == "Each")[key] = value
+    with pytest.raises(UnsoundError):
+        from_data(entries, outputs_of(graph), arrays)
+
+
+def test_data_of_no_size_are_refused() -> None:
+    graph = GRAPHS["series"]()
+    entries, arrays = to_data(graph)
+    entries[0]["values"] = {"shape": [1, 3, 1 << 40]}
+    with pytest.raises(UnsoundError, match="values"):
+        from_data(entries, outputs_of(graph), arrays)
+
+
+PLAIN = Conv((1,), ((0, 0),), (1,))
+
+
+def _sums(m: Maker) -> Node:
+    return m.conv(m.given, 2, (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("said", "make"),
+    [
+        ("its results are fractions", lambda m: m.each("Mul", m.given, 0.5)),
+        ("it takes 8 bits", lambda m: m.conv(_sums(m), 2, (1, 1))),
+        ("do not fit 8 bits", lambda m: m(PLAIN, m.given, np.full((1, 2, 1), 999))),
+        ("it divides by data", lambda m: m.each("Floor", m.each("Div", m.given, _sums(m)))),
+        ("no kernel for Softmax", lambda m: m.conv(m(Softmax(1), m.given), 2, (1, 1))),
+        ("its bias is a fraction", lambda m: m(PLAIN, m.given, np.ones((1, 2, 1)), [0.5])),
+        ("reach", lambda m: m.each("Mul", _sums(m), 2.0**24)),
+    ],
+)  # fmt: skip
+def test_what_no_step_computes_is_named(said: str, make: Callable[[Maker], Node]) -> None:
+    m = Maker(2, 4) if "bias" in said or "fit" in said else Maker(2, 4, 4)
+    (refusal,) = Lowering(m.graph(make(m)), "net").refusals
+    assert said in refusal.why
