@@ -63,7 +63,12 @@ class Library:
     input: Shape
     outputs: tuple[LibraryOutput, ...]
     size: int
-    classes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the channels of the last output, if they are known."""
+        return self.labels if len(self.labels) == self.outputs[-1].shape.channels else ()
 
     @property
     def macro(self) -> str:

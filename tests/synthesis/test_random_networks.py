@@ -22,6 +22,7 @@ from ai8xtools.diagnostics import DiagnosticError, Severity
 from ai8xtools.synthesis import simulate as stages
 from ai8xtools.synthesis.check import CONSTRAINTS
 from ai8xtools.synthesis.encode.data import loaded_input
+from ai8xtools.synthesis.library import input_words
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork, map_network
 from ai8xtools.synthesis.network import Operator
 from ai8xtools.synthesis.options import EncodeOptions
@@ -31,6 +32,7 @@ from ai8xtools.synthesis.simulate import Activations
 from tests.synthesis import ai8x_reference, decoder, reference
 from tests.synthesis.counterexamples import COUNTEREXAMPLES
 from tests.synthesis.emulated import emulated
+from tests.synthesis.loaded import words_of
 from tests.synthesis.random_networks import RandomNetwork, random_networks
 from tests.synthesis.stages import check, encode, place, simulate
 
@@ -212,6 +214,9 @@ def test_a_pattern_in_place_of_the_sample_leads_to_what_is_simulated_for_it(
     told = loaded_input(network, program)
     assert told is not None
     np.testing.assert_array_equal(told, network.network.sample)
+    made = words_of(input_words(network, program), network.network.sample)
+    loaded = [block.words for block in (*program.inputs, *program.fifo)]
+    np.testing.assert_array_equal(np.concatenate([*made]), np.concatenate(loaded))
     pattern = with_pattern(program)
     told = loaded_input(network, pattern)
     assert told is not None

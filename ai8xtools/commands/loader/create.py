@@ -120,7 +120,12 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     shown = options.visible(diagnostics)
     doubts = tuple(map(sentence, dict.fromkeys((*unsound(diagnostics), *left_out))))
     text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
-    texts = emit_project(result.program, result.summary, text)
+    export = None
+    if text.symbol_prefix is not None:
+        from ai8xtools.synthesis.library import export_of  # few ask for it
+
+        export = export_of(result.mapped, result.program, text)
+    texts = emit_project(result.program, result.summary, text, export)
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
     files[FILE_NAME] = answer_file(options, result, files)
@@ -141,6 +146,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             apb_base=options.encode.apb_base,
             check_output=check_output,
             cycles=text.verbose,
+            prefix=text.symbol_prefix,
         ):
             print(line)
     if text.verbose:

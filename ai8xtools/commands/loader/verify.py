@@ -22,19 +22,28 @@ SHOWN_DIFFERENCES = 10
 
 
 def verify(
-    result: Synthesis, folder: Path, *, apb_base: int, check_output: bool, cycles: bool
+    result: Synthesis,
+    folder: Path,
+    *,
+    apb_base: int,
+    check_output: bool,
+    cycles: bool,
+    prefix: str | None = None,
 ) -> Iterator[str]:
     """Run the project's loader on an emulated core and compare every word and the output.
 
     Yields what was found right, and with `cycles` a table of the layers' times. `check_output` says
-    that the program has a sample whose result is known. Raises DiagnosticError naming the first
+    that the program has a sample whose result is known, `prefix` how names of a library begin.
+    Raises DiagnosticError naming the first
     differences, EmulatorError.
     """
     expected = {
         phase: (words.words, words.control, words.pushes)
         for phase, words in phase_words(result.program).items()
     }
-    record = run_loader(folder, result.chip.name, apb_base=apb_base)
+    record = run_loader(
+        folder, result.chip.name, apb_base=apb_base, prefix=f"{prefix}_" if prefix else ""
+    )
     differences = compare(record.effect(), expected, record.addresses)
     place = Place(file=str(folder))
     if differences:

@@ -120,10 +120,12 @@ def run_loader(
     *,
     apb_base: int = DEFAULT_APB_BASE,
     time_limit: float = DEFAULT_SECONDS,
+    prefix: str = "",
 ) -> LoaderRecord:
     """Compile a generated project and run its loader functions, in the order of `PHASES`.
 
-    `chip_name` is the device as users name it, `time_limit` in seconds holds for each function.
+    `chip_name` is the device as users name it, `time_limit` in seconds holds for each function,
+    `prefix` begins the names of the network's functions.
     Raises EmulatorError: compilation (E800, E81x), a missing function (E821), an access to nothing
     (E820), no end (E822), a function that reports failure (E823); UnknownDeviceError.
     """
@@ -132,10 +134,11 @@ def run_loader(
     core = Core(compile_project(Path(project)), bus)
     writes = {}
     for phase in PHASES:
-        if phase in _OPTIONAL and not core.has(phase):
+        name = phase if phase in _WITHOUT_RESULT else prefix + phase
+        if phase in _OPTIONAL and not core.has(name):
             continue
         begin = len(bus.log)
-        result = core.call(phase, 0, 0, time_limit=time_limit)
+        result = core.call(name, 0, 0, time_limit=time_limit)
         if phase not in _WITHOUT_RESULT:
             LoaderRecord._expect_ok(phase, result)
         writes[phase] = bus.writes(begin)

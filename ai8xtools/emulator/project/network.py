@@ -95,7 +95,9 @@ def _is_part(functions: frozenset[str], prefix: str) -> bool:
 
 def _header(tree: ProjectTree, files: Sequence[Path], name: str) -> Path | None:
     """Return the header of a name that stands nearest to the network."""
-    beside = [path.with_name(name) for path in files]
+    beside = [path.with_name(path.name.removesuffix("cnn.c") + name) for path in files
+              if path.name.endswith("cnn.c")]  # fmt: skip
+    beside += [path.with_name(name) for path in files]
     folders = [folder / name for folder in tree.include]
     candidates = (path for path in (*beside, *folders, *tree.files(name)) if path.is_file())
     return next(candidates, None)

@@ -15,6 +15,7 @@ from ai8xtools.diagnostics import Diagnostic, Place
 from ai8xtools.diagnostics.options import excludes, needs, no_effect, outside
 from ai8xtools.reading.system import is_reserved
 from ai8xtools.values import frozen
+from ai8xtools.writing import symbols
 
 _TIMERS = 6
 _PORTS = 4
@@ -132,6 +133,11 @@ class ProjectOptions:
         return self.api_filename.lower() == _NONE
 
     @property
+    def placed(self) -> str:
+        """Macro of a library that says where weights are; empty without one."""
+        return f"{self.symbol_prefix.upper()}_WEIGHTS" if self.symbol_prefix else ""
+
+    @property
     def main_filename(self) -> str:
         """File name of the Arm core's main program."""
         return f"{self.c_filename}.c"
@@ -181,6 +187,7 @@ class ProjectOptions:
 def check_options(options: ProjectOptions) -> list[Diagnostic]:
     """Return complaints about options that cannot be honoured, whatever the network is."""
     complaints = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
+    complaints += _library(options)
     if options.timer is not None and options.energy and not options.no_timer:
         complaints.append(
             no_effect("--timer", "with --energy, which measures with the power monitor")
@@ -189,6 +196,22 @@ def check_options(options: ProjectOptions) -> list[Diagnostic]:
         complaints.append(excludes("--timer", "--one-shot"))
     complaints += _debugging(options)
     return complaints
+
+
+def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
+    """What a library does not have."""
+    yield from symbols.complaints(options.symbol_prefix)
+    excluded = {
+        "--api-filename none": options.single_file,
+        "--energy": options.energy,
+        "--no-unload": not options.unload,
+        "--one-shot": options.one_shot,
+        "--riscv": options.riscv,
+        "--snoop-loop": options.snoop_loop,
+    }
+    used = ["--rtl"] if options.simulated else [option for option in excluded if excluded[option]]
+    if options.symbol_prefix is not None:
+        yield from (excludes(symbols.OPTION, option) for option in used)
 
 
 def file_names(options: ProjectOptions) -> dict[str, str]:

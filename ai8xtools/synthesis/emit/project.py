@@ -12,6 +12,7 @@ import numpy as np
 from ai8xtools.root import ROOT
 from ai8xtools.synthesis.emit import code, headers
 from ai8xtools.synthesis.emit.buildfiles import build_files
+from ai8xtools.synthesis.emit.library import Export
 from ai8xtools.synthesis.emit.log import log_text
 from ai8xtools.synthesis.emit.options import ProjectOptions
 from ai8xtools.synthesis.program import Program
@@ -20,8 +21,10 @@ from ai8xtools.synthesis.summary import Summary
 _SOURCES = ROOT / "device" / "c"
 
 
-def emit_project(program: Program, summary: Summary, options: ProjectOptions) -> dict[str, str]:
-    """Return the text of every file by its path in the project's folder.
+def emit_project(
+    program: Program, summary: Summary, options: ProjectOptions, export: Export | None = None
+) -> dict[str, str]:
+    """Return the text of every file by its path in the project's folder; `export`: of a library.
 
     Raises DiagnosticError where an option does not fit the network.
     """
@@ -39,6 +42,8 @@ def emit_project(program: Program, summary: Summary, options: ProjectOptions) ->
     if options.kat and not options.inline_check:
         files[options.sample_output_filename] = headers.expected_header(program, options)
     files |= build_files(program.chip, options)
+    if export is not None:
+        files = export.files(files, program, options)
     if options.log_filename is not None:
         files[options.log_filename] = log_text(program, summary, options)
     return files

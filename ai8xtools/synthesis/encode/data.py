@@ -68,10 +68,10 @@ def input_blocks(network: MappedNetwork, apb_base: int, *, fixed: bool) -> Itera
         yield InputBlock(number, address, words)
 
 
-def loaded_input(network: MappedNetwork, program: Program) -> Tensor | None:
-    """Return the sample of which a program loads every word; None if there is none.
+def input_places(network: MappedNetwork, apb_base: int) -> NDArray[np.int32]:
+    """Return which value is in each byte of an input's words, counted from 1; 0 for none.
 
-    Which byte is which value follows from loading the values' numbers, a byte at a time.
+    It follows from loading the values' numbers, a byte at a time.
     """
     sample = network.network.sample
     numbers = np.arange(1, sample.size + 1, dtype=np.int32)
@@ -79,8 +79,14 @@ def loaded_input(network: MappedNetwork, program: Program) -> Tensor | None:
     loaded_digits = []
     for plane in np.moveaxis(digits, -1, 0):
         numbered = replace(network, network=replace(network.network, sample=plane))
-        loaded_digits.append(_input_bytes(numbered, program.apb_base))
-    places = np.stack(loaded_digits, axis=-1).view(np.int32)[:, 0]
+        loaded_digits.append(_input_bytes(numbered, apb_base))
+    return np.stack(loaded_digits, axis=-1).view(np.int32)[:, 0]
+
+
+def loaded_input(network: MappedNetwork, program: Program) -> Tensor | None:
+    """Return the sample of which a program loads every word; None if there is none."""
+    sample = network.network.sample
+    places = input_places(network, program.apb_base)
     used = places > 0
     loaded = _bytes_of((*program.inputs, *program.fifo))
     if len(loaded) != len(places):

@@ -14,6 +14,7 @@ from ai8xtools.commands.loader.arguments.rtl_parser import add_product_options, 
 from ai8xtools.commands.loader.arguments.shared import (
     add_description_options,
     add_folder_options,
+    add_library_options,
     add_log_options,
     add_needs,
     add_placing_options,
@@ -60,6 +61,7 @@ def arguments() -> Parser:
 def _code_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("generated code")
     add_folder_options(group)
+    add_library_options(group)
     option = group.add_argument
     add_product_options(group)
     option("--softmax", action="store_true", help="classify with a software softmax")
