@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ai8xtools.values.error import Error, combined_errors, error_of
 from ai8xtools.values.frozen import frozen
 
 _Z = 1.959964
@@ -107,7 +108,7 @@ class Mean:
         )
 
 
-Measured = Accuracy | Mean
+Measured = Accuracy | Mean | Error
 
 
 def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
@@ -115,6 +116,8 @@ def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
     entries."""
     if entry is None:
         return None
+    if "rmse" in entry:
+        return error_of(entry)
     count, chance = int(entry["count"]), float(entry["chance"])
     if "right" in entry:
         return Accuracy(int(entry["right"]), count, chance)
@@ -123,6 +126,8 @@ def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
 
 def combined(parts: Sequence[Measured]) -> Measured:
     """Return what was measured of the samples of several parts, the mean over them for means."""
+    if all(isinstance(one, Error) for one in parts):
+        return combined_errors([one for one in parts if isinstance(one, Error)])
     first, count = parts[0], sum(one.count for one in parts)
     share, chance = (
         sum(getattr(one, name) * one.count for one in parts) / count for name in ("share", "chance")

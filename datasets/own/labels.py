@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from datasets.errors import DatasetError
-from datasets.own.settings import DataSettings
+from datasets.own.arrays import as_numbers
+from datasets.own.settings import REGRESSION, DataSettings
 
 _MOST_CLASSES = 1024
 """No layer has more outputs."""
+_LEAST_DEVIATION = 1e-4
+"""Of the mean: single precision keeps a thousandth of such a deviation."""
 Array = NDArray[Any]
 Pair = tuple[Array, Array]
 """Of training and of test."""
@@ -35,6 +38,8 @@ def test_samples(
     for too many classes, or groups that cannot be divided.
     """
     assert settings.test_share is not None and settings.split_seed is not None
+    if settings.task == REGRESSION:
+        y = np.zeros(len(y))
     rng, chosen = np.random.default_rng(settings.split_seed), np.zeros(len(y), bool)
     if groups is not None:
         return _by_group(y, groups, settings, rng, path)
@@ -130,6 +135,27 @@ def divided(
 def windows_named(name: str, count: int) -> list[str]:
     """Return what the windows of a recording are called."""
     return [f"{name}, window {n}" for n in range(count)] if count > 1 else [name] * count
+
+
+def answers(
+    y: Pair, path: Path, settings: DataSettings, title: str = "y"
+) -> tuple[tuple[str, ...], list[Tensor], tuple[float, ...]]:
+    """Return what a network is to answer for the samples of training and test.
+
+    These are the names of the classes, their numbers, and (); of numbers to learn, called `title`,
+    their name, the numbers, float32, and those in training: their mean and standard deviation.
+    Raises DatasetError as `numbered` and `as_numbers`, E683 for numbers that do not differ.
+    """
+    if settings.task != REGRESSION:
+        return (*numbered(y, path), ())
+    parts = [as_numbers(path, title, part) for part in y]
+    mean, deviation = float(parts[0].mean()), float(parts[0].std())
+    if deviation <= _LEAST_DEVIATION * max(abs(mean), float(np.finfo(np.float32).tiny)):
+        raise DatasetError(
+            "E683", f"{title} hardly differs in training: mean {mean:.6g}, standard deviation "
+            f"{deviation:.3g}", str(path), "Choose another column, or subtract what is common.",
+        )  # fmt: skip
+    return (title,), [torch.tensor(part, dtype=torch.float32) for part in parts], (mean, deviation)
 
 
 def numbered(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:

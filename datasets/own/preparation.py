@@ -38,7 +38,8 @@ class Preparation:
     `kind` is "picture", "sound", "features" for rows of numbers, or "series" for numbers over time;
     their columns or channels reach from `low` to `high` in training. `rate` is that of sounds in
     Hz. `stretch` scales both sides of pictures. `fold` time steps of a series are the channels of
-    one.
+    one. Of numbers that are learned, `target` are mean and standard deviation in training, of which
+    outputs are multiples.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Preparation:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     fold: int = 1
+    target: tuple[float, ...] = ()
 
     @property
     def scale(self) -> tuple[Doubles, Floats]:
@@ -69,6 +71,7 @@ class Preparation:
             str(values["kind"]), (channels, rows, columns), bool(values.get("stretch")),
             int(values.get("rate", 16000)), tuple(map(float, values.get("low", ()))),
             tuple(map(float, values.get("high", ()))), int(values.get("fold", 1)),
+            tuple(map(float, values.get("target", ()))),
         )  # fmt: skip
 
     def of_numbers(self, values: NDArray[Any]) -> Integers:

@@ -21,13 +21,15 @@ KEY = "own_data"
 """The entry of a checkpoint's `extras`."""
 ACCURACY = "own_accuracy"
 """Another one: how the network did on the test samples at the end of the run."""
+WIDE = "own_wide_layer"
+"""Another one, of numbers that are learned: the layer whose wide results they are, or empty."""
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L];
-    of one with marks `sample_class` is None.
+    of one with marks, or a number to learn, `sample_class` is None.
 
     `accuracy` is None where nothing was measured.
     """
@@ -66,7 +68,9 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
         shape = recorded.preparation.shape
         fits = record["version"] == VERSION and sample.shape in (shape, shape[:2])
         fits = fits and recorded.sample_class in (
-            (None,) if recorded.is_marked else range(len(recorded.classes))
+            (None,)
+            if recorded.is_marked or recorded.preparation.target
+            else range(len(recorded.classes))
         )
     except (LookupError, TypeError, ValueError):
         fits = False

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,17 @@ from numpy.typing import NDArray
 from datasets.errors import DatasetError
 from datasets.own.folders import TRAIN, endings_of_others, listed
 from datasets.own.labels import Pair, refuse_part, test_samples, windows_named
-from datasets.own.settings import NO_GROUP, DataSettings
-from datasets.own.tables import Lines, classes_of, labelled_lines, number_lines, numbers_of
+from datasets.own.settings import NO_GROUP, REGRESSION, DataSettings
+from datasets.own.tables import (
+    Lines,
+    classes_of,
+    is_number,
+    labelled_lines,
+    number_lines,
+    numbers_of,
+    target_lines,
+    targets_of,
+)
 
 ENDINGS = frozenset({".csv", ".tsv", ".txt"})
 LEAST_PART = 0.5
@@ -39,6 +49,7 @@ _SHOWN = 5
 class Recording:
     """Measurements, float64 [steps, channels], of one class, and whose they are if that is known.
 
+    Where each step has a number to learn, it is in the last column, and `label` is empty.
     `name` is that of the file, with the line of the first step where a file has several.
     """
 
@@ -54,6 +65,7 @@ class _Reader:
     def __init__(self, settings: DataSettings) -> None:
         self._settings = settings
         self._first: tuple[Path, tuple[str, ...], int] | None = None
+        self._learns_numbers = settings.task == REGRESSION
         self.notes: list[str] = []
 
     def folder(self, folder: Path) -> list[list[Recording]]:
@@ -77,7 +89,11 @@ class _Reader:
 
     def table(self, path: Path, classes: Collection[str] = ()) -> list[Recording]:
         """Return the recordings of a file with a column of classes, each of one class."""
-        lines = labelled_lines(path, self._settings.label, classes, checked=not classes)
+        label = self._settings.label
+        if self._learns_numbers:
+            lines = target_lines(path, label)
+        else:
+            lines = labelled_lines(path, label, classes, checked=not classes)
         return list(self._recordings(path, lines, None))
 
     def _recordings(self, path: Path, lines: Lines, label: str | None) -> Iterator[Recording]:
@@ -103,6 +119,8 @@ class _Reader:
                 + (f"; no channels: {left}" if left else "")
             )
         columns = [classes_of(path, lines, column) for column in grouped]
+        if label is None and self._learns_numbers:
+            values, label = np.column_stack([values, targets_of(path, lines)]), ""
         labels = classes_of(path, lines) if label is None else (label,) * len(values)
         used = [] if asked == NO_GROUP else columns
         keys = list(zip(labels, *columns, strict=True))
@@ -191,7 +209,21 @@ def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, Pai
     if completed := sum(length < window for length in lengths):
         form += f"; {completed} are shorter than {window} steps: their last step is repeated"
     notes.append(f"{path}: {form}")
+    if settings.task == REGRESSION and not any(one.label for part in parts for one in part):
+        notes.append(f"{path}: the number to learn is that of a window's last step")
+        y, x = [part[:, -1, -1] for part in x], [part[:, :-1] for part in x]
+    elif settings.task == REGRESSION:
+        y = [_numbers(path, part) for part in y]
     return (x[0], x[1]), (y[0], y[1]), (names[0], names[1]), notes
+
+
+def _numbers(path: Path, names: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the numbers that are the names of folders."""
+    strange = next((name for name in names if not is_number(name)), None)
+    if strange is not None:
+        raise _refused(path, f"the folder {strange} names a class, no number to learn",
+                       "Name folders by numbers, or leave out --regression.")  # fmt: skip
+    return names.astype(np.float64)
 
 
 def windows_of(values: NDArray[np.float64], window: int, hop: int) -> NDArray[np.float32]:

@@ -21,7 +21,7 @@ from datasets.errors import DatasetError
 from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.folders import Sample, class_files, endings_of_others
-from datasets.own.labels import Pair, divided, numbered, refuse_part, split, windows_named
+from datasets.own.labels import Pair, answers, divided, refuse_part, split, windows_named
 from datasets.own.masks import masked_pictures, read_mask
 from datasets.own.moving import moved
 from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
@@ -34,12 +34,14 @@ from datasets.own.preparation import (
     read_sound,
 )
 from datasets.own.series import preparation_of, read_series
-from datasets.own.settings import MARKED, SOUND_WINDOW, DataSettings
+from datasets.own.settings import MARKED, REGRESSION, SOUND_WINDOW, DataSettings
 from datasets.own.tables import Table, read_table
 
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
 _PARTS = ("tests", "training")
+Answer = tuple[tuple[str, ...], list[Tensor], tuple[float, ...]]
+"""What `answers` returns."""
 Read = Callable[[bool], tuple[Any, Any, Sequence[str]]]
 
 
@@ -211,15 +213,18 @@ def _sounds(folder: Path, settings: DataSettings, recorded: Preparation | None) 
 
 
 def _text(classes: Sequence[str]) -> str:
+    if len(classes) == 1:
+        return f"numbers to learn ({classes[0]})"
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     return f"{len(classes)} classes ({shown})"
 
 
 def _table(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
+    numbers = settings.task == REGRESSION
     if path.is_dir():
         refuse_part(settings, path / "test.csv")
-        train = read_table(path / "train.csv", settings.label)
-        test = read_table(path / "test.csv", settings.label, train)
+        train = read_table(path / "train.csv", settings.label, learns_numbers=numbers)
+        test = read_table(path / "test.csv", settings.label, train, learns_numbers=numbers)
         x, y = (train.features, test.features), (np.array(train.labels), np.array(test.labels))
         if x[0].shape[1] != x[1].shape[1]:
             raise DatasetError(
@@ -229,12 +234,13 @@ def _table(path: Path, settings: DataSettings, recorded: Preparation | None) -> 
         form = train.form + (f"; test.csv: {test.form}" if test.form != train.form else "")
         names: Pair = _lines_of(path / "train.csv", train), _lines_of(path / "test.csv", test)
     else:
-        train = read_table(path, settings.label)
+        train = read_table(path, settings.label, learns_numbers=numbers)
         labels = np.array(train.labels)
         x, y = split(train.features, labels, settings, path)
         names, _ = split(_lines_of(path, train), labels, settings, path)
         form = train.form
-    return _of_features(x, y, names, path, form, recorded)
+    answer = answers(y, path, settings, train.title)
+    return _of_features(x, answer, names, path, form, recorded)
 
 
 def _lines_of(path: Path, table: Table) -> NDArray[Any]:
@@ -264,9 +270,12 @@ def _arrays(
     if pictures[0] is None or pictures[1] is None:
         names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
         rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
-        return _of_features((rows[0], rows[1]), y, places, path, f"{x[0].dtype}{left}", recorded)
-    classes, numbers = numbered(y, path)
-    how = _agreed(Preparation("picture", _shape(pictures[0].shape[1:])), recorded)
+        answer = answers(y, path, settings)
+        form = f"{x[0].dtype}{left}"
+        return _of_features((rows[0], rows[1]), answer, places, path, form, recorded)
+    classes, numbers, target = answers(y, path, settings)
+    own = Preparation("picture", _shape(pictures[0].shape[1:]), target=target)
+    how = _agreed(own, recorded)
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
     lines = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, "
              f"{_text(classes)}, {'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
@@ -291,7 +300,7 @@ def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _of_features(
-    x: Pair, y: Pair, places: Pair, path: Path, form: str, recorded: Preparation | None
+    x: Pair, answer: Answer, places: Pair, path: Path, form: str, recorded: Preparation | None
 ) -> OwnData:
     """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
     if not len(x[1]):
@@ -302,11 +311,10 @@ def _of_features(
             "E684", f"there are {x[0].shape[1]} features; the chip takes 1024 at most", str(path),
             "Leave out columns.",
         )  # fmt: skip
-    classes, numbers = numbered(y, path)
+    classes, numbers, target = answer
     low, high = x[0].min(0), x[0].max(0)
-    own = Preparation(
-        "features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()), high=tuple(high.tolist())
-    )
+    own = Preparation("features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()),
+                      high=tuple(high.tolist()), target=target)  # fmt: skip
     how = _agreed(own, recorded)
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in x]
     lines = [f"{path}: {len(x[0])} and {len(x[1])} rows to train and to test, {_text(classes)}, "
@@ -316,13 +324,13 @@ def _of_features(
 
 def _series(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     data = read_series(path, settings)
-    classes, numbers = numbered(data.y, path)
+    classes, numbers, target = answers(data.y, path, settings)
     count, channels, steps = data.x[0].shape
     series = [*data.x]
     if recorded is not None and recorded.kind == "series":
         missing = max(0, recorded.shape[1] * recorded.fold - steps)
         series = [np.pad(part, ((0, 0), (0, 0), (0, missing)), mode="edge") for part in series]
-    how = _agreed(preparation_of(path, series[0]), recorded)
+    how = _agreed(replace(preparation_of(path, series[0]), target=target), recorded)
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in series]
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
     lines = [f"{path}: {count} and {len(data.x[1])} series to train and to test, {_text(classes)}, "
@@ -363,7 +371,8 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
         return len(self.labels)
 
     def _items(self, indices: Tensor) -> tuple[Tensor, Any]:
-        samples, targets = self.samples[indices], self.labels[indices].long()
+        samples, targets = self.samples[indices], self.labels[indices]
+        targets = targets if targets.is_floating_point() else targets.long()
         if self.augment is not None and self.augment.moves:
             samples, targets = moved(samples, targets, self.augment.moves)
         if samples.dtype == torch.int8:

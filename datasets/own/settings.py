@@ -22,10 +22,11 @@ class DataSettings:
 
     `resize` is (rows, columns), `stretch` scales both sides to it instead of cutting. `test_share`
     and `split_seed` choose test samples where no folder or file does; with `test_part` they are
-    that one of equal parts of such a share, from 0. `label` is the column of a
-    table with the class, by name or number from 0. `window` counts the samples of a sound, or the
-    steps of a series, of which one begins every `hop`. `group` tells whose recordings these are: a
-    column, or a word in names of files; NO_GROUP: nobody's.
+    that one of equal parts of such a share, from 0. `label` is the column of a table with the
+    class, by name or number from 0. `window` counts the samples of a sound, or the steps of a
+    series, of which one begins every `hop`. With `task` REGRESSION samples have a number to learn
+    in place of a class. `group` tells whose recordings these are: a column, or a word in names of
+    files; NO_GROUP: nobody's.
     """
 
     resize: tuple[int, int] | None = None
@@ -40,6 +41,7 @@ class DataSettings:
     hop: int | None = None
     group: str | None = None
     test_part: int | None = None
+    task: str | None = None
 
     def over(self, recorded: DataSettings) -> DataSettings:
         """Return these settings; what they leave open is as `recorded`."""
@@ -72,6 +74,7 @@ USUAL = DataSettings(
 )  # fmt: skip
 SOUND_WINDOW = 16384
 NO_GROUP = "none"
+REGRESSION = "regression"
 
 
 def kind_and_path(name: str) -> tuple[str, str] | None:

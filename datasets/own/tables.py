@@ -10,9 +10,10 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +44,17 @@ Row = tuple[int, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The features of a table, float64 [rows, columns], with the class of each row as text.
+    """The features of a table, float64 [rows, columns], with the class of each row as text, or the
+    number to learn.
 
-    `numbers` are those of the rows' lines, `titles` those of line 1, if it has them, `row_names`
-    the columns that number the rows; `form` says how the file was understood.
+    `title` is that of the classes' or numbers' column. `numbers` are those of the rows' lines,
+    `titles` those of line 1, if it has them, `row_names` the columns that number the rows; `form`
+    says how the file was understood.
     """
 
     features: NDArray[np.float64]
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] | tuple[float, ...]
+    title: str
     numbers: tuple[int, ...]
     titles: tuple[str, ...]
     row_names: frozenset[int]
@@ -78,15 +82,20 @@ class Lines:
         return f"separated by {_SEPARATORS[self.separator]}, {'decimal commas, ' * comma}{titled}"
 
 
-def read_table(path: Path, label: str | None, training: Table | None = None) -> Table:
+def read_table(
+    path: Path, label: str | None, training: Table | None = None, *, learns_numbers: bool = False
+) -> Table:
     """Return the rows of a CSV file; its first line may name the columns.
 
-    `label` is the column of the class, by name or by number from 0; None is the last one. A table
-    of tests has the columns of that of `training`. Raises DatasetError E684 naming line and column
-    of what is missing or no number.
+    `label` is the column of the class, by name or by number from 0; None is the last one; if the
+    network `learns_numbers`, it holds these. A table of tests has the columns of that of
+    `training`. Raises DatasetError E684 naming line and column of what is missing or no number.
     """
-    classes = frozenset(training.labels) if training else frozenset()
-    lines = labelled_lines(path, label, classes, checked=training is None)
+    if learns_numbers:
+        lines = target_lines(path, label)
+    else:
+        classes = frozenset(map(str, training.labels)) if training else frozenset()
+        lines = labelled_lines(path, label, classes, checked=training is None)
     titles = lines.titles
     if training and titles and training.titles and titles != training.titles:
         raise _refused(
@@ -97,12 +106,15 @@ def read_table(path: Path, label: str | None, training: Table | None = None) -> 
     if len(left) + 1 == len(lines.names):
         raise _refused(path, None, "no column is left for measurements")
     features, comma = numbers_of(path, lines, {lines.place, *left})
+    labels: tuple[Any, ...] = classes_of(path, lines)
+    if learns_numbers:
+        labels = tuple(targets_of(path, lines).tolist())
     form = lines.form(comma=comma)
     if left:
         names = ", ".join(lines.names[column] or "(no title)" for column in sorted(left))
         form += f"; no feature, since it numbers the rows: {names}"
     numbers = tuple(number for number, _ in lines.rows)
-    return Table(features, classes_of(path, lines), numbers, titles, left, form)
+    return Table(features, labels, lines.names[lines.place], numbers, titles, left, form)
 
 
 def _row_names(lines: Lines) -> Iterator[int]:
@@ -147,10 +159,20 @@ def labelled_lines(
     return lines
 
 
-def number_lines(path: Path) -> Lines:
-    """Return the lines of a CSV file without classes; `place` is -1. Raises DatasetError E684."""
+def target_lines(path: Path, label: str | None) -> Lines:
+    """Return the lines of a CSV file that has a number to learn in each, in the column `label`, by
+    name or by number from 0; None is the last one. Raises DatasetError E684."""
+    lines = number_lines(path, least=2)
+    return replace(lines, place=_label_column(lines.names, label, path))
+
+
+def number_lines(path: Path, *, least: int = 1) -> Lines:
+    """Return the lines of a CSV file without classes, of at least 1 or 2 columns; `place` is -1.
+
+    Raises DatasetError E684.
+    """
     text = _text(path)
-    separator = _separator(path, text, least=1)
+    separator = _separator(path, text, least)
     rows = _rows(path, text, separator)
     line, first = rows[0]
     if len(first) > 2 and first == [str(number) for number in range(len(first))]:
@@ -326,6 +348,16 @@ def numbers_of(
     comma = _decimal_commas(path, lines.rows, lines.names, apart, lines.separator)
     values = [_features(path, *row, lines.names, apart, comma) for row in lines.rows]
     return np.array(values, np.float64), comma
+
+
+def targets_of(path: Path, lines: Lines) -> NDArray[np.float64]:
+    """Return the numbers to learn, float64 [rows]; DatasetError E684 as `numbers_of`."""
+    return numbers_of(path, lines, {*range(len(lines.names))} - {lines.place})[0][:, 0]
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number with a decimal point."""
+    return bool(_NUMBER.fullmatch(text)) and "," not in text
 
 
 def _decimal_commas(

@@ -312,9 +312,47 @@ def test_data_of_every_kind_leads_to_firmware_that_is_measured(
         assert re.search(rf"\] -> {re.escape(name)}: \d+\.\d%", printed), printed
 
 
+def write_numbers(place: Path) -> None:
+    """Write rows of which two numbers tell a third one."""
+    rows = np.random.default_rng(0).uniform(size=(100, 2))
+    lines = [f"{a:.4f},{b:.4f},{1000 + 50 * a - 30 * b:.3f}" for a, b in rows]
+    (place / "numbers.csv").write_text("\n".join(["a,b,price", *lines]) + "\n")
+
+
+@pytest.mark.slow
+def test_numbers_are_learned_down_to_firmware_that_prints_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_numbers(tmp_path)
+    (tmp_path / "qat.yaml").write_text("start_epoch: 4\nweight_bits: 8\n")
+    said = run_here(
+        "python train.py --model auto --dataset csv:numbers.csv --regression --epochs 6 "
+        "--qat-policy qat.yaml -j 0 --deterministic --name own"
+    )
+    errors = re.findall(r"^  .*  (([\d.]+) \(20 numbers; .*)", said, re.M)
+    assert len(errors) == 3 and all(float(rmse) < 5 for _, rmse in errors), said
+    quantize = "python quantize.py latest_log_dir/own_qat_best.pth.tar q.pth.tar --device MAX78000"
+    assert f"These integers have an RMSE of {errors[-1][0]}" in run_here(quantize)
+    load = "python ai8xize.py --checkpoint-file q.pth.tar --test-dir projects --model auto --device"
+    run_here(f"{load} MAX78000 --prefix own")
+    run_here(f"{load} MCU --mcu rp2040 --prefix plain")
+    for project in ("own", "plain"):
+        measured = run_here(f"python emulate.py projects/{project} --input csv:numbers.csv")
+        assert f"RMSE of the firmware: {errors[-1][0]}\n" in measured, project
+        worst = re.findall(r"^input \d+ \((numbers\.csv:\d+)\): price = ", measured, re.M)
+        assert len(worst) == 5
+    printed = float(run_here("python emulate.py projects/own").partition("price = ")[2].split()[0])
+    run_here("python train.py --model auto --dataset csv:numbers.csv --evaluate -8 -j 0 "
+             "--exp-load-weights-from q.pth.tar --save-csv tested")  # fmt: skip
+    first = (tmp_path / "tested_ypred.csv").read_text().splitlines()[:2]
+    assert first[0] == "price" and abs(float(first[1]) - printed) < 0.02
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("--dataset folder:pictures --regression", "not for --dataset folder:, whose samples have"),
         ("--dataset digits --resize 32", "--resize: only for --dataset folder:"),
         ("--dataset csv:x.csv --augment turn", "or sounds: or npz: or series:"),
         ("--dataset folder:pictures --augment spin", "'spin' is none of mirror"),

@@ -7,7 +7,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from ai8xtools.values.accuracy import Accuracy, Mean, combined, doubt_of, measured_of
+from ai8xtools.values.accuracy import Accuracy, Mean, Measured, combined, doubt_of, measured_of
+from ai8xtools.values.error import Error
 
 
 @pytest.mark.parametrize(
@@ -62,8 +63,11 @@ def test_a_mean_that_chance_equals_is_called_so(value: float, chance: float, dou
         assert f"its mIoU on 7 test pictures is {100 * value:.1f} %" in found.doubt
 
 
-@pytest.mark.parametrize("measured", [Accuracy(3, 4, 0.25), Mean("mAP", 0.5, 9, 0.0)])
-def test_what_was_measured_survives_in_a_file(measured: Accuracy | Mean) -> None:
+@pytest.mark.parametrize(
+    "measured",
+    [Accuracy(3, 4, 0.25), Mean("mAP", 0.5, 9, 0.0), Error(0.5, 0.25, 0.75, 1.0, 0.125, 7)],
+)
+def test_what_was_measured_survives_in_a_file(measured: Measured) -> None:
     assert measured_of(asdict(measured)) == measured
     assert measured_of(None) is None and doubt_of(None) is None
 

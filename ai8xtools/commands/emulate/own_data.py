@@ -17,6 +17,7 @@ from ai8xtools.commands.emulate.trained_on import TrainedOn
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Accuracy
+from ai8xtools.values.error import Error
 from datasets.own.settings import kind_and_path
 
 Integers = NDArray[np.int64]
@@ -25,14 +26,15 @@ _SHOWN = 5
 
 @frozen
 class Samples:
-    """Test samples [N, C, H, W] with labels [N] or marks, the names of the classes and of the
-    samples' files, if they have some, and notes on them."""
+    """Test samples [N, C, H, W] with labels or numbers [N], or marks; the names of the classes and
+    of the samples' files, if they have some; notes on them; and the facts of the project."""
 
     images: NDArray[np.int8]
     labels: Any
     classes: Sequence[str]
     names: Sequence[str]
     notes: Sequence[str]
+    trained: TrainedOn
 
 
 def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -> Samples:
@@ -76,7 +78,7 @@ def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -
     images = values if values.dtype == np.int8 else integers(values)
     shape = len(images), *trained.preparation.shape
     targets = labels if data.is_marked else labels.numpy()
-    return Samples(images.reshape(shape), targets, data.classes, names, data.notes)
+    return Samples(images.reshape(shape), targets, data.classes, names, data.notes, trained)
 
 
 def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
@@ -93,6 +95,25 @@ def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
         yield f"and {len(order) - _SHOWN} more"
 
 
+def _show_error(values: Integers, samples: Samples) -> str | None:
+    """Print how far the numbers of outputs [N, 1] are off, the worst ones first."""
+    if values.shape[1] != 1:
+        raise EmulatorError(
+            "E863", f"the network has {values.shape[1]} outputs, one number was learned", None,
+            "Generate the project without --stop-after.",
+        )  # fmt: skip
+    numbers, wanted = samples.trained.numbers(values), samples.labels.astype(np.float64)
+    assert numbers is not None
+    errors = numbers - wanted
+    for n in np.argsort(-np.abs(errors), kind="stable")[:_SHOWN].tolist():
+        print(f"input {n} ({samples.names[n]}): {samples.classes[0]} = {wanted[n]:.6g}, taken for "
+              f"{numbers[n]:.6g}")  # fmt: skip
+    deviations = wanted - samples.trained.preparation.target[0]
+    error = Error.of(errors.tolist(), deviations.tolist())
+    print(f"RMSE of the firmware: {error}")
+    return error.doubt
+
+
 def show_accuracy(
     values: Integers, labels: Integers, samples: Samples | None, path: Path | None = None
 ) -> str | None:
@@ -101,6 +122,8 @@ def show_accuracy(
 
     `path` names the file of the labels, unless they are those of `samples`.
     """
+    if samples is not None and samples.trained.preparation.target:
+        return _show_error(values, samples)
     classes = () if samples is None else samples.classes
     print("\n".join(result_lines(values, labels, path, classes)))
     for line in () if samples is None else worst_lines(values, samples):

@@ -23,13 +23,15 @@ from datasets.own.settings import MARKED, USUAL, DataSettings, kind_and_path
 
 _SHOWN = 10
 _LARGEST = 1 << 20
+Floats = NDArray[np.float64]
 
 
 @frozen
 class TrainedOn:
     """The names of the classes, how files become inputs, and which samples are for tests;
     `sample_class` is that of the project's sample, None if it is not known. `doubt` is a sentence
-    about a network that is hardly better than chance, `kind` that of the data as in KIND:PATH."""
+    about a network that is hardly better than chance, `kind` that of the data as in KIND:PATH. Of
+    numbers that are learned, the output `one` stands for 1.0 in training."""
 
     classes: tuple[str, ...]
     preparation: Preparation
@@ -37,11 +39,19 @@ class TrainedOn:
     sample_class: str | None = None
     doubt: str | None = None
     kind: str = ""
+    one: float = 128.0
 
     @property
     def is_marked(self) -> bool:
         """Whether not samples are of classes, but what is marked on pictures."""
         return self.kind in MARKED
+
+    def numbers(self, outputs: NDArray[np.int64]) -> Floats | None:
+        """Return the numbers that outputs [N, 1] stand for, [N]; None for those of classes."""
+        if not self.preparation.target:
+            return None
+        mean, deviation = self.preparation.target
+        return outputs[:, 0].astype(np.float64) * (deviation / self.one) + mean
 
 
 def trained_on(project: Path) -> TrainedOn | None:
@@ -62,6 +72,7 @@ def trained_on(project: Path) -> TrainedOn | None:
             None if sample is None else line(str(sample)),
             doubt_of(measured_of(facts.get("accuracy"))),
             (kind_and_path(str(facts.get("source", ""))) or ("",))[0],
+            float(facts.get("one", 128)),
         )  # fmt: skip
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise EmulatorError(
@@ -71,11 +82,16 @@ def trained_on(project: Path) -> TrainedOn | None:
 
 
 def class_lines(values: NDArray[np.int64], trained: TrainedOn | None) -> Iterator[str]:
-    """Yield the class of each output [input, class], of the first inputs; of equal ones the
-    first."""
+    """Yield the class of each output [input, class], or the number that it stands for, of the first
+    inputs; of equal ones the first."""
     if trained is None or trained.is_marked or values.shape[1] != len(trained.classes):
         return
-    for number, label in enumerate(values.argmax(1)[:_SHOWN].tolist()):
-        yield f"input {number}: {trained.classes[label]}"
+    numbers, names = trained.numbers(values), trained.classes
+    if numbers is None:
+        answers = [names[label] for label in values.argmax(1)[:_SHOWN].tolist()]
+    else:
+        answers = [f"{names[0]} = {number:.6g}" for number in numbers[:_SHOWN].tolist()]
+    for place, answer in enumerate(answers):
+        yield f"input {place}: {answer}"
     if len(values) > _SHOWN:
         yield f"and {len(values) - _SHOWN} more"

@@ -6,6 +6,7 @@ Source: docs/own-data.md, "What the checkpoint holds".
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from ai8xtools.commands.loader.prepare_code import HEADER, prepare_header
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.values.accuracy import doubt_of
 from datasets.own.preparation import DESCRIPTION
-from datasets.own.record import Recorded, recorded_of
+from datasets.own.record import WIDE, Recorded, recorded_of
 
 AUTO = "auto"
 
@@ -42,20 +43,25 @@ def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOp
         return options, model
     from ai8xtools.training.catalog.own_data import entry_of
 
-    return with_record(options, recorded), replace(model, data_entry=entry_of(recorded))
+    return with_record(options, recorded, checkpoint), replace(model, data_entry=entry_of(recorded))
 
 
-def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
+def with_record(
+    options: LoaderOptions, recorded: Recorded, checkpoint: Checkpoint
+) -> LoaderOptions:
     """Return the options with the sample, the classes, and the description of the data."""
     resolve, project = options.resolve, options.project
     own_sample = resolve.sample_input is None and resolve.synthesize_input is None
     if own_sample:
         sample = recorded.sample.astype(np.int64)
         resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
-    if options.rtl is None and not recorded.is_marked:
+    if options.rtl is None and recorded.preparation.target:
+        project = replace(project, printer=(HEADER, "print_number"))
+    elif options.rtl is None and not recorded.is_marked:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
-    header = prepare_header(recorded.preparation)
-    files = [(DESCRIPTION, _json(recorded, own_sample=own_sample))]
+    one = _integer_of_one(checkpoint)
+    header = prepare_header(recorded.preparation, recorded.classes[0], one)
+    files = [(DESCRIPTION, _json(recorded, one, own_sample=own_sample))]
     files += [] if header is None else [(HEADER, header.encode())]
     return replace(
         options, resolve=resolve, project=project, files=tuple(files),
@@ -74,7 +80,19 @@ def _network(source: ModelSource, checkpoint: Checkpoint, path: str) -> str:
     return str(checkpoint.arch)
 
 
-def _json(recorded: Recorded, *, own_sample: bool) -> bytes:
+def _integer_of_one(checkpoint: Checkpoint) -> float:
+    """Return the integer that stands for 1.0 in the output of a quantized network.
+
+    Wide results are not shifted, so that they have the scale of the layer's weights.
+    """
+    layer, state = checkpoint.extras.get(WIDE, ""), checkpoint.state_dict
+    bits, shift = (state.get(f"{layer}.{name}") for name in ("weight_bits", "output_shift"))
+    if not layer or bits is None or shift is None:
+        return 128.0
+    return math.ldexp(128.0, int(bits.item()) - 1 - int(shift.item()))
+
+
+def _json(recorded: Recorded, one: float, *, own_sample: bool) -> bytes:
     """Return the description of the data for the project: emulate.py reads it.
 
     The class of its sample is known if that is the checkpoint's `own_sample`.
@@ -87,5 +105,6 @@ def _json(recorded: Recorded, *, own_sample: bool) -> bytes:
         "source": recorded.source,
         "settings": recorded.settings.as_dict(),
         "accuracy": None if recorded.accuracy is None else asdict(recorded.accuracy),
+        "one": one,
     }
     return (json.dumps(content, indent=2) + "\n").encode()

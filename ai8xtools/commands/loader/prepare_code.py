@@ -5,14 +5,22 @@ Source: docs/own-data.md, "What the checkpoint holds".
 
 from __future__ import annotations
 
+import math
+
 from ai8xtools.writing.templates import render
 from datasets.own.preparation import Preparation
 
 HEADER = "prepare.h"
+_DIGITS = 3
+"""After the first one of the deviation in training, of numbers that are printed."""
 
 
-def prepare_header(how: Preparation) -> str | None:
-    """Return the text of the header for rows of numbers and series; None for other inputs."""
+def prepare_header(how: Preparation, name: str = "", one: float = 128.0) -> str | None:
+    """Return the text of the header for rows of numbers and series; None for other inputs.
+
+    Of numbers that are learned, `name` is what they are called, `one` the output that stands for
+    1.0 in training.
+    """
     if not how.low:
         return None
     offsets, factors = how.scale
@@ -20,6 +28,8 @@ def prepare_header(how: Preparation) -> str | None:
         "c/prepare.h.j2", kind=how.kind, steps=how.shape[1], fold=how.fold,
         offsets=[_literal(offset, 17) for offset in offsets.tolist()],
         factors=[f"{_literal(factor, 9)}f" for factor in factors.tolist()],
+        target=[_literal(value, 17) for value in how.target], one=_literal(one, 17), name=name,
+        decimals=_DIGITS - math.floor(math.log10(how.target[1])) if how.target else 0,
     )  # fmt: skip
 
 

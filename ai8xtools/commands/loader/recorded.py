@@ -23,13 +23,13 @@ def with_recorded_data(options: LoaderOptions) -> LoaderOptions:
     if path is None or path.lower().endswith(".onnx"):
         return options
     try:
-        extras = read_checkpoint(path).extras
+        checkpoint = read_checkpoint(path)
     except CheckpointError:
         return options
-    if KEY not in extras:
+    if KEY not in checkpoint.extras:
         return options
     from ai8xtools.commands.loader.own_data import with_record
     from datasets.own.record import recorded_of
 
-    recorded = recorded_of(extras, path)
-    return options if recorded is None else with_record(options, recorded)
+    recorded = recorded_of(checkpoint.extras, path)
+    return options if recorded is None else with_record(options, recorded, checkpoint)

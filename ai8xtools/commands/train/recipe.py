@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ai8xtools.training.options import TrainingOptions
-from datasets.own.settings import kind_and_path
+from datasets.own.settings import REGRESSION, kind_and_path
 
 _EPOCHS = 40
 """Of which the usual policy leaves 30 to floating point."""
@@ -45,6 +45,8 @@ def with_recipe(options: TrainingOptions) -> TrainingOptions:
         "lr": 0.002, "weight_decay": 0.01, "lr_schedule": "cosine", "label_smoothing": 0.05,
         "ema": 0.99, "augment": _AUGMENT[kind],
     }  # fmt: skip
+    if own.settings.task == REGRESSION:
+        chosen |= {"label_smoothing": (), "augment": ("jitter",) if kind == "series" else ()}
     if kind == "series":
         chosen["epoch_samples"] = size * (_SERIES_STEPS if count < _MANY else _STEPS_OF_MANY)
     elif count < size * _STEPS:

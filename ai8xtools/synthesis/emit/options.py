@@ -43,7 +43,8 @@ class ProjectOptions:
     are repeated in the verbose log, `doubts` (why it is not expected to work, what is left out) in
     the main program.
     `result_buffer` tells whether the main program has one, and unloads the result into it.
-    `labels` are the names of the classes for the output of the softmax. `riscv` lets the RISC-V
+    `labels` are the names of the classes for the output of the softmax; `printer` names a header
+    and a function of it that prints what the first output stands for. `riscv` lets the RISC-V
     core run the network, started by a program of the Arm core.
     """
 
@@ -71,6 +72,7 @@ class ProjectOptions:
     softmax: bool = False
     result_buffer: bool = True
     labels: tuple[str, ...] = ()
+    printer: tuple[str, str] | None = None
     unload: bool = True
     scale_output: bool = True
     kat: bool = True

@@ -19,7 +19,7 @@ from ai8xtools.training.catalog.discovery import DatasetEntry, choose, find_data
 from ai8xtools.training.options import TrainingOptions
 from datasets.own.preparation import Preparation
 from datasets.own.record import KEY, VERSION, Recorded, recorded_of
-from datasets.own.settings import MARKED, USUAL, DataSettings, kind_and_path, plain_name
+from datasets.own.settings import MARKED, REGRESSION, USUAL, DataSettings, kind_and_path, plain_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class Source:
         integers."""
         inputs, label = item
         sample = torch.round(inputs * scale).clamp(-128, 127).to(torch.int8)
+        classified = not (self.is_marked or self.preparation.target)
         entry = {
             "version": VERSION, "source": self.name, "classes": list(classes),
             "settings": self.settings.as_dict(), "preparation": self.preparation.as_dict(),
-            "sample": sample, "sample_class": None if self.is_marked else int(label),
+            "sample": sample, "sample_class": int(label) if classified else None,
         }  # fmt: skip
         return {KEY: entry}
 
@@ -93,6 +94,7 @@ def dataset_named(
         return load(data, used, arguments[1], (load_train, load_test))
 
     entry = _entry(name, data.classes, data.preparation, loader)
+    entry = replace(entry, regression=chosen.task == REGRESSION)
     return replace(entry, own=Source(name, chosen, data.preparation, data.notes, data.samples))
 
 

@@ -60,7 +60,8 @@ class ResultsTable(Observer):
         if isinstance(self._task, Classification):
             lines = [[labels[index]] for index in truth.tolist()]
         else:
-            lines = _numbers(truth.flatten(1))
+            truth = truth.reshape(len(truth), -1)
+            lines = _numbers(truth)
         names = labels if len(labels) == predicted.shape[1] else _numbered("y", predicted, "")
         heads = (
             ["truth"] if len(lines[0]) == 1 else _numbered("truth", truth.flatten(1), ""),

@@ -14,7 +14,7 @@ from ai8xtools.training.catalog.own_code import complains_itself, failure, first
 from ai8xtools.training.network.distillation import Distillation
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.classification import Classification, Segmentation
-from ai8xtools.training.tasks.regression import Regression
+from ai8xtools.training.tasks.regression import Measurements, Regression
 from ai8xtools.training.tasks.task import Task, dimensions
 
 Item = tuple[Tensor, Any]
@@ -49,7 +49,7 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
 
         return Detection
     if is_regression(entry, options):
-        return Regression
+        return Regression if entry.own is None else Measurements
     target = torch.as_tensor(item[1])
     if options.dr is not None:
         from ai8xtools.training.tasks.embedding import Embedding

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import astuple, fields
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
+import ai8x
+from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.loop.metrics import Meter, Scores
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
+from ai8xtools.values.error import Error, error_of
+from datasets.own.record import WIDE
+
+_FIELDS = ("RMSE", *(field.name for field in fields(Error)[1:]))
 
 
 class Regression(Task):
@@ -47,6 +55,110 @@ class Regression(Task):
         long = [[n for n in t.shape if n > 1] for t in (outputs, target)]
         if long[0] != long[1]:
             return f"it returns {dimensions(outputs[0])}, the targets are {dimensions(target)}"
+        return None
+
+
+class Measurements(Regression):
+    """The same for numbers of one's own: outputs and errors are in their units.
+
+    `target` are the mean of the numbers, and their deviation, in training.
+    """
+
+    decimals: ClassVar = {"RMSE": 5}
+
+    def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
+        super().__init__(entry, model, options)
+        self.mean, self.deviation = entry.own.preparation.target
+        if ai8x.has_thresholds(model):
+            raise InputError(
+                "E638", "numbers of one's own are learned with the first generation of QAT",
+                "--regression", "Leave out --qat-version 2, and policies of that generation.",
+            )  # fmt: skip
+
+    def place(self, targets: Any, device: torch.device) -> Any:
+        """Move the targets to the device."""
+        return targets.to(device, dtype=torch.float32, non_blocking=True)
+
+    def prepare(self, outputs: Any) -> Any:
+        """Return outputs in the units of the targets.
+
+        Results of a wide layer have the scale of its weights, since they are not shifted.
+        """
+        _, layer = self._wide()
+        whole = self.options.act_mode_8bit
+        one: Tensor | float = 128.0 if whole else 1.0
+        if layer is not None and whole:
+            one = math.ldexp(one, int(layer.weight_bits) - 1 - int(layer.output_shift))
+        elif layer is not None:
+            one = layer.scales()[0]
+        return outputs / one * self.deviation + self.mean
+
+    def _wide(self) -> tuple[str, Any]:
+        """Return the last layer with wide results, and its name; "" and None without one."""
+        layers = [
+            (name, module) for name, module in self.model.named_modules()
+            if getattr(module, "wide", False)
+        ]  # fmt: skip
+        return layers[-1] if layers else ("", None)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean squared error in parts of the variance."""
+        return super().loss(outputs / self.deviation, targets / self.deviation)
+
+    def meter(self, _training: bool) -> Meter:
+        """Return a meter of errors."""
+        return Errors(self.mean)
+
+    def rank(self, scores: Scores) -> tuple[float, ...]:
+        """Sort by error."""
+        return (-scores.values["RMSE"],)
+
+    @property
+    def is_judged(self) -> bool:
+        """Numbers of one's own are."""
+        return True
+
+    def quality(self, scores: Scores, samples: int) -> Error:  # noqa: ARG002
+        """Return the error, beside that of the mean."""
+        return error_of({name.lower(): scores.values[name] for name in _FIELDS})
+
+    def extras(self, current: Scores, best: Scores) -> dict[str, Any]:
+        """Return the error, and the name of the layer whose results have a scale."""
+        return super().extras(current, best) | {WIDE: self._wide()[0]}
+
+
+class Errors:
+    """Collects by how much numbers are off; `mean` is that of training."""
+
+    def __init__(self, mean: float) -> None:
+        self._mean = mean
+        self._parts: list[Tensor] = []
+
+    @torch.no_grad()
+    def add(self, outputs: Tensor, targets: Tensor) -> None:
+        """Evaluate a batch."""
+        wanted = targets.double()
+        pair = outputs.view_as(targets).double() - wanted, wanted - self._mean
+        self._parts.append(torch.stack([part.flatten() for part in pair]))
+
+    def merge(self, other: Self) -> None:
+        """Add the numbers of another meter."""
+        self._parts += other._parts
+
+    def values(self, final: bool) -> dict[str, float]:
+        """Return the error; in the end, all that `Error` says."""
+        if not self._parts:
+            return {}
+        errors, deviations = torch.cat(self._parts, 1).tolist()
+        found = astuple(Error.of(errors, deviations))
+        return dict(zip(_FIELDS, found, strict=True) if final else [("RMSE", found[0])])
+
+    def by_class(self) -> dict[str, dict[str, float | None]]:
+        """Return nothing."""
+        return {}
+
+    def confusion(self) -> Tensor | None:
+        """Return nothing."""
         return None
 
 

@@ -15,6 +15,7 @@ from datasets.own.settings import (
     KINDS,
     NO_GROUP,
     OF_PICTURES,
+    REGRESSION,
     SOUND_WINDOW,
     USUAL,
     DataSettings,
@@ -51,8 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--hop", type=values.count, metavar="N",
         help="series: steps from one window to the next (default: --window)")  # fmt: skip
     add("--label", metavar="COLUMN",
-        help="csv, series in one CSV file: the column of the class, by name or number from 0 "
-        "(default: last)")  # fmt: skip
+        help="csv, series in one CSV file: the column of the class, or of the number to learn with "
+        "--regression, by name or number from 0 (default: last)")  # fmt: skip
     add("--group", metavar="NAME",
         help="series in CSV files: the column, or the word before a number in the names of files, "
         "that tells whose recordings these are, for tests of other ones than training; "
@@ -77,8 +78,9 @@ def picture_settings(args: argparse.Namespace) -> DataSettings:
 
 def settle(args: argparse.Namespace) -> None:
     """Gather the options in one value, `own`."""
-    names = [field.name for field in fields(DataSettings)]
-    args.own = DataSettings(**{name: getattr(args, name) for name in names})
+    names = [field.name for field in fields(DataSettings) if field.name != "task"]
+    task = REGRESSION if args.regression and kind_and_path(args.dataset) else None
+    args.own = DataSettings(**{name: getattr(args, name) for name in names}, task=task)
     for name in names:
         delattr(args, name)
 
@@ -102,6 +104,8 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         f"--test-part: there are {parts} of them, from 0":
         args.test_part is not None and args.test_part >= parts,
         "--hop: add --window": args.hop is not None and args.window is None,
+        f"--regression: not for --dataset {kind}:, whose samples have classes":
+        args.regression and kind in (*OF_PICTURES, "sounds"),
     } | {
         f"--{name.replace('_', '-')}: only for --dataset {' or '.join(f'{k}:' for k in allowed)}":
         getattr(args, name) is not None and kind not in allowed
