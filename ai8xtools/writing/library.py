@@ -11,9 +11,6 @@ from ai8xtools.values import frozen
 from ai8xtools.writing.symbols import prefixed
 from ai8xtools.writing.templates import render
 
-INPUT_BITS = 7
-"""Fractional bits of inputs and of outputs of 8 bits."""
-
 
 @frozen
 class Shape:

@@ -22,8 +22,6 @@ from datasets.own.settings import DataSettings
 
 IMAGES = "images"
 NAMES = "classes.txt"
-MAX_BYTES = 256 * MIB
-"""Of a file with marks."""
 
 
 @dataclass(frozen=True, slots=True)

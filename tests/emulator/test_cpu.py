@@ -8,12 +8,13 @@ import pytest
 
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES, CORTEX_M4, RISCV
-from ai8xtools.emulator.cpu.compiler import compile_program
+from ai8xtools.emulator.cpu.compiler import compile_in
 from ai8xtools.emulator.cpu.core import Core
 from ai8xtools.emulator.cpu.elf import Image, read_image
 from ai8xtools.emulator.cpu.io import IoArea, Unobserved
 from ai8xtools.emulator.cpu.memory_map import CoreMemory
 from ai8xtools.emulator.cpu.port import PORT
+from ai8xtools.emulator.cpu.workshop import Workshop
 from ai8xtools.emulator.firmware.compiling import SDK
 
 PROGRAM = f"""
@@ -41,7 +42,8 @@ FLAGS = (
 def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
     source = tmp_path_factory.mktemp("plain") / "plain.c"
     source.write_text(PROGRAM)
-    return compile_program([source], FLAGS, ARCHITECTURES[request.param], source.parent)
+    with Workshop(source.parent) as workshop:
+        return compile_in(workshop, [source], FLAGS, ARCHITECTURES[request.param])
 
 
 class Sensor:
@@ -107,7 +109,8 @@ def test_memory_has_the_size_and_place_of_the_device(image: Image) -> None:
 def test_program_of_another_family_is_refused(tmp_path: Path) -> None:
     source, program = tmp_path / "plain.c", tmp_path / "program.elf"
     source.write_text("int reset_handler(void) { return 0; }")
-    image = compile_program([source], FLAGS, CORTEX_M4, tmp_path)
+    with Workshop(tmp_path) as workshop:
+        image = compile_in(workshop, [source], FLAGS, CORTEX_M4)
     assert image.architecture is CORTEX_M4
     program.write_bytes(b"\x7fELF\x01\x01" + bytes(12) + b"\x28\x00" + bytes(32))
     with pytest.raises(EmulatorError, match="not a program for the RISC-V core") as refused:

@@ -61,8 +61,9 @@ class Maker:
 
     def conv(self, data: Node, filters: int, kernel: tuple[int, int], **more: Any) -> Node:
         """Return sums of a convolution, with a bias."""
-        settings: dict[str, Any] = {"strides": (1, 1), "pads": ((0, 0), (0, 0)), "dilations": (1, 1),
-                    "groups": 1} | more  # fmt: skip
+        settings: dict[str, Any] = {
+            "strides": (1, 1), "pads": ((0, 0), (0, 0)), "dilations": (1, 1), "groups": 1, **more,
+        }  # fmt: skip
         weights = self.numbers(filters, data.shape[1] // settings["groups"], *kernel)
         return self(Conv(**settings), data, weights, self.numbers(filters, most=3000))
 

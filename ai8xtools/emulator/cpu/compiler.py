@@ -81,22 +81,14 @@ def _headers_of_gcc(*command: str) -> tuple[str, ...]:
     return tuple(options)
 
 
-def compile_program(
-    sources: Sequence[Path], flags: Sequence[str], core: Architecture, place: Path
-) -> Image:
-    """Compile and link C files with additional compiler flags; nothing is left behind.
-
-    `place` is what messages name. Raises EmulatorError: no compiler (E810), the compiler refuses
-    the program or takes too much (E811, with its first error).
-    """
-    with Workshop(place) as workshop:
-        return compile_in(workshop, sources, flags, core)
-
-
 def compile_in(
     workshop: Workshop, sources: Sequence[Path], flags: Sequence[str], core: Architecture
 ) -> Image:
-    """Compile and link in a workshop, as `compile_program` does."""
+    """Compile and link C files in a workshop, with additional compiler flags.
+
+    Raises EmulatorError: no compiler (E810), the compiler refuses the program or takes too much
+    (E811, with its first error).
+    """
     program = workshop.folder / "program.elf"
     files = (str(real_path(source)) for source in sources)
     status, output = run_compiler([*flags, "-o", str(program), *files], core, workshop)

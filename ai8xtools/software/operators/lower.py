@@ -65,7 +65,6 @@ _INSTEAD = "Use another operator, or compute this part in the application."
 _ROUND = "Round and limit it first: Mul by a power of two, Add 0.5, Floor, Clip to -128..127."
 _QUANTIZE = ("Quantize a graph of fractions first (quantize.py --device MCU --calibrate DATA); in "
              "one of whole numbers round what is computed: Floor, Clip to -128..127.")  # fmt: skip
-_MOVES = Reshape | Transpose | Slice | Concat | Resize | Pad
 _OF_ELEMENTS = Each | Clip | Dropout
 
 

@@ -18,8 +18,6 @@ from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
 from device.masks import group_slice, instances, lowest_bit
 
-MAX_INPUT_PASSES = 16
-
 
 def mask_text(mask: int) -> str:
     """Return a processor mask as descriptions write it: four groups of four hex digits."""
