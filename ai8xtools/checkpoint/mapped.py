@@ -22,7 +22,7 @@ _LONGEST_READ = 1 << 20
 class _Bounded(io.FileIO):
     """A file that limits the size of each read, whatever its headers claim."""
 
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read(self, size: int | None = None, /) -> bytes:
         rest = os.fstat(self.fileno()).st_size - self.tell()
         if min(rest, rest if size is None or size < 0 else size) > _LONGEST_READ:
             raise ValueError("its directory is too long")

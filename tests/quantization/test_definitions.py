@@ -788,6 +788,7 @@ def test_fixed_network_keeps_formats_that_meet_and_its_budget() -> None:
                 assert layer.in_fraction == found.fractions[step.source]
                 assert layer.out_fraction == found.fractions[step.target]
                 assert layer.data_bits == data_bits
+                assert (layer.bias is not None) == bool(step.bias.any())
         for tensor in measured_maps(graph):
             held = 2.0 ** (data_bits - 1 - found.fractions[tensor])
             some = ranges[tensor]

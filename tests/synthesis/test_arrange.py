@@ -313,6 +313,9 @@ def test_pooling_in_front_of_a_transposed_convolution_gets_a_layer(
     kernels = kernels_of(*[(channels, 3, 1, 1)] * operands, (5, channels, 3, 3))
     found = arranged(tmp_path, *layers, shape=(3, 8, 8), kernels=kernels, chip=chip)
     assert "N425" in found.codes and "W373" not in found.codes
+    network = found.made.network
+    plain = [x for x in network.executed() if not x.pooling.active]
+    assert all(x.pool_first for x in plain)  # nothing is said of what is not there
 
 
 @BOTH

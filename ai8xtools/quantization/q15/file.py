@@ -176,6 +176,7 @@ class _Reader:
         self._check(isinstance(sources, list) and bool(sources), f"{what} has sources")
         assert isinstance(sources, list)
         inputs = [self._map(source, f"{what}: a source") for source in sources]
+        first, *_ = inputs
         kind = step.get("kind")
         single = kind in ("weighted", "pool", "clip", "enlarge")
         self._check(not single or len(inputs) == 1, f"{what} has one source")
@@ -183,23 +184,23 @@ class _Reader:
         self._check(_is_number(target) and target not in self._maps, f"{what} makes a new map")
         assert isinstance(target, int)
         if kind == "weighted":
-            tensor = self._weighted(step, inputs[0], what)
+            tensor = self._weighted(step, first, what)
         elif kind == "pool":
-            tensor = self._pool(step, inputs[0], what)
+            tensor = self._pool(step, first, what)
         elif kind == "enlarge":
-            tensor = self._builder.enlarge(step["name"], inputs[0], self._pair(step, "factor", 1))
+            tensor = self._builder.enlarge(step["name"], first, self._pair(step, "factor", 1))
         elif kind == "clip":
             low, high = step.get("low"), step.get("high")
             right = isinstance(low, float) and isinstance(high, float) and low <= high
             self._check(right, f"{what} has limits")
-            tensor = self._builder.clip(step["name"], inputs[0], step["low"], step["high"])
+            tensor = self._builder.clip(step["name"], first, step["low"], step["high"])
         else:
             self._check(kind in ("add", "concat"), f"{what} is of a known kind")
             tensor = self._joined(step, inputs, what)
         self._maps[target] = tensor
         self._fraction(target)
         if kind == "weighted":
-            self._layers[tensor] = self._layer(step, inputs[0], tensor, what)
+            self._layers[tensor] = self._layer(step, first, tensor, what)
 
     def _weighted(self, step: Mapping[str, Any], source: int, what: str) -> int:
         kernels, bias = self._integers(step, "weight", what, 4), self._integers(step, "bias", what)

@@ -31,8 +31,7 @@ from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.mapping.hardware import hardware_for, widened
 from ai8xtools.synthesis.network import Layer, Network
 from device import Chip
-from device.channels import passes
-from device.chip import KERNEL_COLUMN_BYTES
+from device.channels import kernel_columns, passes
 from device.masks import lowest_bit
 
 
@@ -155,8 +154,7 @@ def columns_of(layer: Layer, mask: int | None = None) -> int:
     Kernels of processors in front of the first output, in its instance, and in between are empty.
     """
     rows, columns = hardware_for(layer, None).kernel
-    width, taps = abs(layer.weight_bits), rows * columns
-    per_byte, in_passes = 8 // width, passes(layer.in_channels)
+    in_passes = passes(layer.in_channels)
     if layer.depthwise:
         kernels = in_passes
     elif layer.flatten:
@@ -168,8 +166,7 @@ def columns_of(layer: Layer, mask: int | None = None) -> int:
         if mask is not None:
             share = (mask >> lowest_bit(mask) // 4 * 4).bit_length()
         kernels = share * passes(layer.out_channels) * in_passes
-    remainder = kernels % per_byte * taps * (per_byte - 1)
-    return -(-(kernels * taps * width + remainder) // (8 * KERNEL_COLUMN_BYTES))
+    return kernel_columns(kernels, rows * columns, abs(layer.weight_bits))
 
 
 def _loads(

@@ -19,7 +19,7 @@ from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from ai8xtools.synthesis.place.packing import Packed, pack_layer
 from ai8xtools.values import frozen
 from device import Chip
-from device.channels import KERNEL_ALIGNMENT
+from device.channels import KERNEL_ALIGNMENT, kernel_columns
 from device.chip import (
     GROUPS,
     KERNEL_COLUMN_BYTES,
@@ -82,7 +82,7 @@ def kernel_counts(layer: MappedLayer) -> KernelRange:
     first = lowest_bit(layer.output_processors) - (lane if layer.out_passes > 1 else 0)
     slots = layer.output_processors.bit_length() - first
     if layer.depthwise:
-        length = _columns(in_passes, rows * columns, width)
+        length = kernel_columns(in_passes, rows * columns, width)
         return KernelRange(0, length, in_passes * (lane + 1))
     stored = slots * layer.out_passes * in_passes
     count = stored + lane * layer.out_passes * in_passes
@@ -90,14 +90,7 @@ def kernel_counts(layer: MappedLayer) -> KernelRange:
         row = layer.pooled_dim[0] * layer.pooled_dim[1] * layer.in_passes
         unused = layer.out_passes * layer.output_processors.bit_count() - layer.out_channels
         stored, count = (stored - unused) * row, (count - unused) * row
-    return KernelRange(0, _columns(stored, rows * columns, width), count)
-
-
-def _columns(kernels: int, taps: int, width: int) -> int:
-    """Return the columns that `kernels` kernels of `taps` weights of `width` bits take."""
-    per_byte = 8 // width
-    remainder = kernels % per_byte * taps * (per_byte - 1)
-    return -(-(kernels * taps * width + remainder) // (8 * KERNEL_COLUMN_BYTES))
+    return KernelRange(0, kernel_columns(stored, rows * columns, width), count)
 
 
 def place_kernels(

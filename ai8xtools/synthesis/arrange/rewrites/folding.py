@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic, Severity
-from ai8xtools.synthesis.arrange.graph import sources
+from ai8xtools.synthesis.arrange.tensors import last_reader
 from ai8xtools.synthesis.layout import LayerLayout, Layout
 from ai8xtools.synthesis.network import NETWORK_INPUT, Network
 from device.channels import MAX_FLATTENED_PIXELS
@@ -22,7 +22,7 @@ def folded(network: Network, fixed: Layout) -> tuple[Network, tuple[Diagnostic, 
     """Return the network whose sample has as few pixels as a pass of channels allows."""
     first = network.first
     rows, columns = first.in_dim
-    alone = [x for x in network.executed() if NETWORK_INPUT in sources(network, x)] == [first]
+    alone = not last_reader(network, NETWORK_INPUT)  # the first layer
     plain = first.flatten and first.pooled_dim == first.in_dim and not first.combination
     open_ = fixed.layers[first.index] == LayerLayout()
     if not (alone and plain and open_) or rows * columns <= MAX_FLATTENED_PIXELS:
