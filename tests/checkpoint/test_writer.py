@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ai8xtools.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from ai8xtools.checkpoint.writer import _row_major_strides
 from tests.checkpoint.compare import tensors_equal_to_torch
 
 DTYPES = ["f4", "f8", "f2", "i8", "i4", "i2", "i1", "u1", "?", ">f4"]
@@ -139,3 +141,9 @@ def test_published_files_survive_reading_and_writing(shared: Path, tmp_path: Pat
         original = read_checkpoint(file)
         write_checkpoint(path, original)
         tensors_equal_to_torch(dict(original.entries), read_by_torch(path))
+
+
+def test_strides_are_those_of_torch_also_of_empty_tensors() -> None:
+    for dimensions in range(4):
+        for shape in itertools.product((0, 1, 2, 3), repeat=dimensions):
+            assert _row_major_strides(shape) == torch.empty(shape).stride()

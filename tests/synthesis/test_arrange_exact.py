@@ -14,7 +14,7 @@ from ai8xtools.synthesis.arrange.graph import sources
 from ai8xtools.synthesis.arrange.links import Role
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.rewrites.copies import _taking_turns, roles_wanted, with_copies
-from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied, copying
+from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied, copying, copying_layer
 from ai8xtools.synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
 from ai8xtools.synthesis.arrange.values import Choice
 from ai8xtools.synthesis.layout import LayerLayout, Layout
@@ -92,6 +92,15 @@ def results(network: Network) -> dict[int, Any]:
 def open_layout(network: Network) -> Layout:
     """Return the layout in which nothing is given."""
     return Layout(layers=dict.fromkeys(network.order, LayerLayout()))
+
+
+def test_a_copy_has_the_image_of_its_source() -> None:
+    first, second = network_of([4, 4, 4], [False, True]).layers
+    first = replace(first, in_dim=(4, 6), pooled_dim=(4, 6))
+    network = replace(network_of([4, 4, 4], [False, True]), layers=(first, second))
+    for owner, dim in ((NETWORK_INPUT, (4, 6)), (0, first.out_dim)):
+        found = copying_layer(network, owner, second, Part(0, 4, 4), 0)
+        assert found.in_dim == found.out_dim == dim
 
 
 def test_combinations_take_turns_if_the_words_beside_a_source_are_free_again() -> None:

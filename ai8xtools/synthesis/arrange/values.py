@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ai8xtools.synthesis.layout import InputPort
-from ai8xtools.synthesis.network import Layer, Network
+from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
 from ai8xtools.values import frozen
 from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
@@ -172,11 +172,8 @@ class Problem:
     def name(self, tensor: int) -> str:
         """Say what a tensor is."""
         owner = self.tensors[tensor].owner
-        if owner == -1:
-            return "the input"
-        if owner < 0:
-            return "the rolling buffer"
-        return f"the result of {self.network.layer(owner)}"
+        apart = {NETWORK_INPUT: "the input", DATA_BUFFER: "the rolling buffer"}
+        return apart.get(owner) or f"the result of {self.network.layer(owner)}"
 
     def layer(self, index: int) -> Layer:
         """Return a layer."""
