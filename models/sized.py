@@ -1,8 +1,8 @@
 """Networks of any size for data of one's own; --model auto picks the widest one that fits.
 
 `sized2d_W` is for pictures, `sized1d_W` for sounds, `sizedseries_W` for time series, `sizedrow_W`
-for rows of numbers, `sizedmasks_W` for the class of each pixel of a picture; W is the number of
-channels of their first layer.
+for rows of numbers, `sizedmasks_W` for the class of each pixel of a picture, `sizedboxes_W` for
+objects in it; W is the number of channels of their first layer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+import ai8x_blocks
 from ai8x_blocks import factory
+from models.ai85tinierssd import CONV, POOL, TinierSSD
 from models.ai85unetsmall import AI85UNet
 
 Maker = Callable[..., nn.Module]
@@ -29,6 +31,8 @@ _SERIES_KERNELS = (9, 5, 3)
 _MOST_STEPS = 256
 """Longer maps are pooled in front of a convolution."""
 _MOST_POOLED = 16
+_LARGEST_MAP = 16
+"""Rows or columns of the map that a detector looks at first."""
 _MULTIPLE = 8
 """Sides of pictures that are halved three times."""
 
@@ -180,6 +184,38 @@ class SizedMasks(AI85UNet):
         super().__init__(widths, num_classes, num_channels, dimensions, **kwargs)
 
 
+class SizedBoxes(TinierSSD):
+    """A detector that looks at maps of up to 16, 8 and 2 pixels a side.
+
+    Convolutions halve the picture and double their channels, up to 64, in front of the first map.
+    """
+
+    def __init__(
+        self,
+        width: int = 32,
+        num_classes: int = 2,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (64, 64),
+        aspect_ratios: Sequence[Sequence[float]] = 3 * ((1.0, 2.0, 0.5),),
+        device: Any = "cpu",
+        **kwargs: Any,
+    ) -> None:
+        side, channels = max(dimensions), num_channels
+        layers: list[ai8x_blocks.Row] = []
+        while not layers or side > _LARGEST_MAP:
+            kind = POOL if layers else CONV
+            side //= 2 if layers else 1
+            layers.append((f"layer{len(layers)}", kind, channels, width, 3, 1))
+            channels, width = width, min(2 * width, _WIDEST)
+        layers.append(("deep", CONV, channels, width, 3, 1))
+        layers.append(("small", CONV, width, 32, 3, 1))
+        layers += [("medium", POOL, 32, 32, 3, 1), ("large", POOL, 32, 32, 3, 1)]
+        self.base_layers = tuple(layers)
+        self.sources = {"small": 0.2, "medium": 0.4, "conv12_2": 0.7}
+        kwargs |= {"bias": True}
+        super().__init__(num_classes, num_channels, dimensions, aspect_ratios, device, **kwargs)
+
+
 def _makers(kind: Maker, name: str, widths: Sequence[int] = WIDTHS) -> dict[str, Maker]:
     """Return functions by name, a width each."""
     return {f"{name}_{width}": factory(kind, width) for width in widths}
@@ -190,10 +226,15 @@ _MAKERS = {
     **_makers(Sized1d, "sized1d"),
     **_makers(SizedSeries, "sizedseries", SERIES_WIDTHS),
     **_makers(SizedRow, "sizedrow"),
+    **_makers(SizedBoxes, "sizedboxes"),
     **_makers(SizedMasks, "sizedmasks", MASK_WIDTHS),
 }
 globals().update(_MAKERS)
 models = [
-    {"name": name, "min_input": 1, "dim": 2 if name.startswith(("sized2d", "sizedmasks")) else 1}
+    {
+        "name": name,
+        "min_input": 1,
+        "dim": 2 if name.startswith(("sized2d", "sizedboxes", "sizedmasks")) else 1,
+    }
     for name in _MAKERS
 ]

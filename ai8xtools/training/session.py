@@ -147,6 +147,7 @@ def _compute(
     data = load_data(prepared.dataset, options, prepared.progress.seed, share)
     check_input(data.item[0], prepared.dataset, options)
     task = _task(prepared, data, device, options)
+    data = replace(data, record=task.noted(data.record, data.item[0]))
     distillation = _distillation(prepared, task, data, options)
     networks = [prepared.model] if distillation is None else [prepared.model, distillation.teacher]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +22,19 @@ from datasets.own.pictures import ENDINGS
 from datasets.own.settings import DataSettings
 
 IMAGES = "images"
+TESTS = (TEST, "valid", "val")
+"""Folders of the pictures for tests; the first that is there."""
 NAMES = "classes.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The names of the classes, and pictures for training and for tests with the file of each."""
+    """The names of the classes, and pictures for training and for tests with the mask's file or the
+    `boxes.Annotation` of each."""
 
     classes: tuple[str, ...]
-    train: tuple[tuple[Path, Path], ...]
-    test: tuple[tuple[Path, Path], ...]
+    train: tuple[tuple[Path, Any], ...]
+    test: tuple[tuple[Path, Any], ...]
 
 
 def refused(place: Path | str, message: str, remedy: str) -> DatasetError:
@@ -46,18 +50,19 @@ def part_folders(folder: Path) -> list[Path]:
         raise DatasetError("E620", fault, str(folder), where_else(folder))
     for place in (folder, folder / IMAGES):
         if (place / TRAIN).is_dir():
-            if not (place / TEST).is_dir():
+            tests = [place / name for name in TESTS if (place / name).is_dir()]
+            if not tests:
                 raise DatasetError(
                     "E620", "the folder is missing", str(place / TEST),
                     f"Put the pictures for tests there, beside {TRAIN}.",
                 )  # fmt: skip
-            return [place / TRAIN, place / TEST]
+            return [place / TRAIN, tests[0]]
     return [folder]
 
 
 def divided(
-    folder: Path, parts: Sequence[Sequence[tuple[Path, Path]]], settings: DataSettings
-) -> tuple[list[tuple[Path, Path]], list[tuple[Path, Path]]]:
+    folder: Path, parts: Sequence[Sequence[tuple[Path, Any]]], settings: DataSettings
+) -> tuple[list[tuple[Path, Any]], list[tuple[Path, Any]]]:
     """Return pictures for training and for tests: the two parts, or a share of the only one.
 
     Raises DatasetError E616 for a single picture, E685 as `refuse_part`.

@@ -24,6 +24,8 @@ _LEAST_RATE, _MOST_RATE = 1000, 1_000_000
 """Sounds are sampled between these; others would become thousands of times as long."""
 DESCRIPTION = "dataset.json"
 """The file of a project with the names of its classes and the preparation of inputs."""
+DETECTOR_FILE = "detector.json"
+"""Another one, of a detector: how objects are found in its outputs."""
 FRAME = 128
 """Channels of a sound: sample n is channel n % 128 at time n // 128."""
 Bytes = NDArray[np.uint8]
@@ -128,15 +130,24 @@ def fitted(image: Any, rows: int, columns: int, stretch: bool, resample: Any = N
 
     `resample` is Pillow's rule for the pixels between, None the one that it takes for pictures.
     """
-    if image.size == (columns, rows):
-        return image
+    size, left, top = cut(image.size, rows, columns, stretch)
+    scaled = image if image.size == size else image.resize(size, resample)
+    if size == (columns, rows):
+        return scaled
+    return scaled.crop((left, top, left + columns, top + rows))
+
+
+def cut(
+    size: tuple[int, int], rows: int, columns: int, stretch: bool
+) -> tuple[tuple[int, int], int, int]:
+    """Return the width and height to which a picture of another `size` is scaled, and where it is
+    cut: its left and its top."""
     if stretch:
-        return image.resize((columns, rows), resample)
-    width, height = image.size
+        return (columns, rows), 0, 0
+    width, height = size
     ratio = max(columns / width, rows / height)
     size = max(columns, round(width * ratio)), max(rows, round(height * ratio))
-    left, top = (size[0] - columns) // 2, (size[1] - rows) // 2
-    return image.resize(size, resample).crop((left, top, left + columns, top + rows))
+    return size, (size[0] - columns) // 2, (size[1] - rows) // 2
 
 
 def read_sound(path: Path, preparation: Preparation, tell: Tell = ignore) -> list[Bytes]:

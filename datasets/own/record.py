@@ -23,6 +23,8 @@ ACCURACY = "own_accuracy"
 """Another one: how the network did on the test samples at the end of the run."""
 WIDE = "own_wide_layer"
 """Another one, of numbers that are learned: the layer whose wide results they are, or empty."""
+DETECTOR = "detector"
+"""A part of the first: which values of the outputs are locations and scores of which boxes."""
 VERSION = 1
 
 
@@ -31,7 +33,7 @@ class Recorded:
     """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L];
     of one with marks, or a number to learn, `sample_class` is None.
 
-    `accuracy` is None where nothing was measured.
+    `accuracy` is None where nothing was measured. `detector` says how boxes are found in outputs.
     """
 
     source: str
@@ -41,6 +43,7 @@ class Recorded:
     sample: NDArray[np.int8]
     sample_class: int | None
     accuracy: Measured | None = None
+    detector: Mapping[str, Any] | None = None
 
     @property
     def is_marked(self) -> bool:
@@ -63,7 +66,7 @@ def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
             DataSettings.of(record["settings"]), Preparation.of(record["preparation"]),
             sample.astype(np.int8),
             None if record["sample_class"] is None else int(record["sample_class"]),
-            measured_of(extras.get(ACCURACY)),
+            measured_of(extras.get(ACCURACY)), record.get(DETECTOR),
         )  # fmt: skip
         shape = recorded.preparation.shape
         fits = record["version"] == VERSION and sample.shape in (shape, shape[:2])

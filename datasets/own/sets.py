@@ -20,6 +20,7 @@ import ai8x
 from datasets.errors import DatasetError
 from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
+from datasets.own.boxes import boxed_pictures, read_boxes
 from datasets.own.folders import Sample, class_files, endings_of_others
 from datasets.own.labels import Pair, answers, divided, refuse_part, split, windows_named
 from datasets.own.masks import masked_pictures, read_mask
@@ -34,7 +35,7 @@ from datasets.own.preparation import (
     read_sound,
 )
 from datasets.own.series import preparation_of, read_series
-from datasets.own.settings import MARKED, REGRESSION, SOUND_WINDOW, DataSettings
+from datasets.own.settings import BOXES, MARKED, MASKS, REGRESSION, SOUND_WINDOW, DataSettings
 from datasets.own.tables import Table, read_table
 
 _IN_MEMORY = 1 << 30
@@ -50,7 +51,8 @@ class OwnData:
     """Classes, how files become inputs, and `read(training)` that returns samples, targets, and the
     name of each sample: its file, line, window or place in an array.
 
-    Targets are labels int64 [N]; of pictures that are `is_marked`, masks uint8 [N, H, W]. `notes`
+    Targets are labels int64 [N]; of pictures that are `is_marked`, masks uint8 [N, H, W] or
+    `BoxLists`. `notes`
     say how the files were understood; what only their contents tell, when they are read. `samples`
     counts those of training; of sounds, their files.
     """
@@ -83,7 +85,7 @@ def open_data(
     if kind == "npz":
         series = series or (recorded and recorded.kind) == "series"
         return _arrays(place, settings, recorded, series)
-    opened = {"folder": _pictures, "masks": _masks, "sounds": _sounds, "csv": _table,
+    opened = {"folder": _pictures, MASKS: _masks, BOXES: _boxes, "sounds": _sounds, "csv": _table,
               "series": _series}[kind]  # fmt: skip
     return replace(opened(place, settings, recorded), is_marked=kind in MARKED)
 
@@ -131,6 +133,12 @@ def _masks(folder: Path, settings: DataSettings, recorded: Preparation | None) -
 
     parts = marked.train, marked.test
     return _of_pictures(folder, marked.classes, parts, masks, settings, recorded)
+
+
+def _boxes(folder: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
+    marked = boxed_pictures(folder, settings)
+    parts = marked.train, marked.test
+    return _of_pictures(folder, marked.classes, parts, read_boxes, settings, recorded)
 
 
 def _of_pictures(
@@ -361,7 +369,7 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
     has them: labels and masks become int64."""
 
     def __init__(
-        self, samples: Any, labels: Tensor, args: Any, augment: Augmentation | None = None
+        self, samples: Any, labels: Any, args: Any, augment: Augmentation | None = None
     ) -> None:
         self.samples, self.labels, self.augment = samples, labels, augment
         self.normalize = ai8x.normalize(args)
@@ -372,7 +380,8 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
 
     def _items(self, indices: Tensor) -> tuple[Tensor, Any]:
         samples, targets = self.samples[indices], self.labels[indices]
-        targets = targets if targets.is_floating_point() else targets.long()
+        if isinstance(targets, Tensor) and not targets.is_floating_point():
+            targets = targets.long()
         if self.augment is not None and self.augment.moves:
             samples, targets = moved(samples, targets, self.augment.moves)
         if samples.dtype == torch.int8:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-MARKED = ("masks",)
+MASKS, BOXES = "masks", "boxes"
+MARKED = (MASKS, BOXES)
 """Pictures with marks of a person's beside them."""
 OF_PICTURES = ("folder", *MARKED)
 KINDS = (*OF_PICTURES, "sounds", "csv", "npz", "series")

@@ -39,9 +39,23 @@ def write_masks(place: Path) -> None:
         Image.fromarray(mask).save(place / f"{n}.png")
 
 
+def write_boxes(place: Path) -> None:
+    """Write pictures with texts of YOLO beside them."""
+    place.mkdir()
+    (place / "classes.txt").write_text("square\n")
+    for n, (picture, (row, column, side)) in enumerate(scenes(20)):
+        centre = f"{(column + side / 2) / 16} {(row + side / 2) / 16}"
+        Image.fromarray(picture).save(place / f"{n}.bmp")
+        (place / f"{n}.txt").write_text(f"0 {centre} {side / 16} {side / 16}\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "write", "network", "title"), [("masks", write_masks, "sizedmasks_16", "mIoU")]
+    ("kind", "write", "network", "title"),
+    [
+        ("masks", write_masks, "sizedmasks_16", "mIoU"),
+        ("boxes", write_boxes, "sizedboxes_32", "mAP"),
+    ],
 )
 def test_marks_lead_to_firmware_that_is_measured(
     kind: str, write: Callable[[Path], None], network: str, title: str,

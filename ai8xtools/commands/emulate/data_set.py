@@ -15,7 +15,6 @@ from ai8xtools.commands.emulate.alone import show_words
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.inputs import fitted, read_inputs, read_labels
 from ai8xtools.commands.emulate.known_answer import answer_of, refusal
-from ai8xtools.commands.emulate.marked import by_maps, show_marks
 from ai8xtools.commands.emulate.output_maps import output_maps
 from ai8xtools.commands.emulate.own_data import Samples, show_accuracy, test_samples
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
@@ -80,7 +79,10 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
         show_words(check, network)
     doubt = None
     if samples is not None and trained is not None and trained.is_marked:
-        doubt = show_marks(by_maps(values, output_maps(project, firmware), project), samples)
+        from ai8xtools.commands.emulate.marked import by_maps, show_marks  # loads torch
+
+        maps = by_maps(values, output_maps(project, firmware), project)
+        doubt = show_marks(maps, samples, project)
     elif labels is None:
         for line in class_lines(values, trained):
             print(line)

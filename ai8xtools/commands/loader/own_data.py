@@ -16,7 +16,7 @@ from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.loader.prepare_code import HEADER, prepare_header
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.values.accuracy import doubt_of
-from datasets.own.preparation import DESCRIPTION
+from datasets.own.preparation import DESCRIPTION, DETECTOR_FILE
 from datasets.own.record import WIDE, Recorded, recorded_of
 
 AUTO = "auto"
@@ -63,6 +63,10 @@ def with_record(
     header = prepare_header(recorded.preparation, recorded.classes[0], one)
     files = [(DESCRIPTION, _json(recorded, one, own_sample=own_sample))]
     files += [] if header is None else [(HEADER, header.encode())]
+    if recorded.detector is not None:
+        detector = {key: np.asarray(value).tolist() if key in ("order", "priors") else value
+                    for key, value in recorded.detector.items()}  # fmt: skip
+        files.append((DETECTOR_FILE, (json.dumps(detector) + "\n").encode()))
     return replace(
         options, resolve=resolve, project=project, files=tuple(files),
         accuracy=recorded.accuracy, doubt=doubt_of(recorded.accuracy),

@@ -13,6 +13,7 @@ from ai8xtools.commands.train.fits import fits_of_run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.own_data import dataset_of
 from ai8xtools.training.options import TrainingOptions
+from datasets.own.settings import BOXES, MASKS
 from device import CHIPS, chip_of_die
 
 AUTO = "auto"
@@ -55,7 +56,9 @@ def _widest(options: TrainingOptions) -> str:
     kind = None if dataset.own is None else dataset.own.kind
     if dataset.own is not None and dataset.own.preparation.kind == "series":
         family, widths = "sizedseries", SERIES_WIDTHS
-    elif kind == "masks":
+    elif kind == BOXES:
+        family = "sizedboxes"
+    elif kind == MASKS:
         family, widths = "sizedmasks", MASK_WIDTHS
     chip = chip_of_die(options.device)
     reasons: tuple[str, ...] = ()

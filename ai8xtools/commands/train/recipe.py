@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ai8xtools.training.options import TrainingOptions
-from datasets.own.settings import REGRESSION, kind_and_path
+from datasets.own.settings import BOXES, REGRESSION, kind_and_path
 
 _EPOCHS = 40
 """Of which the usual policy leaves 30 to floating point."""
@@ -47,6 +47,8 @@ def with_recipe(options: TrainingOptions) -> TrainingOptions:
     }  # fmt: skip
     if own.settings.task == REGRESSION:
         chosen |= {"label_smoothing": (), "augment": ("jitter",) if kind == "series" else ()}
+    if own.kind == BOXES:
+        chosen["label_smoothing"] = ()
     if kind == "series":
         chosen["epoch_samples"] = size * (_SERIES_STEPS if count < _MANY else _STEPS_OF_MANY)
     elif count < size * _STEPS:

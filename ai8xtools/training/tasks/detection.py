@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import torch
@@ -18,9 +19,12 @@ from ai8xtools.training.losses.multibox import (
     detect,
     read_parameters,
 )
+from ai8xtools.training.network.output_order import output_order
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
+from ai8xtools.values.accuracy import Mean, Measured
 from datasets.errors import library
+from datasets.own.record import DETECTOR, KEY
 from datasets.torchvision_access import torchvision
 
 Outputs = tuple[Tensor, Tensor]
@@ -56,14 +60,39 @@ class Detection(Task):
         """Bring integers of the simulation to the range of training."""
         if not self.options.act_mode_8bit:
             return outputs
+        locations, scores = (
+            part / divisor for part, divisor in zip(outputs, self._divisors(), strict=True)
+        )
+        return locations, scores
+
+    def _divisors(self) -> list[int]:
+        """Return by how much integers of locations and scores exceed those of training."""
         flags = (
             getattr(self.model, name, False) for name in ("are_locations_wide", "are_scores_wide")
         )
         wide = (flag() if callable(flag) else flag for flag in flags)
-        locations, scores = (
-            part / (128 * 128 if much else 128) for part, much in zip(outputs, wide, strict=True)
-        )
-        return locations, scores
+        return [128 * 128 if much else 128 for much in wide]
+
+    def noted(self, record: Mapping[str, Any], example: Tensor) -> Mapping[str, Any]:
+        """Add how objects are found in the outputs."""
+        order = output_order(self.model, example.unsqueeze(0))
+        if KEY not in record or order is None:
+            return record
+        assert self._priors is not None
+        detector = {
+            "outputs": list(order.layers), "order": order.order.int(), "priors": self._priors.cpu(),
+            "divisors": self._divisors(), "parameters": asdict(self.parameters),
+        }  # fmt: skip
+        return {**record, KEY: {**record[KEY], DETECTOR: detector}}
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the objects are on pictures of one's own."""
+        return self.is_own
+
+    def quality(self, scores: Scores, samples: int) -> Measured:
+        """Return the precision."""
+        return Mean("mAP", scores.values["mAP"], samples, 0.0)
 
     def divisor(self, targets: Objects) -> Tensor:
         """Return the number of prior boxes that should find an object."""

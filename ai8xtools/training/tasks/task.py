@@ -91,6 +91,11 @@ class Task(ABC):
     def rank(self, scores: Scores) -> tuple[float, ...]:
         """Return numbers by which epochs are sorted: the greatest tuple is the best."""
 
+    def noted(self, record: Mapping[str, Any], example: Tensor) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return what checkpoints say about data of one's own, together with what reading the
+        network's outputs takes; `example` is an input."""
+        return record
+
     @property
     def is_judged(self) -> bool:
         """Whether a run ends with how good its networks are: with data of one's own."""

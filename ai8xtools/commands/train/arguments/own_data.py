@@ -12,6 +12,7 @@ from ai8xtools.commands.train.arguments import converters as values
 from datasets.own.preparation import FRAME
 from datasets.own.settings import (
     AUGMENTATIONS,
+    BOXES,
     KINDS,
     NO_GROUP,
     OF_PICTURES,
@@ -22,6 +23,7 @@ from datasets.own.settings import (
     kind_and_path,
 )
 
+_DETECTION = "policies/obj_detection_params.yaml"
 _LARGEST = 1024
 """Rows and columns that the chip takes."""
 
@@ -74,6 +76,13 @@ def add_picture_options(add: Callable[..., Any]) -> None:
 def picture_settings(args: argparse.Namespace) -> DataSettings:
     """Return what these options say."""
     return DataSettings(resize=args.resize, stretch=args.stretch, grayscale=args.grayscale)
+
+
+def with_task(args: argparse.Namespace) -> None:
+    """Let boxes be found where they are what the data has."""
+    if (kind_and_path(args.dataset) or ("",))[0] == BOXES:
+        args.obj_detection = True
+        args.obj_detection_params = args.obj_detection_params or values.policy_file(_DETECTION)
 
 
 def settle(args: argparse.Namespace) -> None:

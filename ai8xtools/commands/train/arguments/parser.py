@@ -55,7 +55,8 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         help="refuse what could not be deployed to --device, in place of a warning")  # fmt: skip
     add("--dataset", required=True, metavar="NAME",
         help="the data set, one of datasets/*.py, or files of one's own: folder:DIR (pictures in "
-        "class folders), masks:DIR, sounds:DIR, csv:FILE, npz:FILE, series:PATH")  # fmt: skip
+        "class folders), masks:DIR, boxes:DIR, sounds:DIR, csv:FILE, npz:FILE, "
+        "series:PATH")  # fmt: skip
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip
     add("-j", "--workers", type=values.natural_number, default=DEFAULTS.workers, metavar="N",
@@ -239,6 +240,7 @@ def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]
     args.unset = frozenset(name for name in RECIPE if getattr(args, name) is None)
     for name in args.unset:
         setattr(args, name, getattr(DEFAULTS, name, None))
+    own_data.with_task(args)
     _check(parser, args)
     refinements.settle(args)
     own_data.settle(args)
