@@ -132,6 +132,8 @@ UNLIMITED = 1 << 32
 """Bytes of a memory whose size is not known: all that a core can address."""
 ANY = Profile("any Cortex-M4", CORES["cortex-m4"], UNLIMITED, UNLIMITED)
 """Any microcontroller with this core."""
+PORTABLE = Profile("any core", Core("portable", simd=False, multiplier=True), UNLIMITED, UNLIMITED)
+"""Any core of 32 bits or more: C without instructions of one."""
 
 
 def names() -> tuple[str, ...]:

@@ -131,6 +131,18 @@ def test_names_that_lead_out_of_the_project_or_replace_its_files_are_refused(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_without_a_microcontroller_the_project_is_portable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert create(tmp_path) == 0
+    captured = capsys.readouterr()
+    assert "option --mcu: notice: no microcontroller is named" in captured.out + captured.err
+    files = {path.name: path.read_text() for path in (tmp_path / "net").glob("*.[ch]")}
+    assert "#define NN_FOR_PORTABLE 1" in files["nn_kernels.h"]
+    assert not [*(tmp_path / "net").glob("Makefile.*")]
+    assert passed(run_project(files, tmp_path / "run"))
+
+
 def strided(folder: Path) -> list[str]:
     """Return the options of a network with strides, a kernel of 5x4 and a large window."""
     made = Network("free", (1, 45, 9))
@@ -321,7 +333,7 @@ def test_options_that_only_place_are_accepted_with_a_notice(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--device", "MCU"], "--mcu: is required"),
+        (["--device", "MCU", "--container", "n.nnb"], "--mcu: is required"),
         (["--device", "MAX78000", "--mcu", "rp2040"], "--mcu: is for --device MCU"),
         (["--device", "MCU", "--mcu", "rp2040", "--container", "n.nnb", "--report", "r.html"],
          "argument --report: containers have none"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ai8xtools.commands.arguments import Parser, chip, filled, target_name
@@ -117,7 +118,7 @@ def _only_places(option: str) -> Diagnostic:
 def arguments() -> Parser:
     """Return the parser of the command line of --device MCU."""
     parser = base("Turn a network description and quantized weights into C for a microcontroller "
-                  "without accelerator.", "MCU --mcu NAME")  # fmt: skip
+                  "without accelerator.", "MCU [--mcu NAME]")  # fmt: skip
     option = parser.group(PLAN).add_argument
     option("--l2", type=size, metavar="BYTES", help="second memory, in place of the profile's")
     option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
@@ -150,8 +151,21 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
     container = None
     if args.container is not None:
         container = ContainerOptions(args.container, args.encrypt, args.slot, args.arena)
+        if args.mcu is None:
+            parser.error("argument --mcu: is required with --container; choose "
+                         f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
     software = software_options(parser, args, words, container=container)
     if args.mcu is None:
-        parser.error("argument --mcu: is required with --device MCU; choose "
-                     f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
+        software = replace(software, notices=(*software.notices, _portable()))
     return software
+
+
+def _portable() -> Diagnostic:
+    """Return the notice that no core was named."""
+    return Diagnostic(
+        "N958",
+        "no microcontroller is named: portable C for any core of 32 bits, without limits of memory",
+        Place(option="--mcu"),
+        "Name one for the fastest kernels of its core.",
+        Severity.NOTICE,
+    )

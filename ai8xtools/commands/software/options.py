@@ -35,7 +35,8 @@ class SoftwareOptions:
     """A network for a microcontroller and how its program is planned.
 
     `source` is the network, with what all targets have. `mcu` is a profile's name or file (None:
-    any Cortex-M4), `l1` and `flash` take the place of its sizes. `kernels` are the sets that may be
+    any core, with `calls` any Cortex-M4), `l1` and `flash` take the place of its sizes. `kernels`
+    are the sets that may be
     used (None: those of the core). `plan_report` prints the plan; limits of the chip `like` hold,
     if there is one; `notices` are about options that change nothing here. With `calls` Arm's
     functions are called, those of a copy of CMSIS 5 in the folder `library` or, without one, ours.
@@ -78,9 +79,11 @@ class SoftwareOptions:
 
         Raises DiagnosticError as `read_profile` and `Profile.resized` do.
         """
-        from ai8xtools.software.profile import ANY, read_profile
+        from ai8xtools.software.profile import ANY, PORTABLE, read_profile
 
-        profile = ANY if self.mcu is None else read_profile(self.mcu)
+        profile = ANY if self.calls else PORTABLE
+        if self.mcu is not None:
+            profile = read_profile(self.mcu)
         if self.dma and not profile.dma:
             profile = replace(profile, dma=3)
         named = {"l1": self.l1, "l2": self.l2, "l3": self.l3, "flash": self.flash}

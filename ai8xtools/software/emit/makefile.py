@@ -60,7 +60,7 @@ def building(
     `header` are the values of cnn.h, `kernels` the functions that are used; `wide`: the last output
     has 32 bits.
     """
-    cross = _CROSS[core]
+    cross = _CROSS.get(core)
     named = [] if interface.naming is None else [interface.naming.prefix]
     parts = {
         "sources": [
@@ -75,12 +75,19 @@ def building(
         "library": interface.library,
     }
     yield "Makefile", render("software/Makefile.j2", name=name, **parts)
-    yield cross.file, render(
-        "software/Makefile.cross.j2", name=name, title=core, file=cross.file, cross=cross.prefix,
-        cpu=cross.options, specs=cross.specs, **parts,
-    )  # fmt: skip
+    if cross is not None:
+        yield cross.file, render(
+            "software/Makefile.cross.j2", name=name, title=core, file=cross.file,
+            cross=cross.prefix, cpu=cross.options, specs=cross.specs, **parts,
+        )  # fmt: skip
     used = ", ".join(f"`{function}`" for function in kernels) or "none of convolutions"
-    values = {**header, **parts, "core": core, "makefile": cross.file, "cross": cross.prefix}
+    values = {
+        **header,
+        **parts,
+        "core": core,
+        "makefile": cross and cross.file,
+        "cross": cross and cross.prefix,
+    }
     template = f"{interface.folder}/README.md.j2"
     yield "README.md", render(template, name=name, kernels=used, wide=wide, **values,
                               **interface.values)  # fmt: skip
