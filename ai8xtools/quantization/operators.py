@@ -7,12 +7,13 @@ done with elements is computed exactly and rounded once. Source: docs/software.m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.execute import value_of
 from ai8xtools.frontends.graph.nodes import Graph, Node, constant, graph_of, make
 from ai8xtools.frontends.graph.operators import (
@@ -46,7 +47,8 @@ from ai8xtools.quantization.formats import (
 from ai8xtools.values import frozen
 
 PASSES = (
-    passes.normalizations, passes.constants_second, passes.limits, passes.sections, passes.padding,
+    compositions, passes.normalizations, passes.constants_second, passes.limits, passes.sections,
+    passes.padding,
     passes.reductions, passes.transposes, passes.into_weights, passes.before_weights,
 )  # fmt: skip
 """What is done with a graph before; into_weights behind what makes factors and offsets."""
@@ -54,6 +56,8 @@ PASSES = (
 BITS, _INPUT_FRACTION = 8, 7
 _CONSTANT_BITS = 12
 """Significant bits of constants that elements are computed with."""
+_FEWEST = 64
+"""Steps that the results of a network should have between their ends; else they have more bits."""
 _SUM_BITS, _DEEPEST = 31, 30
 _MOVES = Reshape | Transpose | Slice | Concat | Resize | Pad
 _WEIGHTED = Conv | ConvTranspose | Gemm
@@ -69,9 +73,18 @@ class Whole:
     fractions: tuple[int, ...]
 
 
-def magnitudes(graph: Graph, samples: Sequence[Float64s]) -> dict[Node, float]:
-    """Return the largest magnitude of each result for samples [1, ...]."""
+@frozen
+class Ranges:
+    """Of each result for samples: the largest magnitude, and of those of the graph the spread."""
+
+    largest: dict[Node, float]
+    spread: dict[Node, float]
+
+
+def measured(graph: Graph, samples: Sequence[Float64s]) -> Ranges:
+    """Return the ranges of results for samples [1, ...]."""
     found = dict.fromkeys(graph.nodes, 0.0)
+    ends = dict.fromkeys(graph.outputs, (np.inf, -np.inf))
     for sample in samples:
         known: dict[Node, Array] = {graph.input: sample}
         for node in graph.nodes:
@@ -82,19 +95,22 @@ def magnitudes(graph: Graph, samples: Sequence[Float64s]) -> dict[Node, float]:
                     continue
                 known[node] = value
             found[node] = max(found[node], largest(known[node]))
-    return found
+            if node in ends:
+                low, high = ends[node]
+                ends[node] = min(low, float(known[node].min())), max(high, float(known[node].max()))
+    return Ranges(found, {node: high - low for node, (low, high) in ends.items()})
 
 
-def quantized(graph: Graph, ranges: Mapping[Node, float]) -> Whole:
-    """Return a graph, to which `PASSES` were applied, in whole numbers; `ranges` are magnitudes."""
+def quantized(graph: Graph, ranges: Ranges) -> Whole:
+    """Return a graph, to which `PASSES` were applied, in whole numbers."""
     return _Quantizer(graph, ranges).whole()
 
 
 class _Quantizer:
     """`stored` are results as integers, with their k; `real` the expressions of all others."""
 
-    def __init__(self, graph: Graph, ranges: Mapping[Node, float]) -> None:
-        self._graph, self._ranges = graph, ranges
+    def __init__(self, graph: Graph, ranges: Ranges) -> None:
+        self._graph, self._ranges, self._spread = graph, dict(ranges.largest), ranges.spread
         self._readers = graph.readers()
         self._wanted: dict[Node, int] = {}
         self._stored: dict[Node, tuple[Node, int]] = {}
@@ -134,6 +150,9 @@ class _Quantizer:
                 self._stored[node] = node, fraction
             case Conv() | ConvTranspose() | Gemm() if self._is_weighted(node):
                 self._real[node] = self._weighted(node)
+                self._finish(node)
+            case Each(function=Function.POW) if _falls(node.inputs[1]):
+                self._real[node] = self._steep(node)
                 self._finish(node)
             case Each() | Clip() | Dropout():
                 given = [self._value(one) for one in node.inputs]
@@ -175,8 +194,12 @@ class _Quantizer:
 
     def _store(self, node: Node) -> None:
         """Round a result to integers."""
-        fraction = self._fraction(node)
-        self._stored[node] = _rounded(node.place, self._real[node], fraction), fraction
+        fraction, bits = self._fraction(node), BITS
+        spread = self._spread.get(node, 0.0)
+        if self._readers[node] == [node] and 0 < spread < math.ldexp(_FEWEST, -fraction):
+            more = min(math.ceil(math.log2(math.ldexp(_FEWEST, -fraction) / spread)), BITS)
+            fraction, bits = fraction + more, BITS + more
+        self._stored[node] = _rounded(node.place, self._real[node], fraction, bits), fraction
 
     def _finish(self, node: Node) -> None:
         """Store a result unless what reads it computes further at once."""
@@ -237,6 +260,17 @@ class _Quantizer:
         sums = make(node.place, node.operator, data, constant(integers, name), *starts)
         return _scaled(node.place, sums, -(kx + kw))
 
+    def _steep(self, node: Node) -> Node:
+        """Return a negative power of a result; what integers do not tell from zero counts as half
+        of their last place.
+        """
+        data, fraction = self._integer(node.inputs[0])
+        least = math.ldexp(0.5, -fraction)
+        most = float(np.power(least, np.asarray(node.inputs[1].constant)).max())
+        self._ranges[node] = min(self._ranges[node], most)
+        whole = make(node.place, Clip(least, np.inf), _scaled(node.place, data, -fraction))
+        return make(node.place, node.operator, whole, node.inputs[1])
+
     def _moved(self, node: Node) -> tuple[Node, int]:
         given = [self._integer(one) for one in node.inputs]
         fraction = min(fraction for _, fraction in given)
@@ -251,6 +285,11 @@ class _Quantizer:
             value = float(to_fixed(operator.value, fraction, BITS))
             operator = replace(operator, value=value)
         return make(node.place, operator, *inputs), fraction
+
+
+def _falls(exponent: Node) -> bool:
+    """Whether a power is a constant below zero."""
+    return exponent.constant is not None and bool((np.asarray(exponent.constant) < 0).all())
 
 
 def _is_simple(node: Node) -> bool:
@@ -273,11 +312,11 @@ def _scaled(place: str, data: Node, exponent: int) -> Node:
     return make(place, Each(Function.MUL), data, constant(np.array(math.ldexp(1, exponent))))
 
 
-def _rounded(place: str, value: Node, fraction: int) -> Node:
+def _rounded(place: str, value: Node, fraction: int, bits: int = BITS) -> Node:
     """Return the integers of a value with k = `fraction`: halves up, limited."""
     half = constant(np.array(0.5))
     moved = make(place, Each(Function.ADD), _scaled(place, value, fraction), half)
-    low, high = limits(BITS)
+    low, high = limits(bits)
     return make(place, Clip(low, high), make(place, Each(Function.FLOOR), moved))
 
 

@@ -151,7 +151,7 @@ def value(element: Element, operands: Sequence[Int64]) -> Int64:
         case Number():
             return element.values
         case Look():
-            found: Int64 = element.table.astype(np.int64)[value(element.data, operands) & 255]
+            found: Int64 = element.table[value(element.data, operands) & 255]
             return found
         case Pair():
             a, b = value(element.a, operands), value(element.b, operands)
@@ -195,6 +195,9 @@ def bounds(element: Element, operands: Sequence[Bounds]) -> Bounds:
             a, b = bounds(element.a, operands), bounds(element.b, operands)
             if element.op is Arithmetic.MUL or element.op is Arithmetic.FLOOR:
                 ends = [_computed(element.op, x, y) for x in a for y in b]
+                if element.op is Arithmetic.MUL and element.a is element.b:  # a square
+                    least = np.where((a[0] < 0) & (a[1] > 0), 0, np.minimum(ends[0], ends[3]))
+                    return least, np.maximum(ends[0], ends[3])
                 return np.minimum.reduce(ends), np.maximum.reduce(ends)
             return _computed(element.op, a[0], b[0]), _computed(element.op, a[1], b[1])
         case _:

@@ -262,7 +262,7 @@ class Look:
     """What a table [256] has for a value of 8 bits; that of -1 stands last."""
 
     data: Element
-    table: Int8
+    table: Int64
 
 
 @frozen

@@ -335,8 +335,8 @@ class Nodes:
         info = onnx.helper.make_tensor_value_info
         made = onnx.helper.make_graph(self.nodes, "net", [info("x", 1, (1, *SHAPE))],
                                       [info(output, 1, None)], self.tensors)  # fmt: skip
-        model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", opset)],
-                                       ir_version=8)  # fmt: skip
+        opsets = [onnx.helper.make_opsetid(*one) for one in (("", opset), ("com.microsoft", 1))]
+        model = onnx.helper.make_model(made, opset_imports=opsets, ir_version=8)
         path.write_bytes(model.SerializeToString())
 
 
@@ -354,6 +354,25 @@ def _over_maps(kind: str) -> Build:
 
 def _positive(kind: str) -> Build:
     return lambda g: str(g(kind, g("Add", g("Abs", g.a), _f(1))))
+
+
+def _integers(kind: str = "", **more: Any) -> Build:
+    """Return what makes values of integers with a scale, perhaps behind a layer of them."""
+
+    def build(g: Nodes) -> str:
+        scale, zero = np.float32(0.05), np.int8(3)
+        made = g(
+            "QuantizeLinear", g.a if "Conv" in kind or not kind else g("Flatten", g.a), scale, zero
+        )
+        if kind:
+            shape = (4, 4, 3, 3) if "Conv" in kind else (144, 5)
+            weights = (30 * g.drawn(*shape)).astype(np.int8)
+            own = (np.float32(0.01), np.int8(0))
+            bias = () if "Gemm" not in kind else (None,)
+            made = g(kind, made, scale, zero, weights, *own, *bias, scale, zero, **more)
+        return str(g("DequantizeLinear", made, scale, zero))
+
+    return build
 
 
 def _f(*values: float) -> Any:
@@ -406,6 +425,9 @@ ONNX: dict[str, Build] = {
     "Equal": lambda g: g("Cast", g("Equal", g.a, g.b), to=1),
     "Mod": lambda g: g("Mod", g.a, _f(2), fmod=1),
     "Upsample": lambda g: g("Upsample", g.a, _f(1, 1, 2, 2)),
+    "QuantizeLinear": _integers(), "DequantizeLinear": _integers(),
+    "QLinearConv": _integers("QLinearConv"), "QLinearMatMul": _integers("QLinearMatMul"),
+    "com.microsoft.QGemm": _integers("QGemm", domain="com.microsoft"),
 }  # fmt: skip
 _OPSETS = {"Upsample": 9}
 

@@ -142,8 +142,8 @@ REFUSED = [
     ([op("MaxPool", "x", kernel_shape=[2, 2], strides=[1, 17])],
      "maxpool1: its window is 2x2, its stride 1x17; at most 16",
      [op("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2])]),
-    ([op("QuantizeLinear", "x", "six", to="a"), op("Conv", "a", "w")],
-     "quantizelinear1: the operator QuantizeLinear is not known here\nExport the integers",
+    ([op("QuantizeLinear", "x", "six", "six", to="a"), op("Conv", "a", "w")],
+     "quantizelinear1: its zero point is no integer for each scale\nQuantize it again",
      [op("Conv", "x", "w")]),
 ]  # fmt: skip
 """What is refused, what is said of it, and what that proposes instead."""

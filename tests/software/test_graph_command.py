@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +109,32 @@ def test_little_that_is_left_of_a_network_is_told(
     """Two values that differ by a thousandth are one of 8 bits."""
     (folder / "near.py").write_text(
         "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n"
-        "        super().__init__()\n        self.conv = nn.Conv2d(2, 1, 1)\n\n"
-        "    def forward(self, x):\n        return self.conv(x) * 0.004 + 1\n"
+        "        super().__init__()\n        self.conv = nn.Conv2d(2, 1, 1)\n"
+        "        self.end = nn.Conv2d(1, 1, 1)\n\n    def forward(self, x):\n"
+        "        return self.end((self.conv(x) * 0.001 + 1).relu())\n"
     )
-    weights = {"conv.weight": torch.ones(1, 2, 1, 1), "conv.bias": torch.zeros(1)}
+    weights = {"conv.weight": torch.ones(1, 2, 1, 1), "conv.bias": torch.zeros(1),
+               "end.weight": torch.ones(1, 1, 1, 1), "end.bias": torch.zeros(1)}  # fmt: skip
     torch.save(weights, folder / "near.pth")
     assert quantize(folder, "near") == 0
     assert "W759" in capsys.readouterr().err
+
+
+def test_results_that_differ_little_have_more_bits(folder: Path) -> None:
+    (folder / "fine.py").write_text(
+        "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.conv = nn.Conv2d(2, 1, 1)\n\n"
+        "    def forward(self, x):\n        return (self.conv(x) * 0.02).sigmoid()\n"
+    )
+    weights = {"conv.weight": torch.ones(1, 2, 1, 1), "conv.bias": torch.zeros(1)}
+    torch.save(weights, folder / "fine.pth")
+    assert quantize(folder, "fine") == 0
+    assert generate(folder, "--checkpoint-file", str(folder / "fine-q.pth.tar")) == 0
+    network = read_checkpoint(str(folder / "fine-q.pth.tar")).network
+    assert isinstance(network, dict)
+    (fraction,) = network["fractions"]
+    values = [int(n) for n in re.findall(r"-?\d+", (folder / "p/sampledata.h").read_text())]
+    assert fraction > 8 and max(values) > 127
 
 
 def test_graphs_in_whole_numbers_compute_the_rounding_that_they_have(

@@ -14,12 +14,13 @@ from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.nodes import Graph
 from ai8xtools.frontends.graph.stored import to_data
 from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse
 from ai8xtools.quantization.formats import Float64s, to_fixed
-from ai8xtools.quantization.operators import PASSES, Whole, magnitudes, quantized
+from ai8xtools.quantization.operators import PASSES, Whole, measured, quantized
 from ai8xtools.software.operators.lower import Lowering
 
 BY = "a microcontroller"
@@ -38,15 +39,16 @@ def quantize_mcu(options: McuOptions) -> int:
     source = read_source(options.case)
     check_samples(source.samples)
     samples = [one[None] for batch in source.samples for one in batch]
-    graph, left = without_shares(source.operators)
-    if source.expected is not None and not left:
-        _compare(source.operators, samples, source.expected, path)
     with told_of(path):
+        operators = passes.improved(source.operators, (compositions,))
+        if source.expected is not None:
+            _compare(operators, samples, source.expected, path)
+        graph, left = without_shares(operators)
         graph = passes.improved(graph, PASSES)
-    whole = quantized(graph, magnitudes(graph, samples))
+    whole = quantized(graph, measured(graph, samples))
     refuse(Lowering(whole.graph, source.arch).refusals, path, BY)
-    measured = samples[:_MEASURED]
-    agreement = min(_correlations(graph, whole, measured))
+    some = samples[:_MEASURED]
+    agreement = min(_correlations(graph, whole, some))
     nodes, arrays = to_data(whole.graph)
     numbers = {node: number for number, node in enumerate(whole.graph.nodes)}
     plan = {
@@ -61,7 +63,7 @@ def quantize_mcu(options: McuOptions) -> int:
         print(f"Left to the application: {node}")
     formats = ", ".join(map(str, whole.fractions))
     print(f"k of the input {whole.fraction}, of the output {formats}")
-    if not is_enough(agreement, len(measured), path):
+    if not is_enough(agreement, len(some), path):
         warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
     print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
     return 0

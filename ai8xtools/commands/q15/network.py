@@ -43,6 +43,8 @@ from ai8xtools.values import frozen
 from device import chip_named
 
 _KERNELS = "kernels of 16 or 8 bits"
+_OF_PICTURES = 4
+"""Axes of kernels that pictures have: networks without one take series where data can be either."""
 _COMPARED = 8
 """Samples that the network itself computes, too."""
 _TOLERANCE = 1e-3
@@ -171,7 +173,9 @@ def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Modu
         raise InputError("E689", "the file holds the weights of an ordinary PyTorch network and "
                          "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
     calibration = options.calibration
-    dataset = data_set(calibration.dataset, state.values(), options.input, settings=calibration.own)
+    flat = all(one.ndim < _OF_PICTURES for one in state.values())
+    dataset = data_set(calibration.dataset, state.values(), options.input, series=flat,
+                       settings=calibration.own)  # fmt: skip
     entry = named_model(options.model, find_models, dataset.input)
     settings = TrainingOptions(arch=plain_name(options.model), dataset=dataset.name, device=85,
                                data=calibration.folder)  # fmt: skip

@@ -23,6 +23,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.nodes import Graph
 from ai8xtools.frontends.graph.stored import UnsoundError, from_data
 from ai8xtools.frontends.graph.tail import without_shares
@@ -116,7 +117,7 @@ def _of_onnx(source: ModelSource, options: LoaderOptions) -> _Network:
     shape = source.input_shape or input_shape(onnx, source.model)
     operators, refusals = read_operators(onnx, shape)
     refuse(refusals, source.model, _BY)
-    operators, left = without_shares(operators)
+    operators, left = without_shares(passes.improved(operators, (compositions,)))
     path = options.resolve.sample_input
     if path is None:
         raise InputError("E212", "a graph needs a sample", "--sample-input",

@@ -239,12 +239,15 @@ class Dropout:
 @frozen
 class Foreign:
     """An operator that nothing here computes: its name, the shape of its result, and what to use
-    instead.
+    instead. Some targets know what one is made of that is `known` by a plain name with `settings`;
+    constants follow its data.
     """
 
     name: str
     shape: Shape
     remedy: str = "Use another operator here, or compute this part in the application."
+    known: str = ""
+    settings: tuple[tuple[str, Any], ...] = ()
 
 
 Operator: TypeAlias = (

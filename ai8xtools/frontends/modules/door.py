@@ -97,9 +97,16 @@ class _Call:
     def foreign(self, name: str) -> Result:
         """Return the result of what is no operator here."""
         remedy = instead_of(self.shown)
-        stated = Foreign(name, self.shape) if remedy is None else Foreign(name, self.shape, remedy)
+        plain = tuple((key, value) for key, value in self.settings.items()
+                      if isinstance(value, int | float | str | tuple))  # fmt: skip
+        stated = Foreign(name, self.shape, known=self.name, settings=plain)
+        stated = stated if remedy is None else replace(stated, remedy=remedy)
         data = [one for one in _listed(list(self.args)) if isinstance(one, Result)]
-        return make(self.place, stated, *(one for one in data if one.constant is None))
+        own = [
+            self.settings[key] for key in ("weight", "bias") if self.settings.get(key) is not None
+        ]
+        given = [one for one in data if one.constant is None]
+        return make(self.place, stated, *given, *map(_operand, own))
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a setting; one that is missing or None has the default."""
@@ -585,6 +592,13 @@ def _getitem(call: _Call) -> Result:
 @_handles("interpolate upsample", "size scale_factor mode align_corners recompute_scale_factor")
 def _interpolate(call: _Call) -> Result:
     mode = call.get("mode", "nearest")
+    if mode in ("bilinear", "linear"):
+        along = "align_corners" if call.get("align_corners", False) else "half_pixel"
+        found = call.foreign(f"{call.name} by mode {mode}")
+        assert isinstance(found.operator, Foreign)
+        operator = replace(found.operator, known="linearinterpolation",
+                           settings=(("coordinates", along),))  # fmt: skip
+        return call.make(operator, call.data)
     if mode not in ("nearest", "nearest-exact"):
         return call.foreign(f"{call.name} by mode {mode}")
     factors = call.get("scale_factor")

@@ -58,9 +58,6 @@ INSTEAD = {
     "Transpose": "Leave the channels on axis 1; average a map before it is flattened.",
     "Resize": "Use ConvTranspose with stride 2.",
     "LSTM": "Use Conv along the time.", "GRU": "Use Conv along the time.",
-    "QuantizeLinear": "Export the integers as weights, without quantize and dequantize nodes.",
-    "DequantizeLinear": "Export the integers as weights, without quantize and dequantize nodes.",
-    "QLinearConv": "Export the integers as weights of Conv.",
     "Mul": "Use Add or Concat: the chip multiplies by weights only.",
     "Div": "Use Add or Concat: the chip multiplies by weights only.",
 }  # fmt: skip
@@ -461,6 +458,85 @@ def _check(call: _Call, axes: int, kernel: Shape | None) -> None:
         raise UnknownError(wrong.why, wrong.remedy)
 
 
+# Integers with a scale and a zero point: what they stand for is computed with
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Scale and zero point, along an axis or one of each, and the limits of the integers."""
+
+    scale: Array
+    zero: Array
+    low: float
+    high: float
+
+    def integers(self, call: _Call, data: Node) -> Node:
+        """Return the integers of data: halves to even, limited."""
+        divided = call.make(Each(Function.DIV), data, constant(self.scale))
+        moved = call.make(Each(Function.ADD), call.make(Each(Function.ROUND), divided),
+                          constant(self.zero))  # fmt: skip
+        return call.make(Clip(self.low, self.high), moved)
+
+    def values(self, call: _Call, data: Node) -> Node:
+        """Return what integers stand for."""
+        moved = call.make(Each(Function.SUB), data, constant(self.zero))
+        return call.make(Each(Function.MUL), moved, constant(self.scale))
+
+
+def _scale(call: _Call, number: int, rank: int, axis: int = 1) -> _Scale:
+    """Return scale and zero point that are inputs `number` and the next, for data of an axis."""
+    scale = call.constant(number)
+    zero = call.constant(number + 1) if len(call.inputs) > number + 1 else None
+    zero = np.zeros(1, np.uint8) if zero is None else zero
+    if scale is None or not np.isfinite(scale).all() or (np.asarray(scale) <= 0).any():
+        raise UnknownError("its scale is no number above zero", "Quantize the graph again.")
+    if zero.dtype.kind not in "iu" or zero.size not in (1, scale.size):
+        raise UnknownError("its zero point is no integer for each scale", "Quantize it again.")
+    limits, along = np.iinfo(zero.dtype), [1] * rank
+    if scale.size > 1:
+        along[axis % rank] = -1
+    wide = [np.asarray(one, np.float64).reshape(along if scale.size > 1 else ())
+            for one in (scale, np.broadcast_to(zero.ravel(), (scale.size,)))]  # fmt: skip
+    return _Scale(wide[0], wide[1], float(limits.min), float(limits.max))
+
+
+@_handles("QuantizeLinear", "DequantizeLinear")
+def _quantize(call: _Call) -> Node:
+    scale = _scale(call, 1, len(call.data.shape), call.get("axis", 1))
+    if call.name == "QuantizeLinear":
+        return scale.integers(call, call.data)
+    return scale.values(call, call.data)
+
+
+@_handles("com.microsoft.QGemm")
+def _quantized_gemm(call: _Call) -> Node:
+    data = _scale(call, 1, 2).values(call, call.data)
+    second = call.input(3)
+    whole = _scale(call, 4, 2, 0 if call.get("transB", 0) else 1)
+    inputs = [data, whole.values(call, second)]
+    bias = call.constant(6)
+    if bias is not None:
+        inputs.append(constant(bias * np.asarray(call.constant(1)) * whole.scale.ravel()))
+    made = _gemm(replace(call, inputs=inputs))
+    if len(call.inputs) < 8 or call.inputs[7] is None:
+        return made
+    return _scale(call, 7, 2).integers(call, made)
+
+
+@_handles("QLinearConv", "QLinearMatMul")
+def _quantized_layer(call: _Call) -> Node:
+    data = _scale(call, 1, len(call.data.shape)).values(call, call.data)
+    second = call.input(3)
+    whole = _scale(call, 4, len(second.shape), -1 if call.name == "QLinearMatMul" else 0)
+    inputs = [data, whole.values(call, second)]
+    bias = call.constant(8) if len(call.inputs) > 8 else None
+    if bias is not None:
+        inputs.append(constant(bias * np.asarray(call.constant(1)) * whole.scale.ravel()))
+    plain = replace(call, inputs=inputs)
+    made = _conv(plain) if call.name == "QLinearConv" else _matmul(plain)
+    return _scale(call, 6, len(made.shape)).integers(call, made)
+
+
 # What is done with each element
 
 _FUNCTIONS = {
@@ -567,7 +643,10 @@ def _softmax(call: _Call) -> Node:
           "ThresholdedRelu", "Shrink", "InstanceNormalization", "LayerNormalization",
           "GroupNormalization", "LRN", "Hardmax")  # fmt: skip
 def _foreign(call: _Call) -> Node:
-    return call.make(Foreign(call.name, call.data.shape), call.data)
+    settings = tuple((name, value) for name, value in call.node.attributes.items()
+                     if isinstance(value, int | float | str))  # fmt: skip
+    operator = Foreign(call.name, call.data.shape, known=call.name.lower(), settings=settings)
+    return call.make(operator, call.data, *(one for one in call.inputs[1:] if one is not None))
 
 
 @_handles("LpNormalization")
@@ -778,9 +857,10 @@ def _depth_to_space(call: _Call) -> Node:
 
 @_handles("Resize", "Upsample")
 def _resize(call: _Call) -> Node:
-    if call.get("mode", "nearest") != "nearest":
+    mode = call.get("mode", "nearest")
+    if mode not in ("nearest", "linear"):
         raise UnknownError(
-            f"it interpolates by mode {call.get('mode')}", "Use mode='nearest', or ConvTranspose."
+            f"it interpolates by mode {mode}", "Use mode='nearest', or ConvTranspose."
         )
     shape, sizes = call.data.shape, None
     if call.name == "Upsample" or len(call.inputs) == 2:
@@ -805,11 +885,26 @@ def _resize(call: _Call) -> Node:
     old = call.name == "Upsample" or call.opset < 11
     along = "asymmetric" if old else call.get("coordinate_transformation_mode", "half_pixel")
     rounding = "floor" if old else call.get("nearest_mode", "round_prefer_floor")
+    if mode == "linear":
+        return _interpolated(call, tuple(lengths), factors, along)
     places = tuple(
         tuple(range(n)) if factor == 1 and m == n else _nearest(n, m, factor, along, rounding)
         for n, m, factor in zip(shape, lengths, factors, strict=True)
     )
     return call.make(Resize(places), call.data)
+
+
+def _interpolated(call: _Call, shape: Shape, factors: Sequence[float], along: str) -> Node:
+    """Return data that is interpolated, if the sizes alone say how."""
+    exact = [n * f for n, f in zip(call.data.shape, factors, strict=True)] == [*shape]
+    usual = along in ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+    if not exact or not usual or call.get("antialias", 0):
+        raise UnknownError("it interpolates by mode linear in a form that is not known here",
+                           "Use mode='nearest', or ConvTranspose.")  # fmt: skip
+    remedy = "Use mode='nearest', or ConvTranspose."
+    operator = Foreign("Resize by mode linear", shape, remedy, "linearinterpolation",
+                       (("coordinates", along),))  # fmt: skip
+    return call.make(operator, call.data)
 
 
 def _nearest(n: int, m: int, factor: float, along: str, rounding: str) -> Shape:

@@ -11,7 +11,6 @@ from ai8xtools.software.graph import (
     Arithmetic,
     Element,
     Elements,
-    Int8,
     Int64,
     Load,
     Look,
@@ -91,7 +90,7 @@ class Expression:
             index = f"y * {values.shape[1] * values.shape[2]}u + {index}"
         return self._stated("load", f"{self._table(values)}[{index}]")
 
-    def _table(self, values: Int64 | Int8) -> str:
+    def _table(self, values: Int64) -> str:
         kinds = (np.int8, np.int16, np.int32, np.int64)
         low, high = values.min(), values.max()
         kind = next(k for k in kinds if np.iinfo(k).min <= low and high <= np.iinfo(k).max)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ai8xtools.diagnostics import Place
 from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.execute import turned, value_of
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
@@ -47,7 +48,8 @@ from ai8xtools.software.operators.joined import joined
 from ai8xtools.values import frozen
 
 PASSES = (
-    passes.normalizations, passes.limits, passes.truncations, passes.sections, passes.padding,
+    compositions, passes.normalizations, passes.limits, passes.truncations, passes.sections,
+    passes.padding,
     passes.reductions, passes.transposes,
 )  # fmt: skip
 """What is done with a graph before."""
@@ -343,9 +345,9 @@ class Lowering:
         used = values[low + 128 : 129 - high]
         if not np.isfinite(used).all() or (used % 1).any():
             raise InexactError(f"the result of {node.name} is no whole number")
-        if used.min() < -128 or used.max() > 127:
-            raise InexactError(f"the result of {node.name} has more than 8 bits")
-        whole = np.nan_to_num(values).clip(-128, 127).astype(np.int8)
+        if abs(used).max() >= 1 << 31:
+            raise InexactError(f"the result of {node.name} has more than 32 bits")
+        whole = np.nan_to_num(values).clip(used.min(), used.max()).astype(np.int64)
         look = Look(Load(0), np.concatenate((whole[128:], whole[:128])))
         made = self._elements(node, look, [(stored, places)])
         return self._stored_in(node.shape, made, np.ones((), np.int64))

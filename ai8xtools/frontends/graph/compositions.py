@@ -1,0 +1,199 @@
+"""What operators without a node of their own are made of: activations, normalizations, enlargement.
+
+A pass for targets that compute every function of elements; others refuse these by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ai8xtools.frontends.graph.nodes import Node, constant, make
+from ai8xtools.frontends.graph.operators import (
+    Array,
+    Clip,
+    Each,
+    Foreign,
+    Function,
+    Gemm,
+    Operator,
+    Reduce,
+    Reduction,
+    Reshape,
+    Transpose,
+)
+from ai8xtools.frontends.graph.passes import Readers
+
+_SELU = (1.6732632423543772, 1.0507009873554805)
+
+
+class _Maker:
+    """Makes nodes in the place of one, from its data and settings."""
+
+    def __init__(self, node: Node) -> None:
+        assert isinstance(node.operator, Foreign)
+        self.node, self.data = node, node.inputs[0]
+        self._settings = dict(node.operator.settings)
+
+    def get(self, name: str, default: Any) -> Any:
+        """Return a setting."""
+        value = self._settings.get(name)
+        return default if value is None else value
+
+    def __call__(self, operator: Operator, *inputs: Node | float | Array) -> Node:
+        nodes = (one if isinstance(one, Node) else constant(np.asarray(one, np.float64))
+                 for one in inputs)  # fmt: skip
+        return make(self.node.place, operator, *nodes)
+
+    def each(self, name: str, *inputs: Node | float | Array) -> Node:
+        """Return what a function makes of elements."""
+        return self(Each(Function(name)), *inputs)
+
+    def above(self) -> Node:
+        """Return the part of the data above zero."""
+        return self(Clip(0.0, np.inf), self.data)
+
+    def exponential(self, scale: float) -> Node:
+        """Return exp(x / scale) - 1 of the part below zero."""
+        below = self(Clip(-np.inf, 0.0), self.data)
+        return self.each("Sub", self.each("Exp", self.each("Mul", below, 1 / scale)), 1.0)
+
+
+def _elu(m: _Maker) -> Node:
+    return m.each("Add", m.above(), m.each("Mul", m.exponential(1.0), m.get("alpha", 1.0)))
+
+
+def _celu(m: _Maker) -> Node:
+    alpha = float(m.get("alpha", 1.0))
+    return m.each("Add", m.above(), m.each("Mul", m.exponential(alpha), alpha))
+
+
+def _selu(m: _Maker) -> Node:
+    alpha, gamma = m.get("alpha", _SELU[0]), m.get("gamma", _SELU[1])
+    whole = m.each("Add", m.above(), m.each("Mul", m.exponential(1.0), alpha))
+    return m.each("Mul", whole, gamma)
+
+
+def _softplus(m: _Maker) -> Node:
+    """Return log(1 + exp(x)) without powers that leave the range of numbers."""
+    beta = float(m.get("beta", 1.0))
+    falls = m.each("Exp", m.each("Mul", m.each("Abs", m.data), -beta))
+    rest = m.each("Mul", m.each("Log", m.each("Add", falls, 1.0)), 1 / beta)
+    return m.each("Add", m.above(), rest)
+
+
+def _softsign(m: _Maker) -> Node:
+    return m.each("Div", m.data, m.each("Add", m.each("Abs", m.data), 1.0))
+
+
+def _mish(m: _Maker) -> Node:
+    return m.each("Mul", m.data, m.each("Tanh", _softplus(m)))
+
+
+def _swish(m: _Maker) -> Node:
+    scaled = m.each("Mul", m.data, m.get("alpha", 1.0))
+    return m.each("Mul", m.data, m.each("Sigmoid", scaled))
+
+
+def _gelu(m: _Maker) -> Node:
+    x = m.data
+    if m.get("approximate", "none") == "tanh":
+        cubed = m.each("Mul", m.each("Mul", m.each("Mul", x, x), x), 0.044715)
+        inner = m.each("Mul", m.each("Add", x, cubed), math.sqrt(2 / math.pi))
+        share = m.each("Add", m.each("Tanh", inner), 1.0)
+    else:
+        share = m.each("Add", m.each("Erf", m.each("Mul", x, math.sqrt(0.5))), 1.0)
+    return m.each("Mul", m.each("Mul", x, share), 0.5)
+
+
+def _thresholded(m: _Maker) -> Node:
+    """Return x where it is above alpha, else 0."""
+    sign = m.each("Sign", m.each("Sub", m.data, m.get("alpha", 1.0)))
+    return m.each("Mul", m.data, m(Clip(0.0, np.inf), sign))
+
+
+def _normalized(m: _Maker, data: Node, axes: tuple[int, ...]) -> Node:
+    """Return data less their mean, over the root of their variance."""
+    mean = Reduce(Reduction.MEAN, axes, True)
+    less = m.each("Sub", data, m(mean, data))
+    variance = m.each(
+        "Add", m(mean, m.each("Mul", less, less)), m.get("epsilon", m.get("eps", 1e-5))
+    )
+    return m.each("Mul", less, m.each("Pow", variance, -0.5))
+
+
+def _scaled(m: _Maker, data: Node, shape: tuple[int, ...]) -> Node:
+    """Return data times the gain, and the offset, that follow the data of the node."""
+    for one, name in zip(m.node.inputs[1:], ("Mul", "Add"), strict=False):
+        data = m.each(name, data, m(Reshape(shape), one))
+    return data
+
+
+def _by_channel(m: _Maker) -> tuple[int, ...]:
+    return (1, m.data.shape[1], *(1,) * (len(m.data.shape) - 2))
+
+
+def _instance(m: _Maker) -> Node:
+    axes = tuple(range(2, len(m.data.shape)))
+    return _scaled(m, _normalized(m, m.data, axes), _by_channel(m))
+
+
+def _group(m: _Maker) -> Node:
+    count, shape = int(m.get("num_groups", 1)), m.data.shape
+    apart = m(Reshape((1, count, math.prod(shape) // count)), m.data)
+    whole = m(Reshape(shape), _normalized(m, apart, (2,)))
+    return _scaled(m, whole, _by_channel(m))
+
+
+def _interpolated(m: _Maker) -> Node:
+    """Return data whose axes are interpolated one after the other: products with matrices."""
+    data, wanted = m.data, m.node.shape
+    for axis, (n, size) in enumerate(zip(data.shape, wanted, strict=True)):
+        if n == size:
+            continue
+        order = list(range(len(wanted)))
+        order[axis], order[-1] = order[-1], order[axis]
+        turned = m(Transpose(tuple(order)), data)
+        weights = linear_weights(n, size, m.get("coordinates", "half_pixel"))
+        data = m(Transpose(tuple(order)), m(Gemm(), turned, weights))
+    return data
+
+
+def linear_weights(n: int, size: int, coordinates: str) -> Array:
+    """Return by how much each of `n` values counts for each of `size`."""
+    i = np.arange(size, dtype=np.float64)
+    match coordinates:
+        case "align_corners":
+            x = i * ((n - 1) / (size - 1)) if size > 1 else i * 0
+        case "asymmetric":
+            x = i * (n / size)
+        case _:
+            x = (i + 0.5) * (n / size) - 0.5 if size > 1 or coordinates == "half_pixel" else i * 0
+    x = x.clip(0, n - 1)
+    first = np.minimum(np.floor(x).astype(int), max(n - 2, 0))
+    weights = np.zeros((size, n))
+    rows = np.arange(size)
+    weights[rows, first] += 1 - (x - first)
+    weights[rows, np.minimum(first + 1, n - 1)] += x - first
+    return weights
+
+
+_COMPOSED: Mapping[str, Callable[[_Maker], Node]] = {
+    "elu": _elu, "celu": _celu, "selu": _selu, "softplus": _softplus, "softsign": _softsign,
+    "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
+    "instancenormalization": _instance, "instancenorm": _instance, "groupnormalization": _group,
+    "groupnorm": _group,
+    "linearinterpolation": _interpolated,
+}  # fmt: skip
+
+
+def compositions(node: Node, _readers: Readers) -> Node:
+    """Operators without a node of their own become those that they are made of."""
+    if not isinstance(node.operator, Foreign) or not node.inputs:
+        return node
+    composed = _COMPOSED.get(node.operator.known)
+    found = None if composed is None else composed(_Maker(node))
+    return found if found is not None and found.shape == node.shape else node
