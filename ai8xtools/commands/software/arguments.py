@@ -26,6 +26,7 @@ from ai8xtools.commands.software.options import ContainerOptions, SoftwareOption
 from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.software.profile import names as profiles
+from ai8xtools.writing.packages import SYSTEMS
 from device import MAX78002
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
@@ -124,6 +125,8 @@ def arguments() -> Parser:
     option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
     option("--dma", action="store_true", help="copy between memories while the core computes")
     add_library_options(parser.group(PLAN))
+    option("--build", action="append", choices=(*SYSTEMS,), default=[],
+           help="also write what this build system needs (may be repeated)")  # fmt: skip
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
            "the project firmware that runs such files")  # fmt: skip
@@ -154,7 +157,10 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         if args.mcu is None:
             parser.error("argument --mcu: is required with --container; choose "
                          f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
-    software = software_options(parser, args, words, container=container)
+    if args.build and args.symbol_prefix is None:
+        parser.error("argument --build: add --symbol-prefix NAME")
+    build = tuple(args.build)
+    software = software_options(parser, args, words, container=container, build=build)
     if args.mcu is None:
         software = replace(software, notices=(*software.notices, _portable()))
     return software

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ai8xtools.commands.loader.create import proven
 from ai8xtools.commands.loader.pages import check_report, write_pages
 from ai8xtools.commands.loader.recorded import with_recorded_data
@@ -17,6 +19,7 @@ from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import NoRoomError
 from ai8xtools.synthesis.final_scales import output_exponent
+from ai8xtools.writing.packages import package_files
 
 
 def create_software(software: SoftwareOptions) -> int:
@@ -73,6 +76,10 @@ def create_software(software: SoftwareOptions) -> int:
         plan = as_library(plan, profile, naming)
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     built = emitted(plan, sample, options.project.name, options.project.command_line)
+    if prefix is not None:
+        built = replace(
+            built, files=built.files | package_files(software.build, prefix, built.files)
+        )
     print_diagnostics(options.visible(messages))
     log = log_text(built, profile, options.project.command_line)
     finish(options, software, built, profile, plan_text(built, profile), log)

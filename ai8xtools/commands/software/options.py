@@ -43,7 +43,8 @@ class SoftwareOptions:
     `scheme` is the word of --scheme; `l2` and `l3`, which can be written, take the place of the
     profile's; with `dma` copies go on while the core computes. With `container` the network becomes
     a binary file. With `interleaving` fully connected layers of calls take the weights of `_opt`.
-    `qformat`: the checkpoint holds the network, in integers of 16 or 8 bits.
+    `build` are systems for which metadata is written. `qformat`: the checkpoint holds the network,
+    in integers of 16 or 8 bits.
     """
 
     source: LoaderOptions
@@ -63,6 +64,7 @@ class SoftwareOptions:
     container: ContainerOptions | None = None
     qformat: bool = False
     interleaving: bool = False
+    build: tuple[str, ...] = ()
 
     def folder(self, options: LoaderOptions) -> Folder:
         """Return where the project goes; `options` are those of the source, as far as known."""
