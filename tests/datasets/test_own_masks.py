@@ -195,6 +195,8 @@ def test_what_cannot_be_used_is_refused_by_name(
     with pytest.raises(DatasetError, match=message) as caught:
         read(folder)
     assert Path(str(caught.value.place)).name == place and caught.value.remedy
+    if message.startswith(("row", "colours")):
+        assert caught.value.code == "E688"
 
 
 def test_other_paths_are_refused(tmp_path: Path) -> None:

@@ -1096,7 +1096,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E363",
+        "E369",
         [
             {**CONV, "output_processors": 3},
             {**CONV, "processors": 3, "output_processors": 7},

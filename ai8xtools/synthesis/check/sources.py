@@ -116,7 +116,7 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint(
-    "E363",
+    "E369",
     Kind.HARDWARE,
     blocks=Fact.PLACES,
     needs=Fact.SIZES,
