@@ -137,6 +137,7 @@ def test_without_a_microcontroller_the_project_is_portable(
     assert create(tmp_path) == 0
     captured = capsys.readouterr()
     assert "option --mcu: notice: no microcontroller is named" in captured.out + captured.err
+    assert "[N958]" in captured.out + captured.err
     files = {path.name: path.read_text() for path in (tmp_path / "net").glob("*.[ch]")}
     assert "#define NN_FOR_PORTABLE 1" in files["nn_kernels.h"]
     assert not [*(tmp_path / "net").glob("Makefile.*")]
