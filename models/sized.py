@@ -2,7 +2,8 @@
 
 `sized2d_W` is for pictures, `sized1d_W` for sounds, `sizedseries_W` for time series, `sizedrow_W`
 for rows of numbers, `sizedmasks_W` for the class of each pixel of a picture, `sizedboxes_W` for
-objects in it; W is the number of channels of their first layer.
+objects in it, `sizedresidual_W` for finding rows and series unlike those of training; W is the
+number of channels of their first layer.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ Maker = Callable[..., nn.Module]
 
 _MOST_FEATURES = 1024
 """Inputs of a fully connected layer."""
+_CODE = 8
 _LAST_PIXELS = 16
 _WIDEST = 64
 WIDTHS = (32, 16, 8)
@@ -216,6 +218,37 @@ class SizedBoxes(TinierSSD):
         super().__init__(num_classes, num_channels, dimensions, aspect_ratios, device, **kwargs)
 
 
+class SizedResidual(nn.Module):
+    """An autoencoder: what is left of a row of numbers without what their code tells."""
+
+    def __init__(
+        self,
+        width: int = 32,
+        num_classes: int = 2,
+        num_channels: int = 16,
+        dimensions: tuple[int, int] = (1, 1),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        del num_classes
+        kwargs |= {"bias": True}
+        inputs = num_channels * dimensions[0]
+        if inputs > _MOST_FEATURES:
+            raise ValueError(f"{inputs} numbers are more than the {_MOST_FEATURES} of a layer")
+        code = max(1, min(_CODE, inputs // 2))
+        self.encoder1 = ai8x.FusedLinearReLU(inputs, 2 * width, **kwargs)
+        self.encoder2 = ai8x.Linear(2 * width, code, **kwargs)
+        self.decoder1 = ai8x.FusedLinearReLU(code, 2 * width, **kwargs)
+        self.decoder2 = ai8x.Linear(2 * width, inputs, **kwargs | {"bias": False})
+        self.residual = ai8x.Sub()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return by how much each number differs from the expected one."""
+        row = x.flatten(1)
+        code = self.encoder2(self.encoder1(row))
+        return self.residual(row, self.decoder2(self.decoder1(code)))
+
+
 def _makers(kind: Maker, name: str, widths: Sequence[int] = WIDTHS) -> dict[str, Maker]:
     """Return functions by name, a width each."""
     return {f"{name}_{width}": factory(kind, width) for width in widths}
@@ -226,6 +259,7 @@ _MAKERS = {
     **_makers(Sized1d, "sized1d"),
     **_makers(SizedSeries, "sizedseries", SERIES_WIDTHS),
     **_makers(SizedRow, "sizedrow"),
+    **_makers(SizedResidual, "sizedresidual"),
     **_makers(SizedBoxes, "sizedboxes"),
     **_makers(SizedMasks, "sizedmasks", MASK_WIDTHS),
 }

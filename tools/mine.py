@@ -24,7 +24,6 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this f
 
 from ai8xtools.diagnostics import run  # noqa: E402
 from ai8xtools.values.accuracy import Accuracy, Measured, combined, measured_of  # noqa: E402
-from ai8xtools.values.error import Error  # noqa: E402
 from datasets.own.settings import KINDS, OF_PICTURES, kind_and_path, plain_name  # noqa: E402
 from tools.demo import Runner, alone, failure  # noqa: E402
 
@@ -161,12 +160,9 @@ def _accuracy(checkpoint: Path) -> Measured:
 def _cross_validated(folds: Sequence[Measured], measured: Measured) -> Iterator[str]:
     """Yield what trainings with other test samples say, or that they would say more."""
     if folds and all(one.count for one in folds):
-        factor, unit = (1, "") if isinstance(folds[0], Error) else (100, " %")
-        values = [factor * (one.rmse if isinstance(one, Error) else one.share) for one in folds]
-        spread = f"{min(values):.4g} to {max(values):.4g}" if not unit else (
-            f"{min(values):.1f} to {max(values):.1f}"
-        )  # fmt: skip
-        trainings = f"{len(folds)} trainings, {spread}{unit}"
+        figures = (str(one).partition(" (")[0] for one in folds)
+        worst, *_, best = sorted(figures, key=lambda text: float(text.split()[0]))
+        trainings = f"{len(folds)} trainings, {worst.split()[0]} to {best}"
         yield f"Cross-validation: {combined(folds)}; {trainings}"
     elif not folds and 0 < measured.count < _FEW:
         yield f"{measured.count} test samples tell little: --folds 5 tests each sample once"

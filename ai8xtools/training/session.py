@@ -191,7 +191,7 @@ def _compute(
             trainer.run(resumed)
             best = trainer.best() if integers is not None and task.is_judged else {}
             if integers is not None and best and not (share.divided or search):
-                judge(passes, data.test, best, partial(_fresh, prepared, options), integers)
+                judge(passes, data, best, partial(_fresh, prepared, options), integers)
         for observer in watching:
             observer.ended(log.metrics)
     except RuntimeError as exc:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ai8xtools.values.error import Error, combined_errors, error_of
 from ai8xtools.values.frozen import frozen
+from ai8xtools.values.separation import Separation, combined_separations, separation_of
 
 _Z = 1.959964
 """Of a normal distribution, 95 % are within so many standard deviations."""
@@ -108,7 +109,7 @@ class Mean:
         )
 
 
-Measured = Accuracy | Mean | Error
+Measured = Accuracy | Mean | Error | Separation
 
 
 def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
@@ -118,6 +119,8 @@ def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
         return None
     if "rmse" in entry:
         return error_of(entry)
+    if "auc" in entry:
+        return separation_of(entry)
     count, chance = int(entry["count"]), float(entry["chance"])
     if "right" in entry:
         return Accuracy(int(entry["right"]), count, chance)
@@ -126,6 +129,8 @@ def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
 
 def combined(parts: Sequence[Measured]) -> Measured:
     """Return what was measured of the samples of several parts, the mean over them for means."""
+    if all(isinstance(one, Separation) for one in parts):
+        return combined_separations([one for one in parts if isinstance(one, Separation)])
     if all(isinstance(one, Error) for one in parts):
         return combined_errors([one for one in parts if isinstance(one, Error)])
     first, count = parts[0], sum(one.count for one in parts)

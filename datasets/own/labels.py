@@ -16,10 +16,11 @@ from torch import Tensor
 
 from datasets.errors import DatasetError
 from datasets.own.arrays import as_numbers
-from datasets.own.settings import REGRESSION, DataSettings
+from datasets.own.settings import ANOMALY, REGRESSION, DataSettings
 
 _MOST_CLASSES = 1024
 """No layer has more outputs."""
+_SHOWN = 5
 _LEAST_DEVIATION = 1e-4
 """Of the mean: single precision keeps a thousandth of such a deviation."""
 Array = NDArray[Any]
@@ -137,6 +138,38 @@ def windows_named(name: str, count: int) -> list[str]:
     return [f"{name}, window {n}" for n in range(count)] if count > 1 else [name] * count
 
 
+def normal_only(
+    x: Pair, y: Pair, places: Pair, path: Path, settings: DataSettings
+) -> tuple[Pair, Pair, Pair]:
+    """Return samples, classes as text, and places, where training is of the normal class only: of
+    the one that `settings` name, else of the only one in training. Others are for tests, of the
+    class ANOMALY.
+
+    Raises DatasetError E683 if the class is not known or missing, or tests lack either kind.
+    """
+    if settings.task != ANOMALY:
+        return x, y, places
+    names = tuple(np.array([*map(str, part.tolist())], object) for part in y)
+    known = sorted({*names[0]})
+    normal = settings.normal or known[0]
+    if normal not in known or (len(known) > 1 and not settings.normal):
+        raise DatasetError(
+            "E683", f"which class is normal? Training has {', '.join(known[:_SHOWN])}", str(path),
+            "Name it: --anomaly CLASS.",
+        )  # fmt: skip
+    kept = names[0] == normal
+    tests = [np.concatenate([pair[1], pair[0][~kept]]) for pair in (x, names, places)]
+    tests[1] = np.where(tests[1] == normal, normal, ANOMALY).astype(str)
+    if len({*tests[1].tolist()}) < 2:
+        raise DatasetError(
+            "E683", f"tests are of the class {tests[1][0]} only", str(path),
+            "Add samples that are normal, and others; only tests need these.",
+        )  # fmt: skip
+    pairs = zip((x[0][kept], names[0][kept].astype(str), places[0][kept]), tests, strict=True)
+    new_x, new_y, new_places = pairs
+    return new_x, new_y, new_places
+
+
 def answers(
     y: Pair, path: Path, settings: DataSettings, title: str = "y"
 ) -> tuple[tuple[str, ...], list[Tensor], tuple[float, ...]]:
@@ -146,6 +179,9 @@ def answers(
     their name, the numbers, float32, and those in training: their mean and standard deviation.
     Raises DatasetError as `numbered` and `as_numbers`, E683 for numbers that do not differ.
     """
+    if settings.task == ANOMALY:
+        normal = str(y[0][0])
+        return (normal, ANOMALY), [torch.tensor(part != normal).long() for part in y], ()
     if settings.task != REGRESSION:
         return (*numbered(y, path), ())
     parts = [as_numbers(path, title, part) for part in y]

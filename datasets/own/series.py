@@ -24,6 +24,7 @@ _MOST_CHANNELS = 1024
 _MOST_STEPS = 512
 """Longer series are folded; the chip takes 1024."""
 _LARGEST_FOLD = 16
+_MARGIN = 0.25
 _TAIL = 0.001
 """This part of the values of a channel may be beyond its range on either side."""
 
@@ -77,13 +78,21 @@ def holds_arrays(path: Path) -> bool:
     return path.suffix.lower() not in ENDINGS
 
 
-def preparation_of(path: Path, x: NDArray[Any]) -> Preparation:
+def preparation_of(path: Path, x: NDArray[Any], *, whole: bool = False) -> Preparation:
     """Return how series like those of training, [N, C, L], become inputs.
 
-    The range of a channel is that of its values without the rarest ones. Long series are folded.
+    The range of a channel is that of its values without the rarest ones. Long series are folded. If
+    a network finds out what differs from them, a series is a row of numbers as a `whole`, and the
+    range is wider.
     """
     _, channels, steps = x.shape
-    fold = 1
+    if whole and channels * steps > _MOST_CHANNELS:
+        raise _refused(
+            path, f"series of {channels} channels and {steps} steps have more than the "
+            f"{_MOST_CHANNELS} numbers that a network compares with what it expects",
+            "Cut smaller windows, or take fewer steps a second.",
+        )  # fmt: skip
+    fold = steps if whole else 1
     while steps > _MOST_STEPS * fold and fold < _LARGEST_FOLD:
         fold *= 2
     if channels * fold > _MOST_CHANNELS or steps > _MOST_STEPS * fold:
@@ -96,9 +105,17 @@ def preparation_of(path: Path, x: NDArray[Any]) -> Preparation:
     # a channel that hardly ever changes still does
     flat = low == high
     low, high = np.where(flat, x.min((0, 2)), low), np.where(flat, x.max((0, 2)), high)
+    if whole:
+        low, high = widened(low, high)
     shape = channels * fold, -(-steps // fold), 1
     return Preparation("series", shape, low=tuple(low.tolist()), high=tuple(high.tolist()),
                        fold=fold)  # fmt: skip
+
+
+def widened(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ranges that have room for what is beyond the normal one, on either side."""
+    margin = _MARGIN * (high - low)
+    return low - margin, high + margin
 
 
 def _filled(path: Path, name: str, x: NDArray[Any], notes: list[str]) -> NDArray[np.float32]:

@@ -22,7 +22,15 @@ from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.boxes import boxed_pictures, read_boxes
 from datasets.own.folders import Sample, class_files, endings_of_others
-from datasets.own.labels import Pair, answers, divided, refuse_part, split, windows_named
+from datasets.own.labels import (
+    Pair,
+    answers,
+    divided,
+    normal_only,
+    refuse_part,
+    split,
+    windows_named,
+)
 from datasets.own.masks import masked_pictures, read_mask
 from datasets.own.moving import moved
 from datasets.own.pictures import Tell, ignore, notes_of, opened, size_of
@@ -34,8 +42,16 @@ from datasets.own.preparation import (
     read_picture,
     read_sound,
 )
-from datasets.own.series import preparation_of, read_series
-from datasets.own.settings import BOXES, MARKED, MASKS, REGRESSION, SOUND_WINDOW, DataSettings
+from datasets.own.series import preparation_of, read_series, widened
+from datasets.own.settings import (
+    ANOMALY,
+    BOXES,
+    MARKED,
+    MASKS,
+    REGRESSION,
+    SOUND_WINDOW,
+    DataSettings,
+)
 from datasets.own.tables import Table, read_table
 
 _IN_MEMORY = 1 << 30
@@ -247,6 +263,7 @@ def _table(path: Path, settings: DataSettings, recorded: Preparation | None) -> 
         x, y = split(train.features, labels, settings, path)
         names, _ = split(_lines_of(path, train), labels, settings, path)
         form = train.form
+    x, y, names = normal_only(x, y, names, path, settings)
     answer = answers(y, path, settings, train.title)
     return _of_features(x, answer, names, path, form, recorded)
 
@@ -274,13 +291,14 @@ def _arrays(
             "E685", f"x_test is {x[1].shape[1:]} of {x[1].dtype}, x_train {x[0].shape[1:]} of "
             f"{x[0].dtype}", str(path), "Give samples for training and tests the same shape.",
         )  # fmt: skip
+    first_type = x[0].dtype
     pictures = [as_bytes(path, part) for part in x]
     if pictures[0] is None or pictures[1] is None:
         names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
         rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
+        x, y, places = normal_only((rows[0], rows[1]), y, places, path, settings)
         answer = answers(y, path, settings)
-        form = f"{x[0].dtype}{left}"
-        return _of_features((rows[0], rows[1]), answer, places, path, form, recorded)
+        return _of_features(x, answer, places, path, f"{first_type}{left}", recorded)
     classes, numbers, target = answers(y, path, settings)
     own = Preparation("picture", _shape(pictures[0].shape[1:]), target=target)
     how = _agreed(own, recorded)
@@ -321,6 +339,8 @@ def _of_features(
         )  # fmt: skip
     classes, numbers, target = answer
     low, high = x[0].min(0), x[0].max(0)
+    if ANOMALY in classes:
+        low, high = widened(low, high)
     own = Preparation("features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()),
                       high=tuple(high.tolist()), target=target)  # fmt: skip
     how = _agreed(own, recorded)
@@ -332,18 +352,20 @@ def _of_features(
 
 def _series(path: Path, settings: DataSettings, recorded: Preparation | None) -> OwnData:
     data = read_series(path, settings)
-    classes, numbers, target = answers(data.y, path, settings)
-    count, channels, steps = data.x[0].shape
-    series = [*data.x]
+    x, y, places = normal_only(data.x, data.y, data.places, path, settings)
+    classes, numbers, target = answers(y, path, settings)
+    count, channels, steps = x[0].shape
+    series = [*x]
     if recorded is not None and recorded.kind == "series":
         missing = max(0, recorded.shape[1] * recorded.fold - steps)
         series = [np.pad(part, ((0, 0), (0, 0), (0, missing)), mode="edge") for part in series]
-    how = _agreed(replace(preparation_of(path, series[0]), target=target), recorded)
+    own = preparation_of(path, series[0], whole=settings.task == ANOMALY)
+    how = _agreed(replace(own, target=target), recorded)
     levels = [torch.from_numpy(how.of_numbers(part)).squeeze(3) for part in series]
     fold = f", {how.fold} steps are the channels of one" if how.fold > 1 else ""
-    lines = [f"{path}: {count} and {len(data.x[1])} series to train and to test, {_text(classes)}, "
+    lines = [f"{path}: {count} and {len(x[1])} series to train and to test, {_text(classes)}, "
              f"{channels} channels of {steps} steps{fold}", *data.notes]  # fmt: skip
-    return _in_memory(classes, how, levels, numbers, data.places, lines)
+    return _in_memory(classes, how, levels, numbers, places, lines)
 
 
 class LazyPictures:

@@ -43,6 +43,7 @@ class DataSettings:
     group: str | None = None
     test_part: int | None = None
     task: str | None = None
+    normal: str | None = None
 
     def over(self, recorded: DataSettings) -> DataSettings:
         """Return these settings; what they leave open is as `recorded`."""
@@ -76,6 +77,8 @@ USUAL = DataSettings(
 SOUND_WINDOW = 16384
 NO_GROUP = "none"
 REGRESSION = "regression"
+ANOMALY = "anomaly"
+"""The class of what is not normal."""
 
 
 def kind_and_path(name: str) -> tuple[str, str] | None:

@@ -349,9 +349,44 @@ def test_numbers_are_learned_down_to_firmware_that_prints_them(
     assert first[0] == "price" and abs(float(first[1]) - printed) < 0.02
 
 
+@pytest.mark.slow
+def test_anomalies_are_found_by_firmware_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng, times = np.random.default_rng(0), np.arange(32)
+    phases, heights = rng.uniform(0, 6, (2, 80, 1))
+    x = (1 + heights) * np.sin(0.4 * times + phases)
+    x[60:] += np.where(times == 16, 6, 0)  # a spike
+    np.savez("waves.npz", x=x.astype(np.float32), y=np.repeat([0, 1], [60, 20]))
+    (tmp_path / "qat.yaml").write_text("start_epoch: 6\nweight_bits: 8\n")
+    said = run_here(
+        "python train.py --model auto --dataset series:waves.npz --anomaly 0 --epochs 9 "
+        "--qat-policy qat.yaml -j 0 --deterministic --name own"
+    )
+    areas = re.findall(r"^  .*  (([\d.]+) \(20 of 32 are anomalies; .*)", said, re.M)
+    assert len(areas) == 3 and all(float(area) > 0.9 for _, area in areas), said
+    quantize = "python quantize.py latest_log_dir/own_qat_best.pth.tar q.pth.tar --device MAX78000"
+    assert f"These integers have an AUC of {areas[-1][0]}" in run_here(quantize)
+    load = "python ai8xize.py --checkpoint-file q.pth.tar --test-dir projects --model auto --device"
+    run_here(f"{load} MAX78000 --prefix own")
+    run_here(f"{load} MCU --mcu rp2040 --prefix plain")
+    for project in ("own", "plain"):
+        measured = run_here(f"python emulate.py projects/{project} --input series:waves.npz")
+        assert f"AUC of the firmware: {areas[-1][0]}\n" in measured, project
+    assert re.search(
+        r"^Score \d+, threshold \d+: ", run_here("python emulate.py projects/own"), re.M
+    )
+    tested = run_here("python train.py --model auto --dataset series:waves.npz --evaluate -8 -j 0 "
+                      "--exp-load-weights-from q.pth.tar")  # fmt: skip
+    assert f"AUC: {areas[-1][0]}\n" in tested
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("--dataset csv:x.csv --regression --anomaly", "--anomaly: excludes --regression"),
+        ("--dataset folder:pictures --anomaly", "--anomaly: only for --dataset csv: or npz:"),
         ("--dataset folder:pictures --regression", "not for --dataset folder:, whose samples have"),
         ("--dataset digits --resize 32", "--resize: only for --dataset folder:"),
         ("--dataset csv:x.csv --augment turn", "or sounds: or npz: or series:"),

@@ -18,6 +18,7 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Accuracy
 from ai8xtools.values.error import Error
+from ai8xtools.values.separation import Separation
 from datasets.own.settings import kind_and_path
 
 Integers = NDArray[np.int64]
@@ -95,6 +96,20 @@ def worst_lines(values: Integers, samples: Samples) -> Iterator[str]:
         yield f"and {len(order) - _SHOWN} more"
 
 
+def _show_separation(values: Integers, samples: Samples) -> str | None:
+    """Print how well scores tell anomalies from others, and some that the threshold does not."""
+    scores, threshold = np.square(values).sum(1), samples.trained.threshold
+    wrong = np.flatnonzero((scores > threshold) != (samples.labels > 0))
+    for n in wrong[:_SHOWN].tolist():
+        print(f"input {n} ({samples.names[n]}): {samples.classes[samples.labels[n]]}, score "
+              f"{scores[n]}, threshold {threshold:.0f}")  # fmt: skip
+    if len(wrong) > _SHOWN:
+        print(f"and {len(wrong) - _SHOWN} more")
+    found = Separation.of(scores.tolist(), (samples.labels > 0).tolist(), threshold)
+    print(f"AUC of the firmware: {found}")
+    return found.doubt
+
+
 def _show_error(values: Integers, samples: Samples) -> str | None:
     """Print how far the numbers of outputs [N, 1] are off, the worst ones first."""
     if values.shape[1] != 1:
@@ -124,6 +139,8 @@ def show_accuracy(
     """
     if samples is not None and samples.trained.preparation.target:
         return _show_error(values, samples)
+    if samples is not None and samples.trained.finds_anomalies:
+        return _show_separation(values, samples)
     classes = () if samples is None else samples.classes
     print("\n".join(result_lines(values, labels, path, classes)))
     for line in () if samples is None else worst_lines(values, samples):

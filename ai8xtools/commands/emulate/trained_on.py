@@ -19,7 +19,7 @@ from ai8xtools.reading.text import line
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import doubt_of, measured_of
 from datasets.own.preparation import DESCRIPTION, Preparation
-from datasets.own.settings import MARKED, USUAL, DataSettings, kind_and_path
+from datasets.own.settings import ANOMALY, MARKED, USUAL, DataSettings, kind_and_path
 
 _SHOWN = 10
 _LARGEST = 1 << 20
@@ -31,7 +31,8 @@ class TrainedOn:
     """The names of the classes, how files become inputs, and which samples are for tests;
     `sample_class` is that of the project's sample, None if it is not known. `doubt` is a sentence
     about a network that is hardly better than chance, `kind` that of the data as in KIND:PATH. Of
-    numbers that are learned, the output `one` stands for 1.0 in training."""
+    numbers that are learned, the output `one` stands for 1.0 in training; anomalies have a score
+    above `threshold`."""
 
     classes: tuple[str, ...]
     preparation: Preparation
@@ -40,6 +41,12 @@ class TrainedOn:
     doubt: str | None = None
     kind: str = ""
     one: float = 128.0
+    threshold: float = 0.0
+
+    @property
+    def finds_anomalies(self) -> bool:
+        """Whether outputs are what the network did not expect."""
+        return self.settings.task == ANOMALY
 
     @property
     def is_marked(self) -> bool:
@@ -73,6 +80,7 @@ def trained_on(project: Path) -> TrainedOn | None:
             doubt_of(measured_of(facts.get("accuracy"))),
             (kind_and_path(str(facts.get("source", ""))) or ("",))[0],
             float(facts.get("one", 128)),
+            float((facts.get("accuracy") or {}).get("threshold", 0)) * 128**2,
         )  # fmt: skip
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise EmulatorError(
@@ -84,10 +92,15 @@ def trained_on(project: Path) -> TrainedOn | None:
 def class_lines(values: NDArray[np.int64], trained: TrainedOn | None) -> Iterator[str]:
     """Yield the class of each output [input, class], or the number that it stands for, of the first
     inputs; of equal ones the first."""
-    if trained is None or trained.is_marked or values.shape[1] != len(trained.classes):
+    if trained is None or trained.is_marked:
         return
     numbers, names = trained.numbers(values), trained.classes
-    if numbers is None:
+    if trained.finds_anomalies:
+        scores = np.square(values).sum(1)[:_SHOWN].tolist()
+        answers = [f"score {score}: {names[score > trained.threshold]}" for score in scores]
+    elif values.shape[1] != len(names):
+        return
+    elif numbers is None:
         answers = [names[label] for label in values.argmax(1)[:_SHOWN].tolist()]
     else:
         answers = [f"{names[0]} = {number:.6g}" for number in numbers[:_SHOWN].tolist()]

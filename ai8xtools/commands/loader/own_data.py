@@ -16,6 +16,7 @@ from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.loader.prepare_code import HEADER, prepare_header
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.values.accuracy import doubt_of
+from ai8xtools.values.separation import Separation
 from datasets.own.preparation import DESCRIPTION, DETECTOR_FILE
 from datasets.own.record import WIDE, Recorded, recorded_of
 
@@ -55,12 +56,17 @@ def with_record(
     if own_sample:
         sample = recorded.sample.astype(np.int64)
         resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
+    threshold = None
+    if isinstance(recorded.accuracy, Separation):
+        threshold = int(recorded.accuracy.threshold * 128**2)
     if options.rtl is None and recorded.preparation.target:
-        project = replace(project, printer=(HEADER, "print_number"))
-    elif options.rtl is None and not recorded.is_marked:
+        project = replace(project, printer=(HEADER, "print_number(*output)"))
+    elif options.rtl is None and threshold is not None:
+        project = replace(project, printer=(HEADER, "print_anomaly(output)"))
+    elif options.rtl is None and not recorded.is_marked and recorded.settings.task is None:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
     one = _integer_of_one(checkpoint)
-    header = prepare_header(recorded.preparation, recorded.classes[0], one)
+    header = prepare_header(recorded.preparation, recorded.classes[0], one, threshold)
     files = [(DESCRIPTION, _json(recorded, one, own_sample=own_sample))]
     files += [] if header is None else [(HEADER, header.encode())]
     if recorded.detector is not None:

@@ -15,11 +15,14 @@ _DIGITS = 3
 """After the first one of the deviation in training, of numbers that are printed."""
 
 
-def prepare_header(how: Preparation, name: str = "", one: float = 128.0) -> str | None:
+def prepare_header(
+    how: Preparation, name: str = "", one: float = 128.0, threshold: int | None = None
+) -> str | None:
     """Return the text of the header for rows of numbers and series; None for other inputs.
 
     Of numbers that are learned, `name` is what they are called, `one` the output that stands for
-    1.0 in training.
+    1.0 in training. Where anomalies are looked for, it is the name of the normal class, and
+    `threshold` that of scores.
     """
     if not how.low:
         return None
@@ -29,6 +32,7 @@ def prepare_header(how: Preparation, name: str = "", one: float = 128.0) -> str 
         offsets=[_literal(offset, 17) for offset in offsets.tolist()],
         factors=[f"{_literal(factor, 9)}f" for factor in factors.tolist()],
         target=[_literal(value, 17) for value in how.target], one=_literal(one, 17), name=name,
+        threshold=threshold,
         decimals=_DIGITS - math.floor(math.log10(how.target[1])) if how.target else 0,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from ai8xtools.commands.train.fits import fits_of_run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.own_data import dataset_of
 from ai8xtools.training.options import TrainingOptions
-from datasets.own.settings import BOXES, MASKS
+from datasets.own.settings import ANOMALY, BOXES, MASKS
 from device import CHIPS, chip_of_die
 
 AUTO = "auto"
@@ -60,6 +60,8 @@ def _widest(options: TrainingOptions) -> str:
         family = "sizedboxes"
     elif kind == MASKS:
         family, widths = "sizedmasks", MASK_WIDTHS
+    if dataset.own is not None and dataset.own.settings.task == ANOMALY:
+        family, widths = "sizedresidual", WIDTHS
     chip = chip_of_die(options.device)
     reasons: tuple[str, ...] = ()
     for width in widths:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ai8xtools.training.options import TrainingOptions
-from datasets.own.settings import BOXES, REGRESSION, kind_and_path
+from datasets.own.settings import ANOMALY, BOXES, REGRESSION, kind_and_path
 
 _EPOCHS = 40
 """Of which the usual policy leaves 30 to floating point."""
@@ -19,6 +19,8 @@ _STEPS = 20
 _SERIES_STEPS = 75
 _MANY = 2000
 _STEPS_OF_MANY = 100
+_FOR_THRESHOLD = 0.2
+"""Samples of which the network has learned nothing tell what scores are normal."""
 _BATCHES = range(8, 33)
 _AUGMENT = {
     "picture": ("shift", "light"), "sound": ("shift", "light"), "series": ("jitter", "scale"),
@@ -45,7 +47,14 @@ def with_recipe(options: TrainingOptions) -> TrainingOptions:
         "lr": 0.002, "weight_decay": 0.01, "lr_schedule": "cosine", "label_smoothing": 0.05,
         "ema": 0.99, "augment": _AUGMENT[kind],
     }  # fmt: skip
-    if own.settings.task == REGRESSION:
+    if own.settings.task == ANOMALY:
+        held = {"no_validation": (), "validation_split": _FOR_THRESHOLD}
+        chosen |= {
+            "label_smoothing": (),
+            "augment": ("jitter",) if kind == "series" else (),
+            **held,
+        }
+    elif own.settings.task == REGRESSION:
         chosen |= {"label_smoothing": (), "augment": ("jitter",) if kind == "series" else ()}
     if own.kind == BOXES:
         chosen["label_smoothing"] = ()

@@ -23,7 +23,8 @@ from ai8xtools.values import frozen
 from ai8xtools.writing.files import distinct
 from ai8xtools.writing.templates import render
 
-_LISTED = 64
+_LISTED = 1024
+"""Values that main() prints; no fully connected layer has more."""
 
 
 @frozen

@@ -44,8 +44,8 @@ class ProjectOptions:
     the main program.
     `result_buffer` tells whether the main program has one, and unloads the result into it.
     `labels` are the names of the classes for the output of the softmax; `printer` names a header
-    and a function of it that prints what the first output stands for. `riscv` lets the RISC-V
-    core run the network, started by a program of the Arm core.
+    and a call of a function of it that prints what `output`, a pointer, stands for. `riscv` lets
+    the RISC-V core run the network, started by a program of the Arm core.
     """
 
     name: str

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.training.data.batches import Batches
+from ai8xtools.training.data.batches import Data
 from ai8xtools.training.loop.epochs import Pass, evaluate
 from ai8xtools.training.saving import checkpoints
 from ai8xtools.training.saving.checkpoints import Loaded
+from ai8xtools.training.tasks.anomaly import Anomaly
 from ai8xtools.values.accuracy import Measured, capitalized
 from datasets.own.record import ACCURACY
 
@@ -30,7 +31,7 @@ _FLOAT, _QAT, _CHIP = "floating point", "quantization-aware", "integers of the c
 
 def judge(
     passes: Pass,
-    test: Batches,
+    data: Data,
     best: Mapping[bool, Path],
     build: Callable[[bool], nn.Module],
     integers: Integers,
@@ -41,12 +42,12 @@ def judge(
     `build(as_integers)` returns the network without weights. What cannot be measured is reported.
     """
     log, accuracies, doubt, lines, title = passes.log, {}, None, [], "accuracy"
-    for name, measured in _measured(passes, test, best, build, integers):
+    for name, measured in _measured(passes, data, best, build, integers):
         lines.append(f"  {name:{len(_CHIP)}}  {measured}")
         if not isinstance(measured, str):
             accuracies[name] = asdict(measured)
             doubt, title = measured.doubt, measured.title
-    log.say(f"{capitalized(title)} on {test.samples} test samples:")
+    log.say(f"{capitalized(title)} on {data.test.samples} test samples:")
     for line in lines:
         log.say(line)
     log.metrics["accuracy"] = accuracies
@@ -58,22 +59,22 @@ def judge(
 
 def _measured(
     passes: Pass,
-    test: Batches,
+    data: Data,
     best: Mapping[bool, Path],
     build: Callable[[bool], nn.Module],
     integers: Integers,
 ) -> Iterator[tuple[str, Measured | str]]:
     for in_qat, path in best.items():
         loaded = checkpoints.read(str(path))
-        yield _QAT if in_qat else _FLOAT, _quality(passes, test, loaded, build(False), 1)
+        yield _QAT if in_qat else _FLOAT, _quality(passes, data, loaded, build(False), 1)
     try:
         loaded = Loaded({**integers(str(best[max(best)]))}, None, None, None, None, {})
-        yield _CHIP, _quality(passes, test, loaded, build(True), _SCALE)
+        yield _CHIP, _quality(passes, data, loaded, build(True), _SCALE)
     except InputError as exc:
         yield _CHIP, f"not measured: {exc.message} [{exc.code}]"
 
 
-def _quality(passes: Pass, test: Batches, loaded: Loaded, model: nn.Module, scale: int) -> Measured:
+def _quality(passes: Pass, data: Data, loaded: Loaded, model: nn.Module, scale: int) -> Measured:
     """Return how good a network is, whose inputs are whole numbers with a `scale`."""
     checkpoints.load_into(model, loaded)
     model.to(passes.device).to(memory_format=passes.layout)
@@ -85,4 +86,7 @@ def _quality(passes: Pass, test: Batches, loaded: Loaded, model: nn.Module, scal
     task.model, task.options = model, replace(task.options, act_mode_8bit=scale > 1)
     own = replace(passes, model=model, forward=forward, task=task, observers=(), average=None,
                   distillation=None)  # fmt: skip
-    return task.quality(evaluate(own, test, None), test.samples)
+    if isinstance(task, Anomaly):
+        assert data.validation is not None
+        task.learn_threshold(evaluate(own, data.validation, None))
+    return task.quality(evaluate(own, data.test, None), data.test.samples)

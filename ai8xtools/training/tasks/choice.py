@@ -13,9 +13,11 @@ from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.catalog.own_code import complains_itself, failure, first_line, place_of
 from ai8xtools.training.network.distillation import Distillation
 from ai8xtools.training.options import TrainingOptions
+from ai8xtools.training.tasks.anomaly import Anomaly
 from ai8xtools.training.tasks.classification import Classification, Segmentation
 from ai8xtools.training.tasks.regression import Measurements, Regression
 from ai8xtools.training.tasks.task import Task, dimensions
+from datasets.own.settings import ANOMALY
 
 Item = tuple[Tensor, Any]
 """A sample: input and target."""
@@ -48,6 +50,8 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
         from ai8xtools.training.tasks.detection import Detection
 
         return Detection
+    if entry.own is not None and entry.own.settings.task == ANOMALY:
+        return Anomaly
     if is_regression(entry, options):
         return Regression if entry.own is None else Measurements
     target = torch.as_tensor(item[1])

@@ -11,6 +11,7 @@ from typing import Any
 from ai8xtools.commands.train.arguments import converters as values
 from datasets.own.preparation import FRAME
 from datasets.own.settings import (
+    ANOMALY,
     AUGMENTATIONS,
     BOXES,
     KINDS,
@@ -56,6 +57,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN",
         help="csv, series in one CSV file: the column of the class, or of the number to learn with "
         "--regression, by name or number from 0 (default: last)")  # fmt: skip
+    add("--anomaly", nargs="?", const="", metavar="CLASS",
+        help="csv, npz, series: learn what samples of this class are like (default: of the only "
+        "class of training), and find others by what an autoencoder does not expect")  # fmt: skip
     add("--group", metavar="NAME",
         help="series in CSV files: the column, or the word before a number in the names of files, "
         "that tells whose recordings these are, for tests of other ones than training; "
@@ -87,10 +91,12 @@ def with_task(args: argparse.Namespace) -> None:
 
 def settle(args: argparse.Namespace) -> None:
     """Gather the options in one value, `own`."""
-    names = [field.name for field in fields(DataSettings) if field.name != "task"]
-    task = REGRESSION if args.regression and kind_and_path(args.dataset) else None
-    args.own = DataSettings(**{name: getattr(args, name) for name in names}, task=task)
-    for name in names:
+    names = [field.name for field in fields(DataSettings) if field.name not in ("task", "normal")]
+    own = kind_and_path(args.dataset) is not None
+    task = REGRESSION if args.regression and own else None if args.anomaly is None else ANOMALY
+    values = {name: getattr(args, name) for name in names}
+    args.own = DataSettings(**values, task=task, normal=args.anomaly or None)
+    for name in (*names, "anomaly"):
         delattr(args, name)
 
 
@@ -101,7 +107,7 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         "augment": (*OF_PICTURES, "sounds", "npz", "series"), "sample_rate": ("sounds",),
         "window": ("sounds", "series"), "hop": ("series",), "group": ("series",),
         "label": ("csv", "series"), "test_share": KINDS, "split_seed": KINDS,
-        "test_part": KINDS,
+        "test_part": KINDS, "anomaly": ("csv", "npz", "series"),
     }  # fmt: skip
     own = kind_and_path(args.dataset)
     kind = None if own is None else own[0]
@@ -115,6 +121,7 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         "--hop: add --window": args.hop is not None and args.window is None,
         f"--regression: not for --dataset {kind}:, whose samples have classes":
         args.regression and kind in (*OF_PICTURES, "sounds"),
+        "--anomaly: excludes --regression": args.regression and args.anomaly is not None,
     } | {
         f"--{name.replace('_', '-')}: only for --dataset {' or '.join(f'{k}:' for k in allowed)}":
         getattr(args, name) is not None and kind not in allowed
