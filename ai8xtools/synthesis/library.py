@@ -91,7 +91,7 @@ def _group(layer: UnloadLayer) -> int:
 def input_words(network: MappedNetwork, program: Program) -> InputWords:
     """Return which value of an input is in which byte of the words that are loaded."""
     numbers = input_places(network, program.apb_base).reshape(-1, WORD_BYTES) - 1
-    blocks = (*program.inputs, *program.fifo)
+    blocks: tuple[InputBlock | FifoStream, ...] = (*program.inputs, *program.fifo)
     ends = np.cumsum([block.words.size for block in blocks])
     parts = np.split(numbers, ends[:-1])
     pixels = network.sample[0].size
