@@ -115,6 +115,8 @@ REFUSED = [
      [CONV, RELU, op("Add", "a", "b")]),
     ([op("Conv", "x", "w", pads=[1, 1, 0, 1])], "conv1: its padding is 1x1x0x1",
      [op("Conv", "x", "w", pads=[1, 1, 1, 1])]),
+    ([op("Conv", "x", "w", dilations=[2, 2])], "conv1: its dilation is 2x2\nUse dilation=1, and",
+     [op("MaxPool", "x", to="a", kernel_shape=[2, 2], strides=[2, 2]), op("Conv", "a", "w")]),
     ([op("Conv", "x", "w7")], "conv1: its kernel is 7x7",
      [op("Conv", "x", "w3", to="a"), op("Conv", "a", "w5")]),
     ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],

@@ -166,6 +166,9 @@ def test_kernels_of_one_tap_have_no_distance_of_taps() -> None:
     text = describe(network, x, MAX78000, name="net", arch="net", dataset="some").text
     first, second = text.split("- name:")[1:]
     assert "dilation" not in first and "dilation: 2" in second
+    flat = nn.Sequential(nn.Conv2d(3, 4, 1, dilation=(2, 3)), nn.Conv2d(4, 4, 3)).eval()
+    network = import_network(flat, x := torch.zeros(1, 3, 9, 9), "net", {}).network
+    assert "dilation" not in describe(network, x, MAX78000, name="net", arch="n", dataset="s").text
 
 
 @torch.no_grad()

@@ -127,6 +127,7 @@ def _kernel_keys(
         more = f"; {count} of them, or fewer with pooling in between, reach as far"
         return Refusal(node.place, f"its kernel is {times(kernel)}",
                        f"Use a 3x3 kernel{more if count > 1 else ''}.")  # fmt: skip
+    dilations = tuple(d if k > 1 else 1 for d, k in zip(dilations, kernel, strict=True))
     for name, values in (("stride", strides), ("dilation", dilations)):
         if len(set(values)) > 1:
             return Refusal(node.place, f"its {name} is {times(values)}",
@@ -137,7 +138,11 @@ def _kernel_keys(
                        "Use the same padding on all sides.")  # fmt: skip
     size = kernel[0] if len(kernel) == 1 else times(kernel)
     keys: dict[str, Any] = {"kernel_size": size, "pad": sides[0]}
-    keys |= {"dilation": dilations[0]} if dilations[0] != 1 else {}
+    if dilations[0] > 1:
+        if len(kernel) > 1:
+            return Refusal(node.place, f"its dilation is {times(dilations)}",
+                           "Use dilation=1, and pool.")  # fmt: skip
+        keys["dilation"] = dilations[0]
     return keys | ({"groups": groups} if groups > 1 else {})
 
 

@@ -15,7 +15,7 @@ from ai8xtools.frontends.graph.geometry import LayerSpec
 from ai8xtools.frontends.graph.nodes import Node
 from ai8xtools.frontends.graph.operators import Array, BatchNormalization
 from ai8xtools.frontends.graph.passes import factors_of
-from ai8xtools.frontends.layers import Refusal, times
+from ai8xtools.frontends.layers import Refusal
 
 EXACTLY_ONE = 1 + 2.0**-20
 """A weight that becomes 64 with a shift of 1, which is exactly 1; 1.0 would become 127/128."""
@@ -86,12 +86,9 @@ def remedy_of_limit(message: str) -> str | None:
 
 
 def _refused(path: str, spec: LayerSpec) -> Refusal | None:
-    """Refuse groups and dilations that no layer of ai8x has."""
+    """Refuse groups that no layer of ai8x has."""
     chip, groups = ai8x.dev, spec.keys.get("groups", 1)
     assert chip is not None and spec.weights is not None
-    if "2d" in spec.op and spec.keys.get("dilation", 1) != 1:
-        shown = times((spec.keys["dilation"],) * 2)
-        return Refusal(path, f"its dilation is {shown}", "Use dilation=1, and pool.")
     if groups == 1:
         return None
     why = f"it has {groups} groups"
