@@ -416,7 +416,6 @@ def test_a_plan_that_is_asked_for_is_taken_or_refused(tmp_path: Path) -> None:
         (["--device", "CMSIS-NN", "--cmsis-nn", "x", "--scheme", "rows"], "take whole images"),
         (["--device", "MCU", "--mcu", "rp2040", "--container", "x.nnb"], "does not have this"),
         (["--device", "MCU", "--mcu", "rp2040", "--l2", "64K"], "does not have this"),
-        (["--device", "MCU"], "--mcu: is required"),
     ],
 )
 def test_wrong_usage(
