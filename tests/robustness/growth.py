@@ -22,8 +22,8 @@ from tests.conftest import ROOT
 REPEATED = 4000
 SECONDS = 0.02
 """Below this nobody minds; a linear search of such a text takes a twentieth of it."""
-RATIO = 3.0
-"""Of the times for twice the text: 2 is linear, 4 quadratic."""
+RATIO = 8.0
+"""Of the times for four times the text: 4 is linear, 16 quadratic."""
 _METHODS = {
     "match": re.Pattern.match, "fullmatch": re.Pattern.fullmatch, "search": re.Pattern.search,
     **dict.fromkeys(("finditer", "findall", "sub", "split"), lambda p, t: list(p.finditer(t))),
@@ -113,9 +113,9 @@ def grows(seconds: Callable[[int], float], count: int, *, bounded: bool = False)
         return False
     if bounded:
         return min(seconds(count) for _ in range(3)) > SECONDS
-    half = min(seconds(count // 2) for _ in range(2))
-    whole = min(seconds(count) for _ in range(2))
-    return whole > SECONDS and whole > RATIO * half
+    quarter = min(seconds(count) for _ in range(2))  # behind the bounds of small texts
+    whole = min(seconds(4 * count) for _ in range(2))
+    return whole > SECONDS and whole > RATIO * quarter
 
 
 def taken(work: Callable[[], object]) -> float:
