@@ -31,7 +31,7 @@ from ai8xtools.checkpoint.onnx_wire import (
 from ai8xtools.checkpoint.values import Array
 from ai8xtools.values import frozen
 
-OPSETS = range(7, 26)
+OPSETS = range(7, 29)
 """Versions of the operators that are known."""
 _MAX_VALUES = 4096
 _STANDARD = ("", "ai.onnx")

@@ -461,7 +461,7 @@ class OfOnnx:
     def accelerator(self) -> None:
         """Import it for the accelerator."""
         network = import_operators(self.read(), "net", {}).network
-        with mock.patch.object(importer, "executed", lambda path, samples: self._expected):
+        with mock.patch.object(importer, "executed", lambda *_rest: self._expected):
             importer._prove(network, str(self._path), SHAPE)
 
     def kernels(self) -> None:

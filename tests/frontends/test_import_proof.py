@@ -24,9 +24,10 @@ from ai8xtools.commands.quantize import importer
 from ai8xtools.diagnostics import run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph import geometry
+from ai8xtools.frontends.graph.passes import results
 from ai8xtools.frontends.modules.plain import network as importing
 from ai8xtools.frontends.modules.plain.network import import_network, import_operators
-from ai8xtools.frontends.onnx.door import read_operators
+from ai8xtools.frontends.onnx.door import read_fractions, read_operators
 from ai8xtools.training.catalog.imported import load_plain, taking_vectors
 from tests.frontends.test_onnx_networks import graph, onnx, op
 
@@ -350,15 +351,60 @@ def test_a_graph_that_computes_something_else_is_refused(
     assert not (project.parent / "other").exists()
 
 
+QDQ = [op("QuantizeLinear", "x", "scale", "zero", to="a"),
+       op("DequantizeLinear", "a", "scale", "zero", to="b"),
+       op("Conv", "b", "w", to="c"), op("QuantizeLinear", "c", "coarse", "low", to="d"),
+       op("MaxPool", "d", to="e", kernel_shape=[2, 2]),
+       op("DequantizeLinear", "e", "coarse", "low")]  # fmt: skip
+
+
+for number, part in enumerate(QDQ):
+    part.name = f"n{number}"
+
+
+@pytest.mark.parametrize(
+    ("coarse", "low", "taken"), [(0.02, -128, True), (0.001, -128, True), (0.002, 0, False)]
+)
+def test_quantized_graphs_are_taken_in_fractions_unless_they_need_their_limits(
+    coarse: float, low: int, taken: bool, tmp_path: Path, capsys: Any
+) -> None:
+    path = graph(tmp_path / "net.onnx", *QDQ, tensors=[
+        ("w", np.random.default_rng(0).normal(size=(4, 3, 3, 3)) / 5), ("scale", 1 / 128),
+        ("coarse", coarse),
+    ])  # fmt: skip
+    model = onnx.load(path)
+    for name, zero in (("zero", 0), ("low", low)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.int8(zero), name))
+    onnx.save(model, path)
+    samples = np.random.default_rng(1).uniform(-1, 1, (2, 3, 8, 8)).astype(np.float32)
+    if not taken:
+        with pytest.raises(InputError, match="without the limits and the rounding"):
+            executed(path, samples, 0.99)
+        return
+    (expected,) = executed(path, samples, 0.99) or ()
+    assert "as its quantize nodes round it: 0.99" in capsys.readouterr().out
+    operators, refusals, notes = read_fractions(read_graph(path), (3, 8, 8))
+    assert not refusals and "quantize and dequantize nodes are left out" in notes[0]
+    ours = [results(operators, one[None].astype(np.float64))[0] for one in samples]
+    np.testing.assert_allclose(np.reshape(ours, expected.shape), expected, atol=1e-5)
+
+
+def test_quantized_operators_are_refused_in_fractions_by_name(tmp_path: Path) -> None:
+    node = op("QLinearConv", *"xszwszsz")
+    path = graph(tmp_path / "net.onnx", node, tensors=[("s", 1), ("z", 0), ("w", [[[[1]]]])])
+    (refusal, *_) = read_fractions(read_graph(path), (3, 8, 8))[1][::-1]
+    assert refusal.node == "qlinearconv1" and "QDQ" in refusal.remedy
+
+
 def test_a_graph_that_mixes_the_samples_of_its_batch_is_noticed(tmp_path: Path) -> None:
     """The others of a batch are different ones; a network for one sample cannot compute it."""
     mixing = op("ReduceMax", "x", axes=[0], keepdims=1)
     path = graph(tmp_path / "net.onnx", mixing, shape=(2, 1, 2, 2))
     sample = np.float32([[[[-1, 2], [3, -4]]]])
-    (result,) = executed(path, sample) or ()
+    (result,) = executed(path, sample, 0.99) or ()
     assert result.tolist() == [[1, 2, 3, 4]]
     apart = graph(tmp_path / "net.onnx", op("Relu", "x"), shape=(2, 1, 2, 2))
-    assert np.array_equal((executed(apart, sample) or [None])[0], [[0, 2, 3, 0]])
+    assert np.array_equal((executed(apart, sample, 0.99) or [None])[0], [[0, 2, 3, 0]])
 
 
 def test_a_graph_that_a_runtime_cannot_load_is_executed_by_the_other(

@@ -360,7 +360,9 @@ def test_a_graph_that_is_taken_for_another_one_is_refused(
 
     onnx_model(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(network, "executed", lambda _, samples: [np.ones((len(samples), 3))])
+    monkeypatch.setattr(
+        network, "executed", lambda _path, samples, *_rest: [np.ones((len(samples), 3))]
+    )
     with pytest.raises(InputError) as caught:
         main("quantize.py", ["net.onnx", "out", "--device", "Q7", "--calib", "x.npy"])
     assert caught.value.code == "E668"

@@ -103,17 +103,37 @@ def prove(
     )
 
 
-def executed(path: str, samples: Array) -> Outputs | None:
+def executed(path: str, samples: Array, alike: float | None = None) -> Outputs | None:
     """Return the results of a graph, each [N, values], for samples [N, C, ...], channels first.
 
-    Returns None, and says so, where the package onnx is not installed; raises InputError E667 for
-    a graph that nothing can execute.
+    With `alike` quantize and dequantize nodes do not round, and results with and without rounding
+    have at least this correlation, which is told. Returns None, and says so, where the package onnx
+    is not installed; raises InputError E667 for a graph that nothing can execute, E668 for one that
+    needs its rounding.
     """
     graph = read_graph(path)
     model = _loaded(path, graph)
     if model is None:
         print_diagnostics([_unchecked(path, _MISSING)])
         return None
+    plain = type(model).FromString(model.SerializeToString())
+    if alike is None or not _without_rounding(plain):
+        return _results(path, graph, model, samples)
+    results = _results(path, graph, plain, samples)
+    pairs = zip(results, _results(path, graph, model, samples), strict=True)
+    with np.errstate(all="ignore"):  # results that are all equal have none
+        least = min(float(np.corrcoef(one.ravel(), other.ravel())[0, 1]) for one, other in pairs)
+    if not least >= alike:
+        raise InputError(
+            "E668", f"without the limits and the rounding of its quantize nodes the graph computes "
+            f"something else (correlation {least:.4f}, at least {alike:g} is taken)", path,
+            "Take the network before it was quantized.",
+        )  # fmt: skip
+    print(f"Import: correlation with the graph as its quantize nodes round it: {least:.5f}")
+    return results
+
+
+def _results(path: str, graph: OnnxGraph, model: Any, samples: Array) -> Outputs:
     last, failed = channels_last(graph), ""
     for run in _runners(model, graph.input_name):
         try:
@@ -197,6 +217,39 @@ def _cut(model: Any, left: Sequence[str]) -> None:
             model.graph.node.remove(node)
         else:
             needed.update(node.input)
+
+
+def _without_rounding(model: Any) -> bool:
+    """Replace quantize and dequantize nodes of data by what they do to fractions: limits from zero
+    on stay. Return whether there were any; operators of whole numbers keep all of them.
+    """
+    helper = importlib.import_module("onnx").numpy_helper
+    fixed = {one.name: helper.to_array(one) for one in model.graph.initializer}
+    changed = False
+    if any(node.op_type.startswith("QLinear") for node in model.graph.node):
+        return False
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            fixed[node.output[0]] = helper.to_array(node.attribute[0].t)
+        if node.op_type not in _QUANTIZING or node.input[0] in fixed:
+            continue
+        zero = fixed.get(node.input[2]) if len(node.input) > 2 else np.zeros(1, np.uint8)
+        limits = np.iinfo(zero.dtype) if zero is not None and zero.dtype.kind in "iu" else None
+        low = limits is not None and zero is not None and zero.min() == limits.min
+        ends: list[str] = []
+        if low and limits and node.op_type == "QuantizeLinear":
+            high = float(limits.max - limits.min) * float(fixed[node.input[1]].min())
+            for name, value in (("low", 0.0), ("high", high)):
+                ends.append(f"{name} of {node.output[0]}")
+                model.graph.initializer.append(helper.from_array(np.float32(value), ends[-1]))
+        node.op_type = "Clip" if ends else "Identity"
+        node.input[1:] = ends
+        del node.attribute[:]
+        changed = True
+    return changed
+
+
+_QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
 
 
 def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs]]:

@@ -29,7 +29,7 @@ from ai8xtools.frontends.graph.maps import MapsReader
 from ai8xtools.frontends.graph.nodes import Graph as Operators
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.modules.door import read_module
-from ai8xtools.frontends.onnx.door import input_shape, read_operators
+from ai8xtools.frontends.onnx.door import input_shape, read_fractions, read_operators
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
@@ -47,6 +47,8 @@ _OF_PICTURES = 4
 """Axes of kernels that pictures have: networks without one take series where data can be either."""
 _COMPARED = 8
 """Samples that the network itself computes, too."""
+_ALIKE = 0.999
+"""Least correlation of a quantized graph with its fractions."""
 _TOLERANCE = 1e-3
 """By how much float32 may differ from the graph's float64, relative to the largest result."""
 
@@ -82,7 +84,7 @@ class Source:
 
 def read_case(options: CaseOptions) -> Case:
     """Return network and samples; InputError for what does not fit together."""
-    source = read_source(options)
+    source = read_source(options, _ALIKE)
     graph, left = graph_of(source.operators, options.model or options.input)
     check_finite(graph, options.input)
     samples = [as_maps(torch.from_numpy(batch)) for batch in source.samples]
@@ -93,10 +95,14 @@ def read_case(options: CaseOptions) -> Case:
     return Case(graph, samples, left, options.calibration.dataset, source.arch)
 
 
-def read_source(options: CaseOptions) -> Source:
-    """Return a network as operators, with samples; InputError for what does not fit together."""
+def read_source(options: CaseOptions, alike: float | None = None) -> Source:
+    """Return a network as operators, with samples; InputError for what does not fit together.
+
+    With `alike` a quantized graph of ONNX is read in fractions, with which it has at least this
+    correlation.
+    """
     if options.input.lower().endswith(".onnx"):
-        return _onnx_source(options)
+        return _onnx_source(options, alike)
     state = plain_state(options.input)
     model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
     operators = read_module(model, samples[0][:1])
@@ -108,14 +114,20 @@ def read_source(options: CaseOptions) -> Source:
                   [one.double().numpy() for one in outputs], name, name.lower())  # fmt: skip
 
 
-def _onnx_source(options: CaseOptions) -> Source:
+def _onnx_source(options: CaseOptions, alike: float | None) -> Source:
     """Return a graph of ONNX with samples in the shape of its input."""
     if options.model is not None:
         print_diagnostics([no_effect("--model", "on an ONNX graph")])
     onnx = read_graph(options.input)
     shape = input_shape(onnx, options.input)
-    operators, refusals = read_operators(onnx, shape)
+    notes: tuple[str, ...] = ()
+    if alike is None:
+        operators, refusals = read_operators(onnx, shape)
+    else:
+        operators, refusals, notes = read_fractions(onnx, shape)
     refuse(refusals, options.input, _KERNELS)
+    for note in notes:
+        print(f"Import: {note}")
     calibration = options.calibration
     dataset = data_set(
         calibration.dataset, (), None, series=len(shape) == 2, settings=calibration.own
@@ -131,7 +143,7 @@ def _onnx_source(options: CaseOptions) -> Source:
             options.input, "Name samples of the size that the network takes.",
         )  # fmt: skip
     arrays = [batch.reshape(len(batch), *shape).double().numpy() for batch in samples]
-    results = executed(options.input, arrays[0][:_COMPARED])
+    results = executed(options.input, arrays[0][:_COMPARED], alike)
     return Source(operators, arrays, results, "the graph", Path(options.input).stem.lower())
 
 

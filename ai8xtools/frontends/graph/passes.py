@@ -138,6 +138,43 @@ def folded_normalizations(node: Node, readers: Readers) -> Node:
     return into_weights(make(node.place, affine.operator, scaled, affine.inputs[1]), readers)
 
 
+def without_rounding(node: Node, _readers: Readers) -> Node:
+    """Fractions in place of those that quantized values stand for: a target rounds by itself.
+
+    Limits stay where the lower one is zero: quantizers hide activations in them.
+    """
+    moved = node.inputs[0] if node.operator == Each(Function.MUL) else node
+    if moved.operator != Each(Function.SUB):
+        return node
+    scale, zero = node.inputs[1].constant, moved.inputs[1].constant
+    if scale is None or zero is None:
+        return node
+    return _fractions(moved.inputs[0], scale, zero) or node
+
+
+def _fractions(node: Node, scale: Array, zero: Array) -> Node | None:
+    """Return the fractions that quantized values stand for, if they have this scale."""
+    if isinstance(node.operator, _CHOOSING) and not getattr(node.operator, "average", False):
+        data = _fractions(node.inputs[0], scale, zero)
+        return None if data is None or scale.size > 1 else make(node.place, node.operator, data)
+    chain = [node]
+    while chain[-1].inputs and len(chain) < 4:
+        chain.append(chain[-1].inputs[0])
+    clip, operators = node.operator, [one.operator for one in chain[1:]]
+    if not isinstance(clip, Clip) or operators != _QUANTIZING:
+        return None
+    constants = [chain[at].inputs[1].constant for at in (1, 3)]
+    same = (one is not None and np.array_equal(one, own)
+            for one, own in zip(constants, (zero, scale), strict=True))  # fmt: skip
+    if not all(same):
+        return None
+    x, high = chain[3].inputs[0], (clip.high - float(zero.max())) * float(scale.min())
+    return make(node.place, Clip(0.0, high), x) if (zero == clip.low).all() else x
+
+
+_QUANTIZING = [Each(Function.ADD), Each(Function.ROUND), Each(Function.DIV)]
+
+
 def constants_second(node: Node, _readers: Readers) -> Node:
     """What is done with a constant is to multiply by it or to add it, and it stands behind."""
     if not isinstance(node.operator, Each):
@@ -164,8 +201,30 @@ def constants_second(node: Node, _readers: Readers) -> Node:
     return node
 
 
-def limits(node: Node, _readers: Readers) -> Node:
-    """The maximum or minimum with a number is a limit."""
+def limits(node: Node, readers: Readers) -> Node:
+    """The maximum or minimum with a number is a limit, and limits one behind the other are one."""
+    node = _limit(node)
+    if not isinstance(outer := node.operator, Clip):
+        return node
+    data = node.inputs[0]
+    limited = data
+    while isinstance(limited.operator, _CHOOSING) and not getattr(limited.operator, "average", 0):
+        limited = limited.inputs[0]
+    if not isinstance(inner := limited.operator, Clip):
+        return node
+    low, high = max(inner.low, outer.low), min(inner.high, outer.high)
+    if (low, high) == (inner.low, inner.high):
+        return data
+    if limited is not data or low > high or len(readers[data]) > 1:
+        return node
+    return make(node.place, Clip(low, high), data.inputs[0])
+
+
+_CHOOSING = (Reshape, Transpose, Slice, Pool)
+"""Their results are some of what they take, if they average nothing."""
+
+
+def _limit(node: Node) -> Node:
     if not isinstance(node.operator, Each) or not node.operator.function.pairs:
         return node
     data, bound = node.inputs[0], node.inputs[1].constant

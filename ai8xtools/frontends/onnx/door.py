@@ -15,7 +15,15 @@ import numpy as np
 from ai8xtools.checkpoint.onnx_graph import OnnxGraph, OnnxNode
 from ai8xtools.checkpoint.onnx_tensors import MAX_ELEMENTS
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.graph.nodes import Graph, Node, ShapeError, constant, graph_of, make
+from ai8xtools.frontends.graph.nodes import (
+    Graph,
+    Node,
+    ShapeError,
+    constant,
+    graph_of,
+    make,
+    rewritten,
+)
 from ai8xtools.frontends.graph.operators import (
     Array,
     BatchNormalization,
@@ -43,6 +51,7 @@ from ai8xtools.frontends.graph.operators import (
     Softmax,
     Transpose,
 )
+from ai8xtools.frontends.graph.passes import without_rounding
 from ai8xtools.frontends.layers import Refusal, times
 from ai8xtools.frontends.onnx.attributes import refused_attributes
 
@@ -192,6 +201,31 @@ def read_operators(graph: OnnxGraph, shape: Shape, batch: int = 1) -> tuple[Grap
     door = _Door(graph, shape, batch)
     outputs = [door.results[name] for name in graph.outputs if name in door.results]
     return graph_of(door.source, list(door.results.values()), outputs), door.refusals
+
+
+def read_fractions(graph: OnnxGraph, shape: Shape) -> tuple[Graph, list[Refusal], tuple[str, ...]]:
+    """Return the operators of a graph in fractions, the nodes that are none, and what was left out.
+
+    Quantized values are the fractions that they stand for, without rounding: the target rounds.
+    """
+    operators, refusals = read_operators(graph, shape)
+    fractions = rewritten(operators, without_rounding)
+    remedy = ("Quantize in the form QDQ (quant_format=QuantFormat.QDQ), or take the network before "
+              "it was quantized.")  # fmt: skip
+    refusals += [one for one in quantizing(graph, remedy) if not one.why.startswith("Quantize")]
+    note = ("quantize and dequantize nodes are left out: results have the scales and the rounding "
+            "of the target")  # fmt: skip
+    return fractions, refusals, (note,) if quantizing(graph, remedy) else ()
+
+
+def quantizing(graph: OnnxGraph, remedy: str) -> list[Refusal]:
+    """Return the nodes that round data to scales of their own."""
+    return [Refusal(node.name, f"{node.operator} rounds to a scale of its own", remedy)
+            for node in graph.nodes
+            if node.operator in _ROUNDING and node.inputs[0] not in graph.constants]  # fmt: skip
+
+
+_ROUNDING = ("QuantizeLinear", "QLinearConv", "QLinearMatMul", "com.microsoft.QGemm")
 
 
 class _Door:
@@ -556,7 +590,11 @@ def _function(call: _Call) -> Node:
         raise UnknownError(f"it computes in {call.kind}, where large results wrap around",
                            "Cast its data to float before.")  # fmt: skip
     for number in range(1, len(call.inputs)):
-        result = call.make(Each(function), result, call.input(number))
+        data, other = result, call.input(number)
+        result = call.make(Each(Function.DIV if call.get("fmod", 0) else function), data, other)
+        if call.get("fmod", 0):  # the remainder has the sign of the data
+            multiple = call.make(Each(Function.MUL), call.make(Each(Function.TRUNC), result), other)
+            result = call.make(Each(Function.SUB), data, multiple)
         if whole and function is Function.DIV:
             result = call.make(Each(Function.TRUNC), result)
     return result

@@ -27,23 +27,21 @@ class Before:
 def clipped(node: Node, value: Value, clip: Clip, before: Before | None) -> Value | Refusal:
     """Return a result limited as the chip does by itself."""
     low, high = clip.low, clip.high
-    if before is not None and high > _WIDE and low < -_WIDE:
-        before.layer.keys["output_width"] = 32
+    wide = before is not None and high > _WIDE and (low < -_WIDE or low == 0.0)
+    if not wide and (high not in (127.0, 127 / 128) or low not in (-128.0, -1.0, 0.0)):
+        return Refusal(
+            node.place, f"it limits data to {low:g}..{high:g}, the chip to -128..127",
+            "Use Relu: the chip limits results by itself.",
+        )  # fmt: skip
+    if low == 0.0 and not value.positive:
+        if before is None or before.layer.keys["activate"] != "None":
+            return Refusal(node.place, f"it limits to {low:g}..{high:g}", "Use Relu.")
+        before.layer.keys["activate"] = "ReLU"
+        value = replace(value, positive=True)
+    if before is not None:
         before.tensors.rounded = True
-        return value
-    if high in (127.0, 127 / 128) and low in (-128.0, -1.0, 0.0):
-        if low == 0.0 and not value.positive:
-            if before is None or before.layer.keys["activate"] != "None":
-                return Refusal(node.place, f"it limits to {low:g}..{high:g}", "Use Relu.")
-            before.layer.keys["activate"] = "ReLU"
-            value = replace(value, positive=True)
-        if before is not None:
-            before.tensors.rounded = True
-        return value
-    return Refusal(
-        node.place, f"it limits data to {low:g}..{high:g}, the chip to -128..127",
-        "Use Relu: the chip limits results by itself.",
-    )  # fmt: skip
+        before.layer.keys |= {"output_width": 32} if wide else {}
+    return value
 
 
 def scaled(

@@ -14,7 +14,12 @@ from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.layers import refuse, times
-from ai8xtools.frontends.onnx.door import input_shape, read_operators
+from ai8xtools.frontends.onnx.door import (
+    input_shape,
+    quantizing,
+    read_fractions,
+    read_operators,
+)
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
 from ai8xtools.frontends.onnx.layers import Follower
 from ai8xtools.frontends.onnx.values import Tensors
@@ -39,7 +44,13 @@ def describe_onnx(
     """
     graph = read_graph(path)
     shape = given_shape or input_shape(graph, path)
-    operators, refusals = read_operators(graph, shape)
+    if checkpoint is None:
+        operators, refusals = read_operators(graph, shape)
+        refusals = [*quantizing(graph, "Let quantize.py make the integers: quantize.py FILE "
+                                "q.pth.tar --calibrate DATA, then add --checkpoint-file."),
+                    *refusals]  # fmt: skip
+    else:
+        operators, refusals, _ = read_fractions(graph, shape)
     refuse(refusals, path)
     shape = shape if len(shape) > 1 else (*shape, 1, 1)
     with told_of(path):

@@ -5,6 +5,7 @@ Source: docs/own-models.md, "A graph of ONNX".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import nn
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.frontends.layers import refuse
 from ai8xtools.frontends.modules.plain.network import import_operators
-from ai8xtools.frontends.onnx.door import input_shape, read_operators
+from ai8xtools.frontends.onnx.door import input_shape, read_fractions
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 from ai8xtools.training.catalog.imported import with_notes
 
@@ -34,9 +35,10 @@ def graph_model(path: str) -> ModelEntry:
 
     def make(**keywords: Any) -> nn.Module:
         whole = shape if len(shape) > 1 else (*shape, 1, 1)  # as data sets give features
-        operators, refusals = read_operators(graph, whole)
+        operators, refusals, notes = read_fractions(graph, whole)
         refuse(refusals, path)
         layer_keywords = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
-        return with_notes(import_operators(operators, path, layer_keywords))
+        imported = import_operators(operators, path, layer_keywords)
+        return with_notes(replace(imported, notes=(*notes, *imported.notes)))
 
     return ModelEntry(Path(path).stem.lower(), make, 1, 1 if len(shape) == 2 else 2)

@@ -19,6 +19,7 @@ from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited, limit_of, set_limit
 from ai8xtools.frontends.modules.tracing import Node
 
+_ROUNDING = 1e-6  # of a limit in 32 bits
 _LIMIT = 127 / 128
 _BEYOND = 1.001  # -1 is within the range; the rest is for rounding
 
@@ -152,7 +153,7 @@ class _Units:
         }
         for node, limit in self._limits.items():
             unit = self.of(node)
-            if unit in fixed or most[unit] > limit:
+            if unit in fixed or most[unit] > limit * (1 + _ROUNDING):
                 raise InputError(
                     "E670", f"{node.target}: its limit of {limit:g} would be that of all results "
                     "that need its factor", "--model", "Use ReLU.",
