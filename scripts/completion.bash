@@ -39,7 +39,7 @@ _ai8x() {
             options="--compare-c --data --dataset --debug --debug-report --device --diagnostics --encoding --help --ptq-table --qat-policy --report --version"
             devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
         "quantize MCU")
-            options="--batch-size --calib --calibrate --calibration-samples --data --debug --debug-report --device --diagnostics --grayscale --help --import --model --resize --stretch --version"
+            options="--batch-size --calib --calibrate --calibration-samples --data --debug --debug-report --device --diagnostics --grayscale --help --import --least-correlation --model --resize --stretch --version"
             devices="MAX78000 MAX78002 MCU BITNET Q15 Q7 FIXED" ;;
         "quantize "*)
             options="--avg-pool-rounding --batch-size --budget --calib --calibrate --calibration-samples --clip-method --config-file --data --debug-report --device --diagnostics --grayscale --help --import --keep-batchnorm --model --qat-weight-bits --report --report-data --resize --safetensors --scale --search-bits --stddev --stretch --transposed --verbose --version --write-policy"

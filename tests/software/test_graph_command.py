@@ -12,6 +12,7 @@ import torch
 
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from ai8xtools.checkpoint.values import NETWORK
+from ai8xtools.commands.q15 import mcu
 from ai8xtools.commands.targets import main
 from ai8xtools.diagnostics.errors import InputError
 from tests.software.compiled import compiler, passed, run_project
@@ -103,7 +104,7 @@ def test_unsound_checkpoints_and_other_samples_are_refused(folder: Path) -> None
                  str(folder / "samples.npy"))  # fmt: skip
 
 
-def test_little_that_is_left_of_a_network_is_told(
+def test_networks_of_which_little_is_left_are_refused_unless_that_is_accepted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two values that differ by a thousandth are one of 8 bits."""
@@ -116,8 +117,34 @@ def test_little_that_is_left_of_a_network_is_told(
     weights = {"conv.weight": torch.ones(1, 2, 1, 1), "conv.bias": torch.zeros(1),
                "end.weight": torch.ones(1, 1, 1, 1), "end.bias": torch.zeros(1)}  # fmt: skip
     torch.save(weights, folder / "near.pth")
-    assert quantize(folder, "near") == 0
+    with pytest.raises(InputError, match="correlation of 0.0000 with those of floating") as raised:
+        quantize(folder, "near")
+    assert raised.value.code == "E760"
+    assert quantize(folder, "near", "--least-correlation", "-0.1") == 0
     assert "W759" in capsys.readouterr().err
+
+
+def test_a_runtime_that_departs_from_the_graph_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products of 8 bits saturate in onnxruntime on some processors."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    shapes = [helper.make_tensor_value_info(name, 1, [1, 2, 8, 7]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", shapes[:1], shapes[1:])
+    version = helper.make_opsetid("", 17)
+    model = helper.make_model(graph, opset_imports=[version], ir_version=8)
+    onnx.save(model, folder / "relu.onnx")
+
+    def saturated(path: str, samples: Any) -> list[Any]:
+        return [np.minimum(samples, 0.1).clip(0)]
+
+    monkeypatch.setattr(mcu, "optimized", saturated)
+    words = [str(folder / "relu.onnx"), str(folder / "relu.pth.tar"), "--device", "MCU"]
+    words += ["--calibrate", str(folder / "samples.npy")]
+    with pytest.raises(InputError, match=r"with those of onnxruntime \(those of the graph's own"):
+        main("quantize.py", words)
+    assert main("quantize.py", [*words, "--least-correlation", "0.5"]) == 0
 
 
 def test_results_that_differ_little_have_more_bits(folder: Path) -> None:

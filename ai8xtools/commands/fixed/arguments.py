@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 
 from ai8xtools.commands.arguments import Parser
-from ai8xtools.commands.q15.arguments import CaseOptions, case_of
-from ai8xtools.commands.quantize.arguments import add_sample_options, positive
+from ai8xtools.commands.q15.arguments import CaseOptions, calibrated, case_of
+from ai8xtools.commands.quantize.arguments import positive
 from ai8xtools.commands.software.arguments import size
 from ai8xtools.quantization.fixed import Division, Rule
 from ai8xtools.quantization.fixed.length import DEFAULT_SQNR_DB
@@ -29,17 +29,14 @@ class FixedOptions:
 
 def arguments() -> Parser:
     """Return the parser of the command line."""
-    parser = Parser(
-        prog="quantize.py",
-        usage="%(prog)s INPUT OUTPUT.nnb --device FIXED --calibrate DATASET [options]",
-        description="Quantize a network in floating point to weights of 8 or 16 bits with a factor "
-        "for each layer, and write it as a container.",
+    parser = calibrated(
+        ["FIXED"],
+        "OUTPUT.nnb",
+        "container to write",
+        "Quantize a network in floating point to weights of 8 or 16 bits with a factor for each "
+        "layer, and write it as a container.",
     )
     option = parser.add_argument
-    option("input", metavar="INPUT", help="checkpoint of the trained network")
-    option("output", metavar="OUTPUT.nnb", help="container to write")
-    option("--device", required=True, metavar="NAME", help="FIXED")
-    add_sample_options(parser, required=True)
     option("--bits", choices=("auto", "1", "2", "4", "8", "16"), default="auto",
            help="width of weights (default: auto, by layer)")  # fmt: skip
     option("--few-bits", action="store_true", help="with --bits auto: 1, 2 and 4 bits too, where "
@@ -63,7 +60,6 @@ def arguments() -> Parser:
     option("--encrypt", metavar="KEYFILE", help="encrypt the data of the container")
     option("--report-samples", metavar="N", type=positive, default=_REPORTED,
            help=f"samples that are computed with integers, too (default: {_REPORTED})")  # fmt: skip
-    option("--debug", action="store_true", help="show where in the program a failure arises")
     return parser
 
 

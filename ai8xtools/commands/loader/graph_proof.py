@@ -133,9 +133,18 @@ def executed(path: str, samples: Array, alike: float | None = None) -> Outputs |
     return results
 
 
-def _results(path: str, graph: OnnxGraph, model: Any, samples: Array) -> Outputs:
+def optimized(path: str, samples: Array) -> Outputs | None:
+    """Return results as `executed`, as onnxruntime computes them by default, or None."""
+    graph = read_graph(path)
+    model = _loaded(path, graph)
+    return None if model is None else _results(path, graph, model, samples, optimized=True)
+
+
+def _results(
+    path: str, graph: OnnxGraph, model: Any, samples: Array, *, optimized: bool = False
+) -> Outputs:
     last, failed = channels_last(graph), ""
-    for run in _runners(model, graph.input_name):
+    for run in _runners(model, graph.input_name, optimized=optimized):
         try:
             fed = [_fed(one, graph.input_sizes, last=last) for one in samples]
             return [np.stack(parts) for parts in zip(*map(run, fed), strict=True)]
@@ -252,7 +261,9 @@ def _without_rounding(model: Any) -> bool:
 _QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
 
 
-def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs]]:
+def _runners(
+    model: Any, name: str, *, optimized: bool = False
+) -> Iterator[Callable[[NDArray[Any]], Outputs]]:
     """Yield what executes the graph: quick, then, should that differ, with exact sums."""
     onnx = importlib.import_module("onnx")
     (kind,) = (one.type.tensor_type.elem_type for one in model.graph.input if one.name == name)
@@ -265,7 +276,8 @@ def _runners(model: Any, name: str) -> Iterator[Callable[[NDArray[Any]], Outputs
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = 1
         settings.log_severity_level = 4
-        settings.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if not optimized:
+            settings.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
         @cache
         def session() -> Any:  # within the call: it may refuse the graph, as runs do

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ai8xtools.commands.arguments import Parser
@@ -54,29 +54,42 @@ class Q15Options:
         return BITS[self.device]
 
 
-def arguments() -> Parser:
-    """Return the parser of the command line."""
+def calibrated(devices: Sequence[str], output: str, output_help: str, description: str) -> Parser:
+    """Return a parser of what all take that quantize networks in floating point by samples."""
+    named = "|".join(devices)
     parser = Parser(
         prog="quantize.py",
-        usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calibrate DATASET [options]",
-        description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
-        "each tensor. OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or "
-        "the folder of a project in C.",
+        usage=f"%(prog)s INPUT {output} --device {named} --calibrate DATASET [options]",
+        description=description,
     )
     option = parser.add_argument
-    option("input", metavar="INPUT", help="checkpoint of the trained network")
-    option("output", metavar="OUTPUT", help="checkpoint to write (.pth.tar), or the folder of a "
-           "project")  # fmt: skip
-    option("--device", required=True, metavar="NAME", type=str.upper, choices=[*BITS],
-           help="Q15 or Q7")  # fmt: skip
+    option("input", metavar="INPUT", help="checkpoint of the trained network, or an ONNX graph")
+    option("output", metavar=output, help=output_help)
+    option("--device", required=True, metavar="NAME", type=str.upper, choices=[*devices],
+           help=" or ".join(devices))  # fmt: skip
     add_sample_options(parser, required=True)
+    option("--debug", action="store_true", help="show where in the program a failure arises")
+    return parser
+
+
+def arguments() -> Parser:
+    """Return the parser of the command line."""
+    parser = calibrated(
+        [*BITS],
+        "OUTPUT",
+        "checkpoint to write (.pth.tar), or the folder of a project",
+        "Quantize a network in floating point to 16 or 8 bits with a power of two for each tensor. "
+        "OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or the folder of a "
+        "project in C.",
+    )
+    option = parser.add_argument
     option("--acc-guard", metavar="RULE", default=str(Guard.WORST), choices=[*map(str, Guard)],
            help="what keeps sums within 32 bits: worst (any input, default), calib (inputs up to "
            "twice those of the samples), none")  # fmt: skip
     option(
         "--calib-percentile",
         metavar="P",
-        type=_percentile,
+        type=bounded("percentile", 0, 100),
         default=100.0,
         help="formats hold this percentile of magnitudes (default: 100, the largest)",
     )
@@ -87,7 +100,6 @@ def arguments() -> Parser:
            help="of a project: core that emulate.py runs it on (default: cortex-m4)")  # fmt: skip
     option("--overwrite", action="store_true", help="replace a project that exists; checkpoints "
            "are replaced")  # fmt: skip
-    option("--debug", action="store_true", help="show where in the program a failure arises")
     return parser
 
 
@@ -111,12 +123,16 @@ def case_of(args: argparse.Namespace) -> CaseOptions:
     return CaseOptions(args.input, args.model, calibration)
 
 
-def _percentile(text: str) -> float:
-    """Convert a number above 0, up to 100, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentile above 0, up to 100")
-    return value
+def bounded(name: str, low: float, high: float) -> Callable[[str], float]:
+    """Return what converts a number above `low`, up to `high`, for argparse."""
+
+    def converted(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = low
+        if not low < value <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is no {name} above {low}, up to {high}")
+        return value
+
+    return converted

@@ -9,6 +9,7 @@ import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint, write_checkpoint
 from ai8xtools.checkpoint.values import NETWORK
+from ai8xtools.commands.loader.graph_proof import optimized
 from ai8xtools.commands.q15.mcu_arguments import McuOptions
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics.errors import InputError
@@ -48,7 +49,16 @@ def quantize_mcu(options: McuOptions) -> int:
     whole = quantized(graph, measured(graph, samples))
     refuse(Lowering(whole.graph, source.arch).refusals, path, BY)
     some = samples[:_MEASURED]
-    agreement = min(_correlations(graph, whole, some))
+    agreement = _agreement(_results(graph, some), whole, some)
+    _refuse_low(agreement, options.least, "floating point", path, "Train it with normalization, "
+                "use --device Q15")  # fmt: skip
+    if path.lower().endswith(".onnx"):
+        usual = optimized(path, np.concatenate(some))
+        if usual is not None and not left:
+            of = f"onnxruntime (those of the graph's own steps: {agreement:.3f})"
+            cure = "Its products of 8 bits saturate on some processors: quantize the graph with "
+            _refuse_low(_agreement(usual, whole, some), options.least, of, path,
+                        f"{cure}reduce_range")  # fmt: skip
     nodes, arrays = to_data(whole.graph)
     numbers = {node: number for number, node in enumerate(whole.graph.nodes)}
     plan = {
@@ -86,18 +96,31 @@ def _compare(graph: Graph, samples: list[Float64s], expected: list[Float64s], pa
                 )  # fmt: skip
 
 
-def _correlations(graph: Graph, whole: Whole, samples: list[Float64s]) -> list[float]:
-    """Return how results in whole numbers correlate with those in floating point."""
-    pairs = []
-    for sample in samples:
-        integers = to_fixed(sample, whole.fraction, 8).astype(np.float64)
-        pairs.append((passes.results(graph, sample), passes.results(whole.graph, integers)))
+def _results(graph: Graph, samples: list[Float64s]) -> list[Float64s]:
+    """Return the results of a graph, each of all samples."""
+    each = zip(*(passes.results(graph, one) for one in samples), strict=True)
+    return [np.concatenate([np.asarray(one).ravel() for one in parts]) for parts in each]
+
+
+def _agreement(expected: list[Float64s], whole: Whole, samples: list[Float64s]) -> float:
+    """Return how results in whole numbers correlate with others; of several the smallest."""
+    integers = [to_fixed(one, whole.fraction, 8).astype(np.float64) for one in samples]
     found = []
-    for number in range(len(whole.fractions)):
-        a, b = (
-            np.concatenate([np.asarray(one[side][number]).ravel() for one in pairs])
-            for side in (0, 1)
-        )
-        still = not a.std() or not b.std()
-        found.append(float(np.array_equal(a, b)) if still else float(np.corrcoef(a, b)[0, 1]))
-    return found
+    results = zip(expected, _results(whole.graph, integers), whole.fractions, strict=True)
+    for wanted, own, fraction in results:
+        a, b = wanted.ravel(), np.ldexp(own, -fraction)
+        if a.std() and b.std():
+            found.append(float(np.corrcoef(a, b)[0, 1]))
+        else:  # what does not change is near, or not
+            found.append(float(np.abs(a - b).max() <= np.ldexp(1.0, -fraction)))
+    return min(found)
+
+
+def _refuse_low(agreement: float, least: float, source: str, path: str, cure: str) -> None:
+    """Raise InputError E760 for a correlation below what the user accepts."""
+    if agreement < least:
+        raise InputError(
+            "E760", f"the integers lose too much of the network: their results have a correlation "
+            f"of {agreement:.4f} with those of {source}, {least:g} is asked for", path,
+            f"{cure}, or accept it (--least-correlation).",
+        )  # fmt: skip
