@@ -7,7 +7,8 @@ Source: onnx.proto, IR version 3 to 12.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
     """Read the graph of an ONNX file.
 
     Raises CheckpointError with `place` = path: E501, E502 to E505 as `read_onnx`; E518 another
-    version or several inputs, E517 nodes that are not in order, as in a cycle.
+    version or several inputs, E517 nodes that take what none gives, or in a cycle.
     """
     try:
         decoder, graph, model = graph_of(file_bytes(Path(path)))
@@ -123,7 +124,7 @@ class _Reader:
             )  # fmt: skip
         outputs = tuple(self._value(m)[0] for m in pieces(self._fields, 12))
         name, sizes, kind = data[0]
-        _check_order(nodes, {name, "", *constants})
+        nodes = _in_order(nodes, {name, "", *constants})
         _check_outputs(nodes, outputs)
         return OnnxGraph(nodes, constants, name, sizes, outputs, opset, kind)
 
@@ -172,23 +173,43 @@ class _Reader:
         return name, integer(fields, 3)
 
 
-def _check_order(nodes: tuple[OnnxNode, ...], available: set[str]) -> None:
-    """Refuse a node with an input that no earlier node computes."""
-    for node in nodes:
-        missing = [name for name in node.inputs if name not in available]
-        if missing:
-            later = any(missing[0] in other.outputs for other in nodes)
-            why = "which a later node gives: a cycle" if later else "which nothing gives"
-            raise CheckpointError(
-                "E517", f"node '{node.name}' takes '{printable(missing[0])}', {why}",
-                remedy="Export it again.",
-            )  # fmt: skip
-        twice = [name for name in node.outputs if name and name in available]
-        if twice:
-            raise damaged(
-                f"node '{node.name}' gives '{printable(twice[0])}', which is there before"
-            )
-        available |= set(node.outputs)
+def _in_order(nodes: Sequence[OnnxNode], given: set[str]) -> tuple[OnnxNode, ...]:
+    """Return nodes behind those whose results they take, else as the file has them.
+
+    Raises CheckpointError E517 for a node with an input that nothing in front of it computes.
+    """
+    makers = {name: number for number, node in enumerate(nodes) for name in node.outputs}
+    for number, node in enumerate(nodes):
+        for name in filter(None, node.outputs):
+            if name in given or makers[name] != number or node.outputs.count(name) > 1:
+                raise damaged(
+                    f"node '{node.name}' gives '{printable(name)}', which is there before"
+                )
+    needs = [{makers.get(one, -1) for one in node.inputs if one not in given} for node in nodes]
+    readers: list[list[int]] = [[] for _ in nodes]
+    for number, needed in enumerate(needs):
+        for one in needed - {-1}:
+            readers[one].append(number)
+    ready = [number for number, needed in enumerate(needs) if not needed]
+    result = []
+    while ready:
+        number = heappop(ready)
+        result.append(nodes[number])
+        for reader in readers[number]:
+            needs[reader].discard(number)
+            if not needs[reader]:
+                heappush(ready, reader)
+    if len(result) < len(nodes):
+        known = given.union(*(node.outputs for node in result))
+        missing = [(one, name) for one in nodes for name in one.inputs if name not in known]
+        node, name = min(missing, key=lambda pair: pair[1] in makers)
+        why = "which a cycle gives" if name in makers else "which nothing gives"
+        raise CheckpointError(
+            "E517",
+            f"node '{node.name}' takes '{printable(name)}', {why}",
+            remedy="Export it again.",
+        )
+    return tuple(result)
 
 
 def _check_outputs(nodes: tuple[OnnxNode, ...], outputs: tuple[str, ...]) -> None:

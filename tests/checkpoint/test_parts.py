@@ -490,26 +490,25 @@ def onnx_node(name: str, inputs: str, outputs: str) -> onnx_graph.OnnxNode:
     return onnx_graph.OnnxNode(name, "Relu", tuple(inputs.split()), tuple(outputs.split()), {})
 
 
-def test_nodes_are_in_order_and_make_each_value_once() -> None:
+def test_nodes_come_in_order_and_make_each_value_once() -> None:
     """All graphs of two nodes over three values, the first of which is given."""
     for one, made, other, last in itertools.product("xab", repeat=4):
         nodes = (onnx_node("1", one, made), onnx_node("2", other, last))
-        known = ["x"]
-        code = None
-        for given, gives in ((one, made), (other, last)):
-            if given not in known:
-                code = code or "E517"
-            elif gives in known:
-                code = code or "E503"
-            known.append(gives)
+        code, wanted = None, nodes
+        if len({"x", made, last}) < 3:
+            code = "E503"
+        elif one != "x" or other not in ("x", made):
+            wanted = nodes[::-1]
+            if other != "x" or one not in ("x", last):
+                code = "E517"
         found = None
         try:
-            onnx_graph._check_order(nodes, {"x"})
+            assert onnx_graph._in_order(nodes, {"x"}) == wanted
         except CheckpointError as exc:
             found = exc.code
             if found == "E517":
-                missing = one if one != "x" else other
-                assert ("a cycle" in exc.message) == (missing in (made, last))
+                lacks = {one, other} - {"x", made, last}
+                assert ("a cycle" in exc.message) == (not lacks)
         assert found == code
     nodes = (onnx_node("1", "x", "a b"),)
     onnx_graph._check_outputs(nodes, ("b", "a"))

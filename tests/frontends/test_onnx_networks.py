@@ -366,10 +366,22 @@ def test_files_that_cannot_be_followed(changes: Any, said: str, tmp_path: Path) 
     assert said in caught.value.message
 
 
+def test_nodes_of_any_order_are_taken(tmp_path: Path) -> None:
+    nodes = [op("Conv", "x", "w", to="a"), op("Relu", "a")]
+    path = graph(tmp_path / "net.onnx", *nodes, tensors=[KERNEL])
+    wanted, _ = describe_onnx(path, None, None)
+    model = onnx.load(path)
+    ends = [*model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(ends[::-1])
+    Path(path).write_bytes(model.SerializeToString())
+    assert describe_onnx(path, None, None)[0] == wanted
+
+
 def test_cycles_and_several_inputs_are_refused(tmp_path: Path) -> None:
     cycle = [op("Add", "x", "b", to="a"), op("Relu", "a", to="b")]
     path = graph(tmp_path / "net.onnx", *cycle, op("Conv", "b", "w"), tensors=[KERNEL])
-    with pytest.raises(CheckpointError, match="'add1' takes 'b', which a later node gives"):
+    with pytest.raises(CheckpointError, match="'add1' takes 'b', which a cycle gives"):
         describe_onnx(path, None, None)
     model = onnx.load(graph(tmp_path / "net.onnx", op("Conv", "x", "w")))
     model.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, (4, 3, 3, 3)))
