@@ -129,6 +129,33 @@ def test_test_weights_keep_their_highest_bits(tmp_path: Path, bits: int) -> None
         assert f"lowest {drop} bits" in f"{problems}" or drop < 2 or not lost
 
 
+@pytest.mark.parametrize("count", range(4))
+def test_test_biases_go_to_layers_in_their_order(tmp_path: Path, count: int) -> None:
+    """One array of any shape for each layer; layers behind the last array have none."""
+    layer = {**CONV, "kernel_size": "1x1", "pad": 0}
+    whole = described(layer, layer, layer)
+    files = (tmp_path / "weights.npy", tmp_path / "biases.npy")
+    kernels = [np.ones((3, 3, 1, 1), np.int64)] * 3
+    biases = [np.array([[[low], [0], [high]]]) for low, high in ((-128, 127), (-7, 5), (1, 2))]
+    for file, arrays in zip(files, (kernels, biases[:count]), strict=True):
+        with file.open("wb") as opened:
+            for array in arrays:
+                np.save(opened, array)
+    options = ResolveOptions(weight_input=str(files[0]), bias_input=str(files[1]), no_bias=(1,))
+    try:
+        tensors = tensors_from_numpy(whole, list(whole.layers), options, [])
+    except DiagnosticError as exc:
+        assert not count and exc.diagnostics[0].code == "E211"
+        return
+    assert count
+    expected = {n: None if n == 1 or n >= count else [*biases[n].flat] for n in range(3)}
+    assert {n: t.bias if t.bias is None else [*t.bias] for n, t in tensors.items()} == expected
+    for outside in (-129, 128):
+        np.save(files[1], np.array([outside, 0, 0]))
+        with pytest.raises(DiagnosticError, match="E207"):
+            tensors_from_numpy(whole, list(whole.layers), options, [])
+
+
 def test_what_a_description_leaves_open_has_no_effect(tmp_path: Path) -> None:
     """A layer that only copies its input is one of which nothing is known but its sizes."""
     network, _ = build(tmp_path, describe({"op": "none", "processors": 7}), sample(3, 4, 4))

@@ -104,7 +104,7 @@ def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDA
             Diagnostic("E211", "the test biases file is empty", Place(file=path), "Replace it.")
         )
     for array in arrays:
-        if array.size and (array.min() < -128 or array.max() > 127):
+        if array.min() < -128 or array.max() > 127:
             raise DiagnosticError(
                 Diagnostic(
                     "E207",
