@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import ai8x
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from ai8xtools.checkpoint.values import NETWORK
 from ai8xtools.commands.q15 import mcu
@@ -145,6 +146,27 @@ def test_a_runtime_that_departs_from_the_graph_is_told(
     with pytest.raises(InputError, match=r"with those of onnxruntime \(those of the graph's own"):
         main("quantize.py", words)
     assert main("quantize.py", [*words, "--least-correlation", "0.5"]) == 0
+
+
+def test_layers_of_ai8x_may_stand_beside_modules_of_torch(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = (
+        "import ai8x\nfrom torch import nn\n\nclass Net(nn.Module):\n"
+        "    def __init__(self, num_classes=6, num_channels=2, dimensions=0, bias=True, **k):\n"
+        "        super().__init__()\n"
+        "        self.conv = ai8x.FusedConv2dReLU(num_channels, 8, 3, padding=1, bias=bias, **k)\n"
+        "        self.norm = nn.BatchNorm2d(8)\n        self.fc = nn.Linear(448, num_classes)\n\n"
+        "    def forward(self, x):\n        return self.fc(self.norm(self.conv(x)).flatten(1))\n"
+    )
+    (folder / "mixed.py").write_text(source)
+    space: dict[str, Any] = {"__name__": "mixed"}
+    exec(source, space)
+    ai8x.set_device(85, False, False, verbose=False)
+    state = {"state_dict": space["Net"]().state_dict(), "epoch": 0, "arch": "Net"}
+    torch.save(state, folder / "mixed.pth")
+    assert quantize(folder, "mixed") == 0
+    assert "samples: 0.99" in capsys.readouterr().out
 
 
 def test_results_that_differ_little_have_more_bits(folder: Path) -> None:

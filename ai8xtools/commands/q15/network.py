@@ -174,7 +174,7 @@ def _ai8x_case(options: CaseOptions) -> tuple[nn.Module, list[Tensor]]:
         calibration.dataset, fused.state_dict.values(), options.input, settings=calibration.own
     )
     network = NetworkOptions(options.input, options.model, chip)
-    case = prepare(fused, network, options.calibration, OPTION, dataset)
+    case = prepare(fused, network, options.calibration, OPTION, dataset, foreign=True)
     take_ranges(case.trained, tensors_of(fused))
     return case.trained, case.samples
 

@@ -84,10 +84,13 @@ def prepare(
     calibration: CalibrationOptions,
     option: str = OPTION,
     dataset: DatasetEntry | None = None,
+    *,
+    foreign: bool = False,
 ) -> Case:
     """Return the network of a checkpoint and samples; InputError for what does not fit together.
 
-    `option` is the one that names the data set, unless `dataset` is that.
+    `option` is the one that names the data set, unless `dataset` is that. `foreign`: modules that
+    are no layers of ai8x may be among them.
     """
     if "clipping_method" in checkpoint.extras:
         raise InputError(
@@ -116,7 +119,8 @@ def prepare(
         for name, tensor in checkpoint.state_dict.items()
     }
     options, trained = _fitting_network(model, dataset, options, state, source.input, option)
-    refuse_foreign(trained, "be calibrated", "--model")
+    if not foreign:
+        refuse_foreign(trained, "be calibrated", "--model")
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
     samples, targets = load_samples(dataset, options, calibration.samples, calibration.batch_size)
     constant = {name: tensor.numpy() for name, tensor in constant_tensors(trained).items()
