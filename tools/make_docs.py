@@ -73,6 +73,9 @@ class Explanation:
 
 # Codes, from the source
 
+_CODES = re.compile(rb"\b[EWN]\d{3}\b|Complaints|Finding|import .*\b[A-Z_]{3,}\b")
+"""What a module has that names codes, or takes them from another one."""
+
 
 @cache
 def explanations(root: Path) -> dict[str, Explanation]:
@@ -81,7 +84,9 @@ def explanations(root: Path) -> dict[str, Explanation]:
     for pattern in SOURCES:
         for path in sorted(root.glob(pattern)):
             if path != Path(__file__).resolve():
-                _scan(ast.parse(path.read_bytes()), path.name in _REASONED, entries, root)
+                text = path.read_bytes()
+                if _CODES.search(text):
+                    _scan(ast.parse(text), path.name in _REASONED, entries, root)
     for constraint in CONSTRAINTS:
         entries[constraint.code].reasons.append(constraint.reason)
         entries[constraint.code].kinds.append(constraint.kind)

@@ -130,14 +130,20 @@ GRAPHS = {
     "negative": _model(_weights(((1 << 64) - 1, 3), _wire(9, bytes(36))), _node("w", "y")),
     "deep": _model(_deep(500)),
     "written twice": _model(_node("x", "y"), _node("x", "y"), _wire(12, _wire(1, b"y"))),
-    "many nodes": _model(*(_node(f"n{n}", f"n{n + 1}") for n in range(50_000))),
 }
+MANY = "many nodes"
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+def graph_of(name: str) -> bytes:
+    if name == MANY:
+        return _model(*(_node(f"n{n}", f"n{n + 1}") for n in range(50_000)))
+    return GRAPHS[name]
+
+
+@pytest.mark.parametrize("name", [*GRAPHS, MANY])
 def test_graphs_that_contradict_themselves_end_soon(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.onnx"
-    path.write_bytes(GRAPHS[name])
+    path.write_bytes(graph_of(name))
     start = time.process_time()
     for read in (read_onnx, read_graph):
         try:

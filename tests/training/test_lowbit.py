@@ -328,7 +328,11 @@ def test_a_teacher_is_trained_and_taken_again(
     monkeypatch.chdir(tmp_path)
     policy = tmp_path / "policy.yaml"
     policy.write_text("widths: [8]\nteacher_epochs: 1\nepochs: 1\naugmentation_pool: 2\n")
-    command = ["--model", "ai85fcbit", "--dataset", "digits", "--qat-policy", str(policy)]
+    for number, picture in enumerate(np.random.default_rng(0).integers(0, 256, (40, 28, 28))):
+        place = tmp_path / "few" / str(number % 10)
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture.astype(np.uint8)).save(place / f"{number}.bmp")
+    command = ["--model", "ai85fcbit", "--dataset", "folder:few", "--qat-policy", str(policy)]
     assert main("train.py", [*command, "--out-dir", "one", "--name", "x"]) == 0
     (teacher,) = tmp_path.glob("one/*/x_teacher.pth.tar")
     assert main("train.py", [*command, "--out-dir", "two", "--teacher", str(teacher)]) == 0

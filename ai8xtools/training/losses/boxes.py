@@ -7,6 +7,7 @@ PyTorch's.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,16 +54,13 @@ def overlap(a: Tensor, b: Tensor) -> Tensor:
 def keep_best(boxes: Tensor, scores: Tensor, max_overlap: float) -> Tensor:
     """Return the indices of boxes [n, 4] to keep, the best first (non-maximum suppression).
 
-    A box is dropped when it overlaps a better one that is kept by more than `max_overlap`. All
-    boxes are judged at once from an assumption about the better ones, until it proves right: after
-    k rounds the k best are settled, and usually all after a few.
+    A box is dropped when it overlaps a better one that is kept by more than `max_overlap`.
     """
     order = scores.argsort(descending=True, stable=True)
     ranked = boxes[order]
-    rivals = (overlap(ranked, ranked) > max_overlap).triu(diagonal=1)
-    kept = torch.ones(len(order), dtype=torch.bool, device=boxes.device)
-    while True:
-        renewed = ~(rivals & kept.unsqueeze(1)).any(0)
-        if torch.equal(renewed, kept):
-            return order[kept]
-        kept = renewed
+    apart = (~(overlap(ranked, ranked) > max_overlap)).cpu().numpy()
+    kept = np.ones(len(order), np.bool_)
+    for rank, others in enumerate(apart):
+        if kept[rank]:
+            kept[rank + 1 :] &= others[rank + 1 :]
+    return order[torch.from_numpy(kept).to(order.device)]
