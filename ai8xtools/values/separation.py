@@ -13,7 +13,7 @@ from ai8xtools.values.frozen import frozen
 
 _NORMAL = 1.959964
 """Of a normal distribution, 95 % are within so many standard deviations."""
-_LEAST_SCORE = 1e-9
+_BELOW = 0.95
 _CHANCE = 0.5
 _LEAST_GAIN = 0.1
 """A network is hardly better than chance below this part of the way from there to 1."""
@@ -110,9 +110,10 @@ def combined_separations(parts: Sequence[Separation]) -> Separation:
 
 
 def threshold_of(scores: Sequence[float]) -> float:
-    """Return a score that few samples like these exceed: two standard deviations beyond their mean,
-    of the logarithms, since scores are positive and skew."""
-    logs = [math.log(max(score, _LEAST_SCORE)) for score in scores]
-    mean = math.fsum(logs) / len(logs)
-    variance = math.fsum((value - mean) ** 2 for value in logs) / max(1, len(logs) - 1)
-    return math.exp(mean + 2 * math.sqrt(variance))
+    """Return a score that one in twenty of these normal samples exceeds, in a straight line between
+    two of them."""
+    ordered = sorted(scores)
+    place = _BELOW * (len(ordered) - 1)
+    low = ordered[int(place)]
+    high = ordered[min(int(place) + 1, len(ordered) - 1)]
+    return low + (place % 1) * (high - low)

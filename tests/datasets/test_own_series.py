@@ -227,11 +227,22 @@ def test_the_recipe_leaves_what_the_command_line_names(
     options = with_recipe(taken)
     assert (options.lr, options.epochs) == (0.5, 3)
     assert (options.optimizer, options.no_validation, options.ema) == ("adamw", True, 0.99)
-    assert options.epoch_samples == 75 * options.batch_size and options.own.augment
+    assert options.epoch_samples == 75 * options.batch_size and options.own.augment == ("scale",)
     said = capsys.readouterr().out
     assert "--optimizer adamw" in said and "--lr " not in said and "--no-validation" in said
     plain, _ = parse(["--dataset", "digits", "--model", "ai85digitsnet"])
     assert with_recipe(plain) is plain
+
+
+def test_the_recipe_of_numbers_and_anomalies(tmp_path: Path) -> None:
+    """Neither has labels to smooth, nor samples that may be scaled; a threshold needs others."""
+    file = arrays(tmp_path / "x.npz", x=waves(40), y=np.arange(40) % 2)
+    words = ["--dataset", f"series:{file}", "--model", "sizedseries_8"]
+    for more, held in ((["--regression"], None), (["--anomaly", "0"], 0.2)):
+        options = with_recipe(parse([*words, *more])[0])
+        assert options.own.augment == ("jitter",) and options.label_smoothing == 0
+        assert options.no_validation == (held is None)
+        assert held is None or options.validation_split == held
 
 
 @pytest.mark.parametrize("count", [20, 400, 700])

@@ -17,7 +17,7 @@ from ai8xtools.values import frozen
 DEFAULTS = TrainingOptions(arch="", dataset="")
 RECIPE = (
     "epochs", "epoch_samples", "no_validation", "batch_size", "optimizer", "lr", "weight_decay",
-    "compress", "lr_schedule", "label_smoothing", "ema", "augment",
+    "compress", "lr_schedule", "label_smoothing", "ema", "augment", "validation_split",
 )  # fmt: skip
 """What the recipe of a kind of data may choose where the command line does not."""
 _SPARSE = "the accelerator has no sparse kernels, so that pruning saves nothing"
