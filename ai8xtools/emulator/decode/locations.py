@@ -2,7 +2,7 @@
 
 Source: docs/hardware/memory.md, "Data memory"; docs/hardware/streaming.md, "FIFOs";
 docs/hardware/execution.md, "Write pointers"; docs/hardware/arithmetic.md, "Shift, rounding,
-clipping"; docs/emulator.md, "What registers do not tell".
+clipping"; docs/emulator.md, "Properties that registers do not contain".
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def unused_lanes(config: LayerConfig, weights: Integers, following: LayerConfig 
 
     A lane is unused if all its kernels are zero and the next layer, reading this output, does not
     enable its processor.
-    Source: docs/emulator.md, "What registers do not tell".
+    Source: docs/emulator.md, "Properties that registers do not contain".
     """
     output = config.output
     empty = ~weights.any(axis=(1, 2, 3)).reshape(output.passes, output.slots)

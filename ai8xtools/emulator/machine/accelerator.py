@@ -1,12 +1,12 @@
 """The accelerator: memories and registers in, results in data memory out.
 
-`Accelerator.write` takes bus writes, `Accelerator.run` executes the configured layers from nothing
-but registers and memories. Layers run one after the other; each reads everything it needs before
-its output counts. What silicon would execute wrongly without a sign is reported as `Finding`s.
+`Accelerator.write` takes bus writes, `Accelerator.run` executes the configured layers from the
+registers and memories alone. Layers run one after the other; each reads all of its input before
+its output is written. Mistakes that silicon would execute without any sign become `Finding`s.
 Source: docs/hardware/memory.md, "Data memory" and "Bias memory"; docs/hardware/streaming.md,
 "FIFOs"; docs/hardware/execution.md, "Write pointers" and "Order of layers";
-docs/hardware/arithmetic.md, "Shift, rounding, clipping"; docs/emulator.md, "What registers do not
-tell" and "What silicon would not tell you".
+docs/hardware/arithmetic.md, "Shift, rounding, clipping"; docs/emulator.md, "Properties
+that registers do not contain" and "What silicon would not tell you".
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Conditional execution on MAX78002: units that watch what layers write to data memory.
 
-A unit compares the address and the value of every written word. What matches is counted and added
-up, and can end the network behind the layer or make it go on with the layer that NXTLYR names; if
-nothing matches, the layer behind follows. The meaning of the bits is what the vendor's test
-networks show (nobody documents it); units that use others are left out with a finding.
-Source: docs/emulator.md, "What registers do not tell"; docs/hardware/execution.md, "Conditional
-execution".
+A unit compares the address and the value of every written word. Matches are counted and added
+up, and can end the network after the layer or make it continue with the layer that NXTLYR names;
+without a match the next layer follows. The meaning of the bits is undocumented and was inferred
+from the vendor's test networks; units that use other bits are ignored, with a finding.
+Source: docs/emulator.md, "Properties that registers do not contain";
+docs/hardware/execution.md, "Conditional execution".
 """
 
 from __future__ import annotations
