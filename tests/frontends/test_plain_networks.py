@@ -27,6 +27,7 @@ from ai8xtools.frontends.modules.foreign import foreign_modules
 from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
+from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.training.catalog.own_data import recorded_in
 from datasets.torchvision_access import torchvision
 from device import MAX78000, MAX78002
@@ -125,13 +126,13 @@ def test_results_that_cannot_be_scaled_into_the_range_are_named(
     assert list(beyond_range(found, [x])) == limited
 
 
-def test_networks_of_16_bits_name_normalization_without_statistics() -> None:
+@torch.no_grad()
+def test_networks_of_16_bits_normalize_by_the_statistics_of_each_sample() -> None:
     norm = nn.BatchNorm2d(4, track_running_stats=False)
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU())
-    with pytest.raises(InputError, match="1: there is no kernel for normalization by the stat"
-                       ) as caught:  # fmt: skip
-        graph_of(read_module(network, torch.zeros(1, 3, 6, 6)), "net")
-    assert caught.value.code == "E670"
+    network, x = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU()), torch.randn(1, 3, 6, 6)
+    graph, left = graph_of(read_module(network, x), "net")
+    found = compute(graph, x.double().numpy())[graph.output]
+    assert not left and torch.allclose(network(x).double(), torch.from_numpy(found), atol=1e-5)
 
 
 @torch.no_grad()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,8 +66,8 @@ def same_in_c(
     assert passed(result), result.stdout + result.stderr
 
 
-def every_step(bits: int) -> Graph:
-    """A network with every kind of step and every function."""
+def every_step(bits: int, *, whole: bool = False) -> Graph:
+    """A network with every kind of step and every function; some read `whole` maps."""
     builder = GraphBuilder((2, 9, 8))
     first = builder.convolution("oblong", 0, normal(5, 2, 3, 2), normal(5), padding=(1, 0))
     first = builder.clip("relu", first, 0, np.inf)
@@ -82,6 +84,17 @@ def every_step(bits: int) -> Graph:
                                 groups=2, spread=(2, 2), extra=(1, 0))  # fmt: skip
     largest = builder.pool("max", apart, False, (3, 3), (2, 2), (1, 1))
     mean = builder.pool("mean", largest, True, (2, 2), (1, 1))
+    rest = builder.pool("rest", mean, bits == 8, (2, 3), (2, 2), ceil=True)
+    channels, rows, columns = builder.shape(rest)
+    curved = builder.table("tanh", rest, lambda x: 90 * np.tanh(x / 90))
+    offset = builder.constant("offset", normal(channels, rows, columns))
+    gains = builder.constant("gains", normal(1, rows, 1))
+    squared = builder.multiply("square", [builder.add("offset", [curved, offset]), curved])
+    mean = builder.multiply("gains", [squared, gains])
+    if whole:
+        mean = builder.gather("border", mean, [1, *range(rows), 0], [0, *range(columns)])
+        gate = builder.pool("gate", mean, True, builder.shape(mean)[1:], (1, 1))
+        mean = builder.flatten("flat", builder.multiply("gated", [mean, gate]))
     channels, rows, columns = builder.shape(mean)
     result = builder.linear("fc", mean, normal(3, channels * rows * columns), 8 * normal(3))
     return builder.finished(result)
@@ -103,7 +116,7 @@ def test_known_answer_in_c(shared: Path, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.parametrize("bits", [8, 16])
 def test_every_step_in_c_and_python(bits: int, tmp_path: Path) -> None:
-    graph = every_step(bits)
+    graph = every_step(bits, whole=True)
     samples = normal(3, 2, 9, 8)
     same_in_c(quantize(graph, samples, bits), samples, tmp_path)
 
@@ -200,6 +213,20 @@ _OPERATORS: dict[str, tuple[tuple[int, ...], str]] = {
     "transposed series": ((4, 9), "nn.ConvTranspose1d(4, 2, 4, 2, 1)"),
     "upsampling": ((2, 3, 4), "nn.Upsample(scale_factor=(3, 2))"),
     "upsampled series": ((2, 5), "nn.Upsample(scale_factor=4)"),
+    "interpolated": ((2, 4, 5), "nn.Upsample(size=(9, 3), mode='bilinear')"),
+    "interpolated to corners": ((2, 4, 1), "nn.Upsample((7, 3), None, 'bilinear', True)"),
+    "reflected": ((2, 4, 5), "nn.ReflectionPad2d((1, 2, 3, 0))"),
+    "rest of maxima": ((2, 6, 5), "nn.MaxPool2d(3, 2, 1, ceil_mode=True)"),
+    "rest of averages": ((2, 6, 5), "nn.AvgPool2d((3, 2), 2, 1, True, False)"),
+    "GELU": ((2, 4, 5), "nn.GELU()"),
+    "ELU": ((2, 6), "nn.ELU(0.7)"),
+    "SiLU in parts": ((2, 4, 5), "Of(lambda x: x * torch.sigmoid(x))"),
+    "gates": ((3, 4, 5), "Of(lambda x: x.mean((2, 3), keepdim=True).sigmoid() * x)"),
+    "products of axes": ((3, 4, 5), "Of(lambda x: x.mean(3, keepdim=True) * x.mean(2, True))"),
+    "sums of axes": ((3, 4, 5), "Of(lambda x: x.mean(2, keepdim=True) + x.mean(3, True))"),
+    "quotients": ((3, 4, 5), "Of(lambda x: x / (1 + x[:, :, 1:2] ** 2))"),
+    "constants by pixel": ((3, 4, 5), "Of(lambda x: x * (GAINS := torch.arange(5.0)) + GAINS)"),
+    "means of means": ((3, 4, 5), "Of(lambda x: x.mean(2).mean(2)[:, :, None, None])"),
 }
 
 
@@ -215,7 +242,15 @@ def test_operators_are_understood_as_torch_computes_them(name: str) -> None:
     torch.manual_seed(1)
     norm = "nn.BatchNorm2d" if len(shape) == 3 else "nn.BatchNorm1d"
     example = torch.randn(2, *shape)
-    operator = eval(text, {"nn": nn})
+
+    class Of(nn.Module):
+        """What a function computes."""
+
+        def __init__(self, forward: Callable[..., Any]) -> None:
+            super().__init__()
+            self.forward = forward
+
+    operator = eval(text, {"nn": nn, "torch": torch, "Of": Of})
     model = nn.Sequential(operator, eval(norm)(operator(example).shape[1]), nn.ReLU())
     model(example)
     builder = GraphBuilder(shape)
@@ -239,6 +274,52 @@ def test_more_padding_than_a_transposed_kernel_has_is_refused() -> None:
     graph = read_module(nn.Sequential(model), torch.randn(1, 2, 6, 6))
     reader = MapsReader(graph, GraphBuilder((2, 6, 6)))
     assert [one.why for one in reader.refusals] == ["its padding exceeds its kernel"]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x[:, :1] + x, "its operands have different channels"),
+        (lambda x: x[:, :1, :, :1] * x[:, :, :1, :1], "its operands have different channels"),
+        (lambda x: x.sort(1)[0], "there is no kernel for sort"),
+    ],
+)
+def test_what_no_step_computes_is_refused(function: Callable[..., Any], why: str) -> None:
+    import torch
+
+    from ai8xtools.frontends.graph.maps import MapsReader
+    from ai8xtools.frontends.modules.door import read_module
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return function(x)
+
+    reader = MapsReader(read_module(Net(), torch.randn(1, 3, 4, 5)), GraphBuilder((3, 4, 5)))
+    assert [one.why for one in reader.refusals] == [why]
+
+
+def test_functions_that_change_too_fast_are_refused() -> None:
+    """Tables of 16 bits get as many points as they need, up to a limit."""
+    points = {}
+    for speed in (1, 30, 1000):
+        builder = GraphBuilder((4,))
+        graph = builder.finished(builder.table("sine", 0, lambda x, n=speed: np.sin(n * x)))
+        samples = np.linspace(-1, 1, 4).reshape(1, 4, 1, 1)
+        try:
+            points[speed] = len(quantize(graph, samples).arrays[1])
+        except InputError as caught:
+            assert caught.code == "E741" and "sine: its function changes too fast" in caught.message
+    assert points == {1: 257, 30: 1025}  # (30 h)^2 / 8 < 2^-10 for h = 2 / 1024
+
+
+def test_products_that_need_shifts_above_30_are_refused() -> None:
+    builder = GraphBuilder((4,))
+    small = builder.constant("small", np.full((4, 1, 1), 1e-9))
+    large = builder.add("more", [builder.multiply("tiny", [0, small]), builder.constant(
+        "large", np.full((4, 1, 1), 1e3))])  # fmt: skip
+    with pytest.raises(InputError, match="tiny: the result would be shifted by") as caught:
+        quantize(builder.finished(large), normal(1, 4, 1, 1))
+    assert caught.value.code == "E741"
 
 
 def save_model(folder: Path, text: str) -> None:
@@ -302,10 +383,10 @@ def test_bad_samples_are_refused(
 def test_unknown_layers_are_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_model(tmp_path, MODEL.replace("torch.relu(", "torch.sigmoid("))
+    save_model(tmp_path, MODEL.replace("torch.relu(", "torch.lgamma("))
     np.save(tmp_path / "x.npy", RANDOM.normal(size=(2, 1, 28, 28)))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="sigmoid") as caught:
+    with pytest.raises(InputError, match="lgamma") as caught:
         main(
             "quantize.py",
             ["net.pth.tar", "out", "--device", "Q15", "--model", "net.py:Net", "--calib", "x.npy"],

@@ -106,12 +106,13 @@ def read_source(options: CaseOptions, alike: float | None = None) -> Source:
     state = plain_state(options.input)
     model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
     operators = read_module(model, samples[0][:1])
-    with torch.no_grad():
-        results = model(samples[0][:_COMPARED].clone())
-    outputs = results if isinstance(results, tuple | list) else (results,)
+    with torch.no_grad():  # one by one, as devices see them
+        results = [model(one[None].clone()) for one in samples[0][:_COMPARED]]
+    several = [one if isinstance(one, tuple | list) else (one,) for one in results]
+    outputs = [torch.cat(parts).double().numpy() for parts in zip(*several, strict=True)]
     name = type(model).__name__
-    return Source(operators, [batch.double().numpy() for batch in samples],
-                  [one.double().numpy() for one in outputs], name, name.lower())  # fmt: skip
+    return Source(operators, [batch.double().numpy() for batch in samples], outputs, name,
+                  name.lower())  # fmt: skip
 
 
 def _onnx_source(options: CaseOptions, alike: float | None) -> Source:

@@ -184,8 +184,8 @@ def linear_weights(n: int, size: int, coordinates: str) -> Array:
 _COMPOSED: Mapping[str, Callable[[_Maker], Node]] = {
     "elu": _elu, "celu": _celu, "selu": _selu, "softplus": _softplus, "softsign": _softsign,
     "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
-    "instancenormalization": _instance, "instancenorm": _instance, "groupnormalization": _group,
-    "groupnorm": _group,
+    "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,
+    "groupnormalization": _group, "groupnorm": _group,
     "linearinterpolation": _interpolated,
 }  # fmt: skip
 

@@ -6,15 +6,16 @@ Source: docs/q15.md, "Networks".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias, assert_never
+from typing import Any, Protocol, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.frontends.graph import passes
-from ai8xtools.frontends.graph.execute import turned
+from ai8xtools.frontends.graph.compositions import compositions, linear_weights
+from ai8xtools.frontends.graph.execute import turned, value_of
 from ai8xtools.frontends.graph.nodes import Graph, Node, shape_of
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
@@ -46,12 +47,22 @@ from ai8xtools.frontends.graph.operators import (
 )
 from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import Refusal, times
+from ai8xtools.values import frozen
 
 Floats: TypeAlias = NDArray[np.float64]
 Pair: TypeAlias = tuple[int, int]
 
+_INTERPOLATION = "linearinterpolation"
+
+
+def composed(node: Node, readers: passes.Readers) -> Node:
+    """Operators without a node of their own become others, but for interpolation."""
+    kept = isinstance(node.operator, Foreign) and node.operator.known == _INTERPOLATION
+    return node if kept else compositions(node, readers)
+
+
 PASSES = (
-    passes.normalizations, passes.constants_second, passes.limits, passes.by_sums,
+    composed, passes.normalizations, passes.constants_second, passes.limits, passes.by_sums,
     passes.offset_padding, passes.padding, passes.reductions, passes.channel_orders,
     passes.transposes, passes.flattened_weights, passes.into_weights,
     passes.before_weights,
@@ -59,8 +70,6 @@ PASSES = (
 """What is done with a graph before; into_weights last, as others make factors and offsets."""
 
 _SERIES = 3
-_MOST_ORDERED = 256
-"""Values of a flattened result, at most: as many weights order each."""
 _INSTEAD = "Use convolutions, ReLU, pooling, sums and concatenations."
 
 
@@ -83,9 +92,25 @@ class Builder(Protocol):
         """Add a fully connected layer."""
 
     def pool(
-        self, name: str, source: int, average: bool, window: Pair, stride: Pair, padding: Pair
-    ) -> int:
+        self, name: str, source: int, average: bool, window: Pair, stride: Pair, padding: Pair,
+        *, ceil: bool = False,
+    ) -> int:  # fmt: skip
         """Add pooling."""
+
+    def gather(self, name: str, source: int, rows: Sequence[int], columns: Sequence[int]) -> int:
+        """Add rows and columns by their numbers."""
+
+    def flatten(self, name: str, source: int) -> int:
+        """Add the values of a map in the order channel, row, column."""
+
+    def table(self, name: str, source: int, function: Callable[[Floats], Floats]) -> int:
+        """Add a function of each element."""
+
+    def multiply(self, name: str, sources: Sequence[int]) -> int:
+        """Add a product; of the second map any axis may have one element."""
+
+    def constant(self, name: str, values: Floats) -> int:
+        """Add a map that does not depend on the input."""
 
     def clip(self, name: str, source: int, low: float, high: float) -> int:
         """Add a limit."""
@@ -105,6 +130,15 @@ class _RefusedError(ValueError):
         self.why, self.remedy = why, remedy
 
 
+@frozen
+class _Elements:
+    """A result as a function of each element of another; `sums`: one of sums and limits only."""
+
+    source: Node
+    function: Callable[[Floats], Floats]
+    sums: bool
+
+
 class MapsReader:
     """Reads a graph into `into`.
 
@@ -117,6 +151,7 @@ class MapsReader:
         self.output = 0
         self._into = into
         self._maps: dict[Node, int] = {}
+        self._elements: dict[Node, _Elements] = {}
         graph, self.left = without_shares(graph)
         graph = passes.improved(graph, PASSES)
         for node in graph.nodes:
@@ -133,13 +168,7 @@ class MapsReader:
         channels, *size = self._into.shape(output)
         if len(node.shape) > 2 or channels == 1 or math.prod(size) == 1 or node not in self._maps:
             return output
-        count = channels * math.prod(size)
-        if count > _MOST_ORDERED:
-            self.refusals.append(Refusal(
-                node.place, f"it flattens the result, {count} values; the limit is {_MOST_ORDERED}",
-                "Return the map, and flatten it in the application."))  # fmt: skip
-            return output
-        return self._into.linear(f"{node.place}.order", output, np.eye(count), None)
+        return self._into.flatten(f"{node.place}.order", output)
 
     def _visit(self, node: Node) -> None:
         data = [one for one in node.inputs if one.constant is None]
@@ -164,9 +193,14 @@ class MapsReader:
                 return self._pool(node, operator)
             case Reduce():
                 return self._reduced(node, operator)
-            case Clip():
-                return self._into.clip(place, maps[0], operator.low, operator.high)
-            case Each():
+            case Clip() | Each():
+                of = self._of_elements(node)
+                if of is not None:
+                    self._elements[node] = of
+                if isinstance(operator, Clip):
+                    return self._into.clip(place, maps[0], operator.low, operator.high)
+                if of is not None and not of.sums:
+                    return self._into.table(place, self._maps[of.source], of.function)
                 return self._each(node, operator.function, data)
             case Concat():
                 return self._joined(node, operator, data)
@@ -178,6 +212,8 @@ class MapsReader:
                 return self._padded(node, operator)
             case Resize():
                 return self._enlarged(node, operator)
+            case Foreign() if operator.known == _INTERPOLATION:
+                return self._interpolated(node, str(dict(operator.settings)["coordinates"]))
             case Foreign():
                 raise _RefusedError(f"there is no kernel for {node.name}", operator.remedy)
             case Dropout():
@@ -241,18 +277,18 @@ class MapsReader:
         source, axes = self._maps[data], len(operator.window)
         if set(operator.dilations) != {1}:
             raise _RefusedError("its pooling is dilated", "Use pooling without dilation.")
-        whole = replace(operator, ceil=False)
-        if operator.ceil and shape_of(whole, [data.shape]) != node.shape:
-            raise _RefusedError("ceil_mode keeps incomplete windows", "Use ceil_mode=False.")
+        ceil = operator.ceil and shape_of(replace(operator, ceil=False), [data.shape]) != node.shape
         window, strides = _pair(operator.window), _pair(operator.strides)
         pads: Pads = (*operator.pads, *((0, 0),) * (2 - axes))
         if operator.average and operator.counted and any(map(any, pads)):
+            if ceil:
+                raise _RefusedError("ceil_mode keeps incomplete windows", "Use ceil_mode=False.")
             kernel = np.full((data.shape[1], 1, *window), 1 / math.prod(window))
             return self._by_channel(node, data, kernel, None, pads, strides)
         if any(b != e for b, e in pads):
             raise _RefusedError("its padding differs between the sides", "Pad all sides alike.")
         return self._into.pool(node.place, source, operator.average, window, strides,
-                               (pads[0][0], pads[1][0]))  # fmt: skip
+                               (pads[0][0], pads[1][0]), ceil=ceil)  # fmt: skip
 
     def _by_channel(
         self, node: Node, data: Node, kernels: Floats, bias: Floats | None,
@@ -275,24 +311,95 @@ class MapsReader:
         return self._into.pool(node.place, self._maps[data], average, window, (1, 1), (0, 0))
 
     def _each(self, node: Node, function: Function, data: Sequence[Node]) -> int:
-        """Return a sum, or what is done to each channel."""
-        if len(data) == 2 and function is Function.ADD:
-            if len({self._into.shape(self._maps[one]) for one in data}) > 1:
-                raise _RefusedError("it adds maps of different shapes",
-                                    "Add results of layers of the same shape.")  # fmt: skip
-            return self._into.add(node.place, [self._maps[one] for one in data])
-        value = node.inputs[-1].constant
-        if value is None or function not in (Function.ADD, Function.MUL):
+        """Return a sum or product, or what is done to each channel."""
+        place, maps = node.place, [self._maps[one] for one in data]
+        if len({self._into.shape(one) for one in maps}) > 1:
+            data = [self._map(one) for one in data]
+        if function is Function.DIV and len(data) == 2:
+            return self._joint(node, Function.MUL, [maps[0], self._into.table(
+                f"{place}.inverse", maps[1], np.reciprocal)])  # fmt: skip
+        if function not in (Function.ADD, Function.MUL):
             raise _RefusedError(f"there is no kernel for {node.name}")
-        channels = self._into.shape(self._maps[data[0]])[0]
+        if len(data) == 2:
+            return self._joint(node, function, maps)
+        value = np.asarray(node.inputs[-1].constant, np.float64)
+        channels = self._into.shape(maps[0])[0]
         values = passes.along(value, data[0].shape, 1) if len(data[0].shape) > 1 else None
         if values is None or len(values) != channels or node.shape != data[0].shape:
-            raise _RefusedError("it takes other constants than one for each channel",
-                                "Use a number, or one for each channel.")  # fmt: skip
+            self._map(data[0])
+            whole = value.reshape(_whole((1,) * (len(node.shape) - value.ndim) + value.shape))
+            if function is Function.ADD:
+                whole = np.broadcast_to(whole, _whole(node.shape)).copy()
+            return self._joint(node, function, [maps[0], self._into.constant(place, whole)])
         ones = np.ones((channels, 1, 1, 1))
         if function is Function.ADD:
             return self._by_channel(node, data[0], ones, values.copy())
         return self._by_channel(node, data[0], ones * values.reshape(-1, 1, 1, 1), None)
+
+    def _of_elements(self, node: Node) -> _Elements | None:
+        """Return a node as a function of the elements of one result; None for others."""
+        parts = [self._elements.get(one) or _Elements(one, np.asarray, sums=True)
+                 for one in node.inputs if one.constant is None]  # fmt: skip
+        numbers = [one.constant for one in node.inputs]
+        several = len({one.source for one in parts}) > 1
+        if several or any(one is not None and one.size > 1 for one in numbers):
+            return None
+        if parts[0].source.shape != node.shape:
+            return None
+
+        def function(x: Floats) -> Floats:
+            results = iter([one.function(x) for one in parts])
+            inputs = [next(results) if one is None else one.ravel()[0] for one in numbers]
+            return np.asarray(value_of(node.operator, inputs), np.float64)
+
+        adds = isinstance(node.operator, Clip) or node.operator == Each(Function.ADD)
+        sums = adds or (node.operator == Each(Function.MUL) and len(parts) == 1)
+        return _Elements(parts[0].source, function, sums and all(one.sums for one in parts))
+
+    def _joint(self, node: Node, function: Function, maps: Sequence[int]) -> int:
+        """Return the sum or product of maps, of which smaller ones are repeated."""
+        shapes = {one: self._into.shape(one) for one in maps}
+        whole = np.broadcast_shapes(*shapes.values())
+        first, second = sorted(maps, key=lambda one: -math.prod(shapes[one]))
+        channels = {shapes[first][0], shapes[second][0] if function is Function.ADD else whole[0]}
+        if channels != {whole[0]} or math.prod(whole) != math.prod(node.shape):
+            raise _RefusedError("its operands have different channels",
+                                "Use results of layers of the same shape.")  # fmt: skip
+        first = self._repeated(node, first, whole)
+        if function is Function.MUL:
+            return self._into.multiply(node.place, [first, second])
+        return self._into.add(node.place, [first, self._repeated(node, second, whole)])
+
+    def _repeated(self, node: Node, source: int, whole: Sequence[int]) -> int:
+        """Return a map whose rows and columns are as many as wanted."""
+        shape = self._into.shape(source)
+        if shape == tuple(whole):
+            return source
+        rows, columns = ([0] * m if n == 1 else range(n) for n, m in
+                         zip(shape[1:], whole[1:], strict=True))  # fmt: skip
+        return self._into.gather(f"{node.place}.repeated", source, rows, columns)
+
+    def _interpolated(self, node: Node, coordinates: str) -> int:
+        """Return a map that is interpolated, axis by axis: two of its rows count for each."""
+        data, into = self._map(node.inputs[0]), self._into
+        result = self._maps[data]
+        for axis, (n, size) in enumerate(zip(_whole(data.shape), _whole(node.shape), strict=True)):
+            if n == size:
+                continue
+            if axis == 0:
+                raise _RefusedError("it enlarges channels", "Enlarge rows and columns.")
+            weights = linear_weights(n, size, coordinates)
+            parts = []
+            for at in np.argsort(-weights, axis=1, kind="stable")[:, :2].T:
+                chosen: list[Sequence[int]] = [range(m) for m in into.shape(result)]
+                chosen[axis] = at.tolist()
+                moved = into.gather(f"{node.place}.moved", result, chosen[1], chosen[2])
+                share = weights[np.arange(size), at].reshape(1, *(
+                    (-1, 1) if axis == 1 else (1, -1)))  # fmt: skip
+                factor = into.constant(f"{node.place}.shares", share)
+                parts.append(into.multiply(node.place, [moved, factor]))
+            result = into.add(node.place, parts) if n > 1 else parts[0]
+        return result
 
     def _joined(self, node: Node, operator: Concat, data: Sequence[Node]) -> int:
         maps = [self._maps[one] for one in data]
@@ -305,7 +412,8 @@ class MapsReader:
     def _reshaped(self, node: Node) -> int:
         """Return the map of flattened data; other changes of shape are refused."""
         source = self._maps[node.inputs[0]]
-        if len(node.shape) == 2 or _whole(node.shape) == self._into.shape(source):
+        shape, count = self._into.shape(source), math.prod(node.shape)
+        if len(node.shape) == 2 or _whole(node.shape) == shape or max(shape) == count:
             return source
         before, after = times(node.inputs[0].shape[1:]), times(node.shape[1:])
         raise _RefusedError(f"it makes {after} of {before}",
@@ -341,10 +449,15 @@ class MapsReader:
         """Return a map with zeros around, or channels of them beside its own."""
         data = self._map(node.inputs[0])
         pads = (*operator.pads, (0, 0), (0, 0))[:4]
-        if operator.mode != "constant" or operator.value or any(pads[0]):
-            raise _RefusedError(f"it pads by {operator.mode}", "Pad with zeros.")
-        if min(map(min, pads)) < 0:
-            raise _RefusedError("its padding is negative", "Use less padding before.")
+        if any(pads[0]) or operator.value or min(map(min, pads)) < 0:
+            raise _RefusedError("its padding is negative, or one of samples", "Pad with zeros.")
+        if operator.mode != "constant":
+            if any(pads[1]):
+                raise _RefusedError(f"it pads channels by {operator.mode}", "Pad with zeros.")
+            mode: Any = operator.mode
+            rows, columns = (np.pad(np.arange(n), pad, mode).tolist() for n, pad in
+                             zip(_whole(data.shape)[1:], pads[2:], strict=True))  # fmt: skip
+            return self._into.gather(node.place, self._maps[data], rows, columns)
         channels, beside = data.shape[1], pads[1]
         if not any(beside):
             return self._by_channel(node, data, np.ones((channels, 1, 1, 1)), None, pads[2:])
@@ -355,14 +468,15 @@ class MapsReader:
 
     def _enlarged(self, node: Node, operator: Resize) -> int:
         data = self._map(node.inputs[0])
-        factors = [len(p) // n for p, n in zip(operator.places, data.shape, strict=True)]
-        for places, n, factor in zip(operator.places, data.shape, factors, strict=True):
-            if places != tuple(i // factor for i in range(n * factor) if factor):
-                raise _RefusedError(f"it makes {times(node.shape[1:])} of {times(data.shape[1:])}",
-                                    "Enlarge by a whole factor.")  # fmt: skip
-        if factors[:2] != [1, 1]:
+        if operator.places[:2] != tuple(tuple(range(n)) for n in data.shape[:2]):
             raise _RefusedError("it enlarges channels", "Enlarge rows and columns.")
-        return self._into.enlarge(node.place, self._maps[data], _pair(tuple(factors[2:])))
+        axes = [*zip(operator.places, data.shape, strict=True)]
+        factors = [len(places) // n for places, n in axes]
+        if all(places == tuple(i // f for i in range(n * f))
+               for (places, n), f in zip(axes, factors, strict=True)):  # fmt: skip
+            return self._into.enlarge(node.place, self._maps[data], _pair(tuple(factors[2:])))
+        rows, columns = (*operator.places[2:], (0,))[:2]
+        return self._into.gather(node.place, self._maps[data], rows, columns)
 
     def _map(self, node: Node) -> Node:
         """Return a node whose shape is that of its map; a flattened one is refused."""

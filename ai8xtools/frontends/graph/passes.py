@@ -467,10 +467,22 @@ def truncations(node: Node, _readers: Readers) -> Node:
 
 
 def reductions(node: Node, _readers: Readers) -> Node:
-    """What reduces one axis after the other reduces both."""
+    """What reduces one axis after the other reduces both, also where axes of one element go."""
     operator, before = node.operator, node.inputs[0]
     first = before.operator
-    if not isinstance(operator, Reduce) or not isinstance(first, Reduce):
+    if not isinstance(operator, Reduce):
+        return node
+    if isinstance(first, Reshape) and isinstance(before.inputs[0].operator, Reduce):
+        inner = before.inputs[0]
+        ours, theirs = (
+            [axis for axis, n in enumerate(one.shape) if n > 1] for one in (before, inner)
+        )
+        if [before.shape[axis] for axis in ours] == [inner.shape[axis] for axis in theirs]:
+            axes = tuple(own for axis, own in zip(ours, theirs, strict=True)
+                         if axis in operator.axes)  # fmt: skip
+            whole = make(node.place, Reduce(operator.reduction, axes, True), inner)
+            return make(node.place, Reshape(node.shape), reductions(whole, _readers))
+    if not isinstance(first, Reduce):
         return node
     if operator.reduction is not first.reduction or operator.reduction is Reduction.L2:
         return node

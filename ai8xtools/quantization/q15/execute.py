@@ -14,7 +14,20 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ai8xtools.quantization.formats import Float64s, Int64s, limits, to_fixed
 from ai8xtools.quantization.q15.formats import QuantizedLayer
-from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Enlarge, Pair, Pool, Weighted
+from ai8xtools.quantization.q15.graph import (
+    Add,
+    Clip,
+    Concat,
+    Constant,
+    Enlarge,
+    Flatten,
+    Gather,
+    Multiply,
+    Pair,
+    Pool,
+    Table,
+    Weighted,
+)
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 
 _EXACT = 1 << 53
@@ -57,8 +70,22 @@ def execute(
             case Enlarge():
                 rows, columns = step.factor
                 result = maps[step.source].repeat(rows, axis=1).repeat(columns, axis=2)
+            case Gather():
+                result = maps[step.source][:, step.rows][:, :, step.columns]
+            case Flatten():
+                axes = (0, *(3 if axis == 0 else axis for axis in step.order))
+                result = maps[step.source].transpose(axes).reshape(len(samples), 1, 1, -1)
             case Concat():
                 result = np.concatenate(inputs, axis=3)
+            case Table():
+                result = looked_up(network.arrays[step.target], maps[step.source], network.bits)
+            case Multiply():
+                shift = network.shift_of(step)
+                products = inputs[0] * inputs[1] + ((1 << shift) >> 1)
+                result = np.clip(products >> shift, *limits(network.bits))
+            case Constant():
+                values = network.arrays[step.target]
+                result = np.broadcast_to(values, (len(samples), *values.shape))
             case _:
                 assert_never(step)
         maps[step.target] = result
@@ -139,15 +166,30 @@ def finish(sums: Int64s, out_rshift: int, bits: int) -> Int64s:
     return results
 
 
+def looked_up(table: Int64s, data: Int64s, bits: int) -> Int64s:
+    """Return what a table makes of data: straight lines between its points of 16 bits."""
+    if bits == 8:
+        return table[data + 128]
+    shift = 16 - (len(table) - 1).bit_length() + 1
+    at, rest = (data + 32768) >> shift, data & ((1 << shift) - 1)
+    steps = (table[at + 1] - table[at]) * rest + (1 << (shift - 1))
+    results: Int64s = table[at] + (steps >> shift)
+    return results
+
+
 def pooled(step: Pool, data: Int64s) -> Int64s:
     """Return pooled maps; averages are truncated toward zero and leave the border out."""
     lowest = 0 if step.average else -(1 << 62)
-    windows = _windows(_padded(data, step.padding, lowest), step.window, step.stride)
+    _, rows, columns, channels = data.shape
+    ends = [max((m - 1) * s + w - n - p, 0) for m, s, w, n, p in zip(
+        step.size((channels, rows, columns)), step.stride, step.window, (rows, columns),
+        step.padding, strict=True)]  # fmt: skip
+    windows = _windows(_padded(data, step.padding, lowest, ends), step.window, step.stride)
     if not step.average:
         largest: Int64s = windows.max(axis=(4, 5))
         return largest
     ones = np.ones((1, *data.shape[1:3], 1), np.int64)
-    counts = _windows(_padded(ones, step.padding, 0), step.window, step.stride).sum(axis=(4, 5))
+    counts = _windows(_padded(ones, step.padding, 0, ends), step.window, step.stride).sum((4, 5))
     sums = windows.sum(axis=(4, 5))
     means: Int64s = np.sign(sums) * (np.abs(sums) // counts)
     return means
@@ -161,11 +203,11 @@ def _added(operands: Sequence[Int64s], bits: int) -> Int64s:
     return total
 
 
-def _padded(data: Int64s, padding: Pair, value: int) -> Int64s:
-    rows, columns = padding
-    if not rows and not columns:
+def _padded(data: Int64s, padding: Pair, value: int, ends: Sequence[int] | None = None) -> Int64s:
+    """Return maps with a border, of other widths at the `ends` of rows and columns if stated."""
+    border = ((0, 0), *zip(padding, ends or padding, strict=True), (0, 0))
+    if not any(map(any, border)):
         return data
-    border = ((0, 0), (rows, rows), (columns, columns), (0, 0))
     return np.pad(data, border, constant_values=value)
 
 

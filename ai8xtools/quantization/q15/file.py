@@ -17,7 +17,7 @@ import numpy as np
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.values import NETWORK
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.quantization.formats import Int64s, limits
+from ai8xtools.quantization.formats import Float64s, Int64s, limits
 from ai8xtools.quantization.q15.formats import (
     MAX_SHIFT,
     Guard,
@@ -29,20 +29,29 @@ from ai8xtools.quantization.q15.graph import (
     Add,
     Clip,
     Concat,
+    Constant,
     Enlarge,
+    Flatten,
+    Gather,
     Graph,
     GraphBuilder,
+    Multiply,
     Pair,
     Pool,
     Step,
+    Table,
     Weighted,
 )
-from ai8xtools.quantization.q15.network import QuantizedNetwork, leaders_of
+from ai8xtools.quantization.q15.network import APART, QuantizedNetwork, leaders_of
 from ai8xtools.values import frozen
 
-_PLAIN, _VERSION = 1, 2
-"""Files with groups, transposed convolutions or upsampling have the second version."""
+_PLAIN, _SECOND, _VERSION = 1, 2, 4
+"""Files with groups, transposed convolutions or upsampling have the second version, those with
+tables, products, constants, rows by number, flattened results or incomplete windows the fourth; the
+third are graphs.
+"""
 _MOST_STEPS, _LARGEST, _DEEPEST = 10_000, 1 << 16, 1 << 10
+_POINTS = {8: (256,), 16: tuple((65536 // apart) + 1 for apart in APART)}
 
 
 @frozen
@@ -69,9 +78,12 @@ def to_checkpoint(stored: StoredNetwork, arch: str | None) -> Checkpoint:
             weights = layer.weights.transpose(0, 3, 1, 2)
             state[f"{entry['layer']}.weight"] = np.ascontiguousarray(weights.astype(kind))
             state[f"{entry['layer']}.bias"] = layer.bias.astype(kind)
+        elif step.target in network.arrays:
+            entry["layer"] = f"{number}_{step.name}"
+            state[f"{entry['layer']}.values"] = network.arrays[step.target].astype(kind)
         steps.append(entry)
     plan = {
-        "version": _VERSION if any(map(_later, graph.steps)) else _PLAIN,
+        "version": max(map(_version, graph.steps)),
         "bits": network.bits, "guard": str(network.guard),
         "column_major": stored.column_major, "input": list(graph.shapes[0]), "steps": steps,
         "fractions": list(network.fractions), "output": graph.output,
@@ -81,11 +93,18 @@ def to_checkpoint(stored: StoredNetwork, arch: str | None) -> Checkpoint:
     return Checkpoint(entries)
 
 
-def _later(step: Step) -> bool:
-    """Whether files of the first version have no such step."""
-    if isinstance(step, Weighted):
-        return step.spread != (1, 1) or not (step.groups == 1 or step.depthwise)
-    return isinstance(step, Enlarge)
+def _version(step: Step) -> int:
+    """Return the first version of files that have such a step."""
+    match step:
+        case Weighted():
+            plain = step.spread == (1, 1) and (step.groups == 1 or step.depthwise)
+            return _PLAIN if plain else _SECOND
+        case Enlarge():
+            return _SECOND
+        case Table() | Multiply() | Constant() | Gather() | Flatten() | Pool(ceil=True):
+            return _VERSION
+        case _:
+            return _PLAIN
 
 
 def _entry(step: Step) -> Iterator[tuple[str, Any]]:
@@ -103,11 +122,15 @@ def _entry(step: Step) -> Iterator[tuple[str, Any]]:
         case Pool():
             yield from (("average", step.average), ("window", list(step.window)))
             yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
+            if step.ceil:
+                yield "ceil", True
         case Enlarge():
             yield "factor", list(step.factor)
+        case Gather():
+            yield from (("rows", list(step.rows)), ("columns", list(step.columns)))
         case Clip():
             yield from (("low", float(step.low)), ("high", float(step.high)))
-        case Add() | Concat():
+        case Add() | Concat() | Table() | Multiply() | Constant() | Flatten():
             pass
         case _:
             assert_never(step)
@@ -133,8 +156,8 @@ class _Reader:
         assert isinstance(plan, dict)
         self._plan: Mapping[str, Any] = plan
         self._check(
-            plan.get("version") in (_PLAIN, _VERSION),
-            f"{NETWORK} has version {_PLAIN} or {_VERSION}, not one of later tools",
+            plan.get("version") in (_PLAIN, _SECOND, _VERSION),
+            f"{NETWORK} has version {_PLAIN}, {_SECOND} or {_VERSION}, not one of later tools",
         )
         bits = plan.get("bits")
         self._check(bits in (8, 16) and not isinstance(bits, bool), "numbers have 8 or 16 bits")
@@ -146,6 +169,7 @@ class _Reader:
         self._maps = {0: 0}  # by their numbers in the file
         self._fractions: dict[int, int] = {}
         self._layers: dict[int, QuantizedLayer] = {}
+        self._arrays: dict[int, Int64s] = {}
 
     def stored(self) -> StoredNetwork:
         """Return the network and its sample."""
@@ -166,19 +190,21 @@ class _Reader:
         self._check(len(graph.steps) == len(steps), "every step leads to the output")
         self._check_fractions(graph)
         fractions_by_map = tuple(self._fractions[number] for number in range(len(graph.shapes)))
-        network = QuantizedNetwork(graph, self._bits, self._guard, fractions_by_map, self._layers)
+        network = QuantizedNetwork(graph, self._bits, self._guard, fractions_by_map, self._layers,
+                                   self._arrays)  # fmt: skip
         column_major = plan.get("column_major")
         self._check(isinstance(column_major, bool), "column_major is true or false")
         return StoredNetwork(network, self._sample(graph), bool(column_major))
 
     def _step(self, step: Mapping[str, Any], what: str) -> None:
         sources = step.get("sources")
-        self._check(isinstance(sources, list) and bool(sources), f"{what} has sources")
+        kind = step.get("kind")
+        free = kind == "constant"
+        self._check(isinstance(sources, list) and bool(sources) != free, f"{what} has sources")
         assert isinstance(sources, list)
         inputs = [self._map(source, f"{what}: a source") for source in sources]
-        first, *_ = inputs
-        kind = step.get("kind")
-        single = kind in ("weighted", "pool", "clip", "enlarge")
+        first, *_ = inputs or [0]
+        single = kind in ("weighted", "pool", "clip", "enlarge", "gather", "flatten", "table")
         self._check(not single or len(inputs) == 1, f"{what} has one source")
         target = step.get("target")
         self._check(_is_number(target) and target not in self._maps, f"{what} makes a new map")
@@ -194,8 +220,24 @@ class _Reader:
             right = isinstance(low, float) and isinstance(high, float) and low <= high
             self._check(right, f"{what} has limits")
             tensor = self._builder.clip(step["name"], first, step["low"], step["high"])
+        elif kind == "gather":
+            _, height, width = self._builder.shape(first)
+            rows = self._places(step, "rows", height, what)
+            columns = self._places(step, "columns", width, what)
+            tensor = self._builder.gather(step["name"], first, rows, columns)
+        elif kind == "flatten":
+            tensor = self._builder.flatten(step["name"], first)
+        elif kind == "table":
+            points = self._integers(step, "values", what)
+            self._check(len(points) in _POINTS[self._bits], f"{what} has points")
+            tensor = self._builder.table(step["name"], first, _unknown)
+            self._arrays[tensor] = points
+        elif free:
+            values = self._integers(step, "values", what, 3)
+            tensor = self._builder.constant(step["name"], values.transpose(2, 0, 1).astype(float))
+            self._arrays[tensor] = values
         else:
-            self._check(kind in ("add", "concat"), f"{what} is of a known kind")
+            self._check(kind in ("add", "concat", "multiply"), f"{what} is of a known kind")
             tensor = self._joined(step, inputs, what)
         self._maps[target] = tensor
         self._fraction(target)
@@ -232,7 +274,20 @@ class _Reader:
         inside = all(2 * p <= w for p, w in zip(padding, window, strict=True))
         self._check(inside, f"{what}: no window is outside")
         self._check(isinstance(step.get("average"), bool), f"{what} is of a known kind")
-        return self._builder.pool(step["name"], source, step["average"], window, stride, padding)
+        ceil = step.get("ceil", False)
+        self._check(isinstance(ceil, bool), f"{what} keeps the last windows, or not")
+        return self._builder.pool(step["name"], source, step["average"], window, stride, padding,
+                                  ceil=ceil)  # fmt: skip
+
+    def _places(self, step: Mapping[str, Any], key: str, count: int, what: str) -> list[int]:
+        """Return numbers of rows or columns."""
+        places = step.get(key)
+        right = isinstance(places, list) and 0 < len(places) < _LARGEST and all(
+            _is_number(one) and one < count for one in places
+        )  # fmt: skip
+        self._check(right, f"{what} has {key} of its input")
+        assert isinstance(places, list)
+        return places
 
     def _windows(
         self, step: Mapping[str, Any], size: Sequence[int], shape: Sequence[int], what: str
@@ -245,10 +300,14 @@ class _Reader:
 
     def _joined(self, step: Mapping[str, Any], tensors: Sequence[int], what: str) -> int:
         shapes = [self._builder.shape(tensor) for tensor in tensors]
-        add = step["kind"] == "add"
-        same = {shape if add else shape[1:] for shape in shapes}
+        kind = step["kind"]
+        if kind == "multiply":
+            fit = len(shapes) == 2 and all(m in (1, n) for n, m in zip(*shapes, strict=True))
+            self._check(fit, f"{what} has two factors that fit together")
+            return self._builder.multiply(step["name"], tensors)
+        same = {shape[1:] if kind == "concat" else shape for shape in shapes}
         self._check(len(same) == 1 and len(tensors) > 1, f"{what} joins maps of one size")
-        if add:
+        if kind == "add":
             return self._builder.add(step["name"], tensors)
         return self._builder.concat(step["name"], tensors)
 
@@ -297,6 +356,11 @@ class _Reader:
         for tensor, leader in enumerate(leaders_of(graph)):
             same = self._fractions[tensor] == self._fractions[leader]
             self._check(same, "maps that belong together have one fraction")
+        for step in graph.steps:
+            if isinstance(step, Multiply):
+                shift = sum(map(self._fractions.__getitem__, step.sources))
+                shift -= self._fractions[step.target]
+                self._check(0 <= shift <= MAX_SHIFT, f"{step.name} shifts by 0 to {MAX_SHIFT}")
 
     def _fraction(self, number: int) -> None:
         """Take the fraction of a map of the file."""
@@ -340,6 +404,11 @@ class _Reader:
                 self._path,
                 "Write it again with quantize.py --device Q15 or Q7.",
             )
+
+
+def _unknown(_values: Float64s) -> Float64s:
+    """What a file has is the points of a function, not the function."""
+    raise TypeError("the function of a table is not stored")
 
 
 def _is_number(value: Any, least: int = 0) -> TypeGuard[int]:

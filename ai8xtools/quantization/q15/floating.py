@@ -15,7 +15,21 @@ from torch.nn import functional
 
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Float64s
-from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Enlarge, Graph, Pool, Step, Weighted
+from ai8xtools.quantization.q15.graph import (
+    Add,
+    Clip,
+    Concat,
+    Constant,
+    Enlarge,
+    Flatten,
+    Gather,
+    Graph,
+    Multiply,
+    Pool,
+    Step,
+    Table,
+    Weighted,
+)
 from ai8xtools.values import frozen
 
 _KEPT_VALUES = 1 << 22
@@ -36,7 +50,8 @@ def compute(graph: Graph, samples: Float64s) -> list[Float64s]:
     maps[0] = torch.from_numpy(np.ascontiguousarray(samples, np.float64))
     with torch.no_grad():
         for step in graph.steps:
-            maps[step.target] = _step(step, [maps[source] for source in step.sources])
+            inputs = [maps[source] for source in step.sources]
+            maps[step.target] = _step(step, inputs, len(samples))
     return [tensor.numpy() for tensor in maps]
 
 
@@ -51,8 +66,8 @@ def _spread(data: Tensor, step: Weighted) -> Tensor:
     return result
 
 
-def _step(step: Step, inputs: Sequence[Tensor]) -> Tensor:
-    data = inputs[0]
+def _step(step: Step, inputs: Sequence[Tensor], count: int) -> Tensor:
+    data = inputs[0] if inputs else torch.zeros(0)
     match step:
         case Weighted():
             weights, bias = (
@@ -64,10 +79,22 @@ def _step(step: Step, inputs: Sequence[Tensor]) -> Tensor:
             rows, columns = step.factor
             return data.repeat_interleave(rows, 2).repeat_interleave(columns, 3)
         case Pool() if step.average:
-            return functional.avg_pool2d(data, step.window, step.stride, step.padding,
+            return functional.avg_pool2d(data, step.window, step.stride, step.padding, step.ceil,
                                          count_include_pad=False)  # fmt: skip
         case Pool():
-            return functional.max_pool2d(data, step.window, step.stride, step.padding)
+            return functional.max_pool2d(data, step.window, step.stride, step.padding,
+                                         ceil_mode=step.ceil)  # fmt: skip
+        case Gather():
+            return data[:, :, step.rows][:, :, :, step.columns]
+        case Flatten():
+            ordered = data.permute(0, *(axis + 1 for axis in step.order))
+            return ordered.reshape(count, -1, 1, 1)
+        case Table():
+            return torch.from_numpy(step.function(data.numpy()))
+        case Multiply():
+            return inputs[0] * inputs[1]
+        case Constant():
+            return torch.from_numpy(step.values.copy()).expand(count, *step.values.shape)
         case Clip():
             return data.clamp(step.low, step.high)
         case Add():

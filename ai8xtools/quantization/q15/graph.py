@@ -6,7 +6,8 @@ is a convolution whose kernel covers its whole input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
@@ -59,7 +60,10 @@ class Weighted:
 
 @frozen
 class Pool:
-    """The maximum, or the `average`, of windows; what lies outside of the map does not count."""
+    """The maximum, or the `average`, of windows; what lies outside of the map does not count.
+
+    `ceil` keeps the last windows, which begin within the map and end outside.
+    """
 
     name: str
     source: int
@@ -68,11 +72,21 @@ class Pool:
     window: Pair
     stride: Pair
     padding: Pair = (0, 0)
+    ceil: bool = False
 
     @property
     def sources(self) -> tuple[int, ...]:
         """The maps that it reads."""
         return (self.source,)
+
+    def size(self, shape: Shape) -> Pair:
+        """Return rows and columns of the result for those of a map."""
+        sizes = []
+        for n, w, s, p in zip(shape[1:], self.window, self.stride, self.padding, strict=True):
+            way = n + 2 * p - w
+            last = -(-way // s) if self.ceil else way // s
+            sizes.append(last + (last * s < n + p))  # a window that begins outside is left out
+        return sizes[0], sizes[1]
 
 
 @frozen
@@ -124,7 +138,78 @@ class Enlarge:
         return (self.source,)
 
 
-Step: TypeAlias = Weighted | Pool | Clip | Add | Concat | Enlarge
+@frozen
+class Gather:
+    """Rows and columns of a map by their numbers, each as often as wanted: borders, enlargement."""
+
+    name: str
+    source: int
+    target: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+@frozen
+class Flatten:
+    """The values of a map [C, H, W] one after the other, along the axes in this order."""
+
+    name: str
+    source: int
+    target: int
+    order: tuple[int, int, int] = (0, 1, 2)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+@frozen
+class Table:
+    """A function of each element."""
+
+    name: str
+    source: int
+    target: int
+    function: Callable[[Float64s], Float64s]
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+@frozen
+class Multiply:
+    """The product of two maps; of the second one any axis may have one element for all."""
+
+    name: str
+    sources: tuple[int, int]
+    target: int
+
+
+@frozen
+class Constant:
+    """A map that does not depend on the input: `values` [C, H, W]."""
+
+    name: str
+    target: int
+    values: Float64s
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return ()
+
+
+Step: TypeAlias = (
+    Weighted | Pool | Clip | Add | Concat | Enlarge | Gather | Flatten | Table | Multiply | Constant
+)  # fmt: skip
 
 
 @frozen
@@ -171,7 +256,13 @@ def _transposed(step: Step) -> Step:
         case Pool():
             return replace(step, window=step.window[::-1], stride=step.stride[::-1],
                            padding=step.padding[::-1])  # fmt: skip
-        case Clip() | Add() | Concat():
+        case Gather():
+            return replace(step, rows=step.columns, columns=step.rows)
+        case Flatten():
+            return replace(step, order=(0, 2, 1))
+        case Constant():
+            return replace(step, values=step.values.swapaxes(1, 2))
+        case Clip() | Add() | Concat() | Table() | Multiply():
             return step
         case _:
             assert_never(step)
@@ -229,21 +320,49 @@ class GraphBuilder:
 
     def pool(
         self, name: str, source: int, average: bool, window: Pair, stride: Pair,
-        padding: Pair = (0, 0),
+        padding: Pair = (0, 0), *, ceil: bool = False,
     ) -> int:  # fmt: skip
         """Add pooling."""
-        channels, rows, columns = self._shapes[source]
-        height = (rows + 2 * padding[0] - window[0]) // stride[0] + 1
-        width = (columns + 2 * padding[1] - window[1]) // stride[1] + 1
-        target = self._new_map((channels, height, width))
-        self._steps.append(Pool(name, source, target, average, window, stride, padding))
-        return target
+        shape, target = self._shapes[source], len(self._shapes)
+        pool = Pool(name, source, target, average, window, stride, padding, ceil)
+        self._steps.append(pool)
+        return self._new_map((shape[0], *pool.size(shape)))
 
     def enlarge(self, name: str, source: int, factor: Pair) -> int:
         """Add nearest upsampling."""
         channels, rows, columns = self._shapes[source]
         target = self._new_map((channels, rows * factor[0], columns * factor[1]))
         self._steps.append(Enlarge(name, source, target, factor))
+        return target
+
+    def gather(self, name: str, source: int, rows: Sequence[int], columns: Sequence[int]) -> int:
+        """Add rows and columns by their numbers."""
+        target = self._new_map((self._shapes[source][0], len(rows), len(columns)))
+        self._steps.append(Gather(name, source, target, tuple(rows), tuple(columns)))
+        return target
+
+    def flatten(self, name: str, source: int) -> int:
+        """Add the values of a map in the order channel, row, column."""
+        target = self._new_map((math.prod(self._shapes[source]), 1, 1))
+        self._steps.append(Flatten(name, source, target))
+        return target
+
+    def table(self, name: str, source: int, function: Callable[[Float64s], Float64s]) -> int:
+        """Add a function of each element."""
+        target = self._new_map(self._shapes[source])
+        self._steps.append(Table(name, source, target, function))
+        return target
+
+    def multiply(self, name: str, sources: Sequence[int]) -> int:
+        """Add a product of a map and one that has as many elements, or one, along each axis."""
+        target = self._new_map(self._shapes[sources[0]])
+        self._steps.append(Multiply(name, (sources[0], sources[1]), target))
+        return target
+
+    def constant(self, name: str, values: Float64s) -> int:
+        """Add a map [C, H, W] that does not depend on the input."""
+        target = self._new_map(_whole(values.shape))
+        self._steps.append(Constant(name, target, values))
         return target
 
     def clip(self, name: str, source: int, low: float, high: float) -> int:

@@ -8,18 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.quantization.formats import limits, power_of_two_fraction, to_fixed
-from ai8xtools.quantization.q15.formats import Guard, QuantizedLayer, quantize_layer
-from ai8xtools.quantization.q15.graph import Clip, Graph, Weighted
+from ai8xtools.quantization.formats import Int64s, limits, power_of_two_fraction, to_fixed
+from ai8xtools.quantization.q15.formats import (
+    MAX_SHIFT,
+    Guard,
+    QuantizedLayer,
+    quantize_layer,
+)
+from ai8xtools.quantization.q15.graph import Clip, Constant, Graph, Multiply, Table, Weighted
 from ai8xtools.values import frozen
+
+APART = (256, 128, 64, 32, 16)
+"""How far the points of tables of 16 bits are apart: the first that follows the function."""
+_FOLLOWED = 2.0**-10
+"""Of the largest result: what straight lines between points may differ from a function."""
 
 
 @frozen
 class QuantizedNetwork:
     """A network in integers of `bits` bits.
 
-    `fractions` are the k of all maps, `layers` the integers of weighted steps by their target.
+    `fractions` are the k of all maps, `layers` the integers of weighted steps by their target,
+    `arrays` those of tables [points] and constants [H, W, C].
     """
 
     graph: Graph
@@ -27,6 +40,12 @@ class QuantizedNetwork:
     guard: Guard
     fractions: tuple[int, ...]
     layers: Mapping[int, QuantizedLayer]
+    arrays: Mapping[int, Int64s]
+
+    def shift_of(self, step: Multiply) -> int:
+        """Return by how much products are shifted right."""
+        a, b = step.sources
+        return self.fractions[a] + self.fractions[b] - self.fractions[step.target]
 
     def limits_of(self, clip: Clip) -> tuple[int, int]:
         """Return the limits of a clip as integers."""
@@ -57,15 +76,54 @@ def quantize_network(
         layers: dict[int, QuantizedLayer] = {}
         lowered = False
         for step in graph.steps:
-            if not isinstance(step, Weighted):
-                continue
-            layer = _layer(step, fractions, leaders, largest_values, bits, guard)
-            layers[step.target] = layer
-            lowered |= layer.formats.ko < fractions[leaders[step.target]]
-            fractions[leaders[step.target]] = layer.formats.ko
+            leader = leaders[step.target]
+            most = fractions.get(leader, 0)
+            if isinstance(step, Weighted):
+                layer = _layer(step, fractions, leaders, largest_values, bits, guard)
+                layers[step.target] = layer
+                most = layer.formats.ko
+            elif isinstance(step, Multiply):
+                most = min(most, sum(fractions[leaders[source]] for source in step.sources))
+                shift = sum(fractions[leaders[source]] for source in step.sources) - most
+                if shift > MAX_SHIFT:
+                    raise InputError(
+                        "E741", f"{step.name}: the result would be shifted by {shift} bits, the "
+                        f"limit is {MAX_SHIFT}", None, "Scale one of its operands.",
+                    )  # fmt: skip
+            lowered |= most < fractions.get(leader, 0)
+            fractions[leader] = most
         if not lowered:
             map_fractions = tuple(fractions.get(leader, 0) for leader in leaders)
-            return QuantizedNetwork(graph, bits, guard, map_fractions, layers)
+            arrays = {step.target: _array(step, map_fractions, largest_values, bits)
+                      for step in graph.steps if isinstance(step, Table | Constant)}  # fmt: skip
+            return QuantizedNetwork(graph, bits, guard, map_fractions, layers, arrays)
+
+
+def _array(
+    step: Table | Constant, fractions: Sequence[int], largest_values: Sequence[float], bits: int
+) -> Int64s:
+    """Return the integers of a constant map, or of the points of a function.
+
+    Raises InputError E741 for a function that straight lines between its points do not follow.
+    """
+    fraction, (low, high) = fractions[step.target], limits(bits)
+    if isinstance(step, Constant):
+        return to_fixed(step.values.transpose(1, 2, 0), fraction, bits)
+    for apart in APART if bits > 8 else (1,):
+        integers = np.arange(low, high + 1 + apart, max(apart / 2, 1))
+        points = np.ldexp(integers, -fractions[step.source])
+        with np.errstate(all="ignore"):
+            exact = np.nan_to_num(step.function(points)).clip(*np.ldexp([low, high], -fraction))
+        if apart == 1:
+            return to_fixed(exact[:-1], fraction, bits)
+        seen = np.abs(points) <= largest_values[step.source]
+        off = np.abs(np.interp(points, points[::2], exact[::2]) - exact)[seen].max()
+        if off <= _FOLLOWED * max(np.abs(exact[seen]).max(), np.ldexp(1, -fraction)):
+            return to_fixed(exact[::2], fraction, bits)
+    raise InputError(
+        "E741", f"{step.name}: its function changes too fast for a table of numbers that are "
+        f"{APART[-1]} apart", None, "Scale its data, or use another function.",
+    )  # fmt: skip
 
 
 def _layer(
@@ -92,7 +150,7 @@ def leaders_of(graph: Graph) -> list[int]:
         return tensor
 
     for step in graph.steps:
-        if not isinstance(step, Weighted):
+        if not isinstance(step, Weighted | Table | Multiply):
             for source in step.sources:
                 leaders[leader(step.target)] = leader(source)
     return [leader(tensor) for tensor in range(len(leaders))]

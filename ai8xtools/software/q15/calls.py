@@ -8,7 +8,21 @@ from typing import assert_never
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.quantization.formats import limits
-from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Enlarge, Graph, Pool, Step, Weighted
+from ai8xtools.quantization.q15.graph import (
+    Add,
+    Clip,
+    Concat,
+    Constant,
+    Enlarge,
+    Flatten,
+    Gather,
+    Graph,
+    Multiply,
+    Pool,
+    Step,
+    Table,
+    Weighted,
+)
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.software import graph as planner_graph
 from ai8xtools.software.cores import CORES
@@ -51,14 +65,15 @@ class RowStep:
 class Program:
     """All calls; `layers` names the weights of weighted steps by target; where all maps stand.
 
-    `steps` are those of the calls. With rings of rows `row_steps` are the steps that make rows, and
-    `runs` what runs in which order. `interleaving`: weights of fully connected layers are those of
-    `_opt`.
+    `arrays` are the names of tables, constants and numbers of rows. `steps` are those of the calls.
+    With rings of rows `row_steps` are the steps that make rows, and `runs` what runs in which
+    order. `interleaving`: weights of fully connected layers are those of `_opt`.
     """
 
     steps: tuple[Step, ...]
     calls: tuple[Call, ...]
     layers: Mapping[int, str]
+    arrays: Mapping[int, str]
     plan: Plan
     interleaving: bool = False
     row_steps: tuple[RowStep, ...] = ()
@@ -102,6 +117,13 @@ def program(
     return _Programmer(network, scheme, core, library, interleaving).program()
 
 
+def array_names(graph: Graph) -> dict[int, str]:
+    """Return TABLE1, CONSTANT1, GATHER1, ... by target."""
+    steps = [one for one in graph.steps if isinstance(one, Table | Constant | Gather)]
+    return {step.target: f"{type(step).__name__.upper()}{number}"
+            for number, step in enumerate(steps, 1)}  # fmt: skip
+
+
 def layer_names(graph: Graph) -> dict[int, str]:
     """Return CONV1, CONV2, ... and IP1, IP2, ... by target."""
     names: dict[int, str] = {}
@@ -130,6 +152,8 @@ class _Programmer:
         self._graph = network.graph
         self._bits = network.bits
         self._names = layer_names(self._graph)
+        self._arrays = array_names(self._graph)
+        self._makers = {step.target: step for step in self._graph.steps}
         self._homes = homes_of(network)
         planned = planned_graph(network, self._homes)
         steps = [self._graph.steps[one.layer] for one in planned.steps]
@@ -153,25 +177,32 @@ class _Programmer:
     def _planned(self, step: Step, scheme: Scheme) -> planner_call.Call:
         """Return what the planner has to know of a step."""
         in_place = isinstance(step, Pool) and step.padding == (0, 0)
-        in_place |= isinstance(step, Add) and len(step.sources) == 2
+        in_place |= isinstance(step, Add) and len(step.sources) == 2 and not self._fixed(step)
         buffer = self._buffer(step)
         if scheme.by_rows and isinstance(step, Weighted) and not step.linear:
             buffer = max(buffer, math.prod(step.kernel) * int(step.weights.shape[1]))
         return planner_call.Call(function=step.name, arguments=(), in_place=in_place,
                                  buffer_bytes=2 * buffer)  # fmt: skip
 
+    def _fixed(self, step: Step) -> bool:
+        """Whether a step reads a constant map."""
+        constants = {one.target for one in self._graph.steps if isinstance(one, Constant)}
+        return not constants.isdisjoint(step.sources)
+
     def program(self) -> Program:
         """Return the calls of all steps."""
         row_steps: list[RowStep] = []
         runs: list[str | Call] = []
-        steps = self._graph.steps
+        steps: tuple[Step, ...] = tuple(
+            one for one in self._graph.steps if not isinstance(one, Constant)
+        )
         if not self._by_rows:
             calls = tuple(map(self._call, steps))
         else:
             calls = tuple(self._all_calls(row_steps, runs))
-            steps = tuple(steps[step.layer] for step in self._plan.graph.steps)
+            steps = tuple(self._graph.steps[step.layer] for step in self._plan.graph.steps)
         return Program(
-            steps=steps, calls=calls, layers=self._names, plan=self._plan,
+            steps=steps, calls=calls, layers=self._names, arrays=self._arrays, plan=self._plan,
             row_steps=tuple(row_steps), runs=tuple(runs), interleaving=self._interleaving,
         )  # fmt: skip
 
@@ -233,6 +264,8 @@ class _Programmer:
         home = self._homes[tensor]
         if home == 0:
             return _INPUT
+        if isinstance(self._makers.get(tensor), Constant):
+            return self._arrays[tensor].lower()
         if (spot := self._plan.places.get(home)) is None:
             return _OUTPUT
         return f"ARENA + {spot.offset * 8 // self._bits}"
@@ -284,8 +317,32 @@ class _Programmer:
                     data, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
                 sizes: list[object] = [columns, rows, channels, across, down]
                 yield functions.enlarge(self._bits), [data, *sizes, self._row_at(step.target)]
+            case Multiply():
+                yield functions.multiply(self._bits), self._product(step)
+            case Table():
+                points = len(self._network.arrays[step.target])
+                given: list[object] = [self._row_at(step.source), self._arrays[step.target].lower()]
+                given += [self._row_at(step.target), self._size(step.target)]
+                given += [17 - (points - 1).bit_length()] if self._bits > 8 else []
+                yield functions.table(self._bits), given
+            case Gather():
+                channels, rows, columns = self._graph.shapes[step.target]
+                sizes = [self._graph.shapes[step.source][2], channels]
+                places = self._arrays[step.target].lower()
+                yield functions.gather(self._bits), [
+                    self._at(step.source), *sizes, f"{places}_rows", rows, f"{places}_columns",
+                    columns, self._at(step.target),
+                ]  # fmt: skip
+            case Flatten():
+                counts = channels, rows, columns = self._graph.shapes[step.source]
+                steps = (1, columns * channels, channels)
+                axes = [number for axis in step.order for number in (counts[axis], steps[axis])]
+                data, target = self._at(step.source), self._at(step.target)
+                yield functions.flatten(self._bits), [data, *axes, target]
             case Concat():
                 yield from self._concat(step)
+            case Constant():
+                raise TypeError(f"{step.name} is computed by no function")
             case _:
                 assert_never(step)
 
@@ -320,6 +377,19 @@ class _Programmer:
         """Return which rows are made, and how many of the source have room."""
         bounds: list[object] = [0, rows] if self._row is None else ["y", "y + 1"]
         return [*bounds, self._ring(source)]
+
+    def _product(self, step: Multiply) -> list[object]:
+        one, two = step.sources
+        channels, rows, columns = self._graph.shapes[one]
+        _, height, width = self._graph.shapes[two]
+        steps = [int(n > 1) for n in self._graph.shapes[two]]
+        depth = self._graph.shapes[two][0]
+        second = self._at(two) if height == 1 else self._row_at(two)
+        return [
+            self._row_at(one), second, self._row_at(step.target),
+            rows if self._row is None else 1, columns, channels, steps[1] * width * depth,
+            steps[2] * depth, steps[0], self._network.shift_of(step),
+        ]  # fmt: skip
 
     def _pool(self, step: Pool) -> list[object]:
         channels, rows, columns = self._graph.shapes[step.source]

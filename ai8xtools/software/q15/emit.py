@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from ai8xtools.quantization.formats import Int64s
-from ai8xtools.quantization.q15.graph import Weighted
+from ai8xtools.quantization.q15.graph import Gather, Weighted
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.software.cmsis.orders import interleaved
 from ai8xtools.software.emit.interface import Interface, Library
@@ -69,6 +71,7 @@ def emit(
         "macs": graph.macs,
     }
     layers = list(code.layers.values())
+    fixed = [*_arrays(network, code)]
     arrays = [("INPUT_DATA", sample.input), ("OUTPUT_DATA", sample.output)]
     macros = [{"name": key, "lines": lines_of(values.reshape(-1))} for key, values in arrays]
     listed = min(sample.output.size, _LISTED)
@@ -76,10 +79,11 @@ def emit(
     folder = "software/q15"
     files = [
         ("cnn.c", render(f"{folder}/cnn.c.j2", calls=code.runs or code.calls, layers=layers,
-                         row_steps=code.row_steps, until=code.asks_for_windows, **header)),
+                         arrays=fixed, row_steps=code.row_steps, until=code.asks_for_windows,
+                         **header)),
         ("cnn.h", render(f"{folder}/cnn.h.j2", **header)),
         ("weights.h", render(f"{folder}/weights.h.j2", **header,
-                             layers=[*_weights(network, code)])),
+                             layers=[*_weights(network, code)], arrays=fixed)),
         ("sampledata.h", render("software/macros.h.j2", guard="SAMPLEDATA_H", macros=macros,
                                 title=f"{name}: sample, {order}")),
         ("main.c", render(f"{folder}/main.c.j2", listed=listed, name=name, **header)),
@@ -133,10 +137,27 @@ def _weights(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any
         }
 
 
+def _arrays(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any]]:
+    """Yield what else weights.h contains: tables, constants, numbers of rows and columns."""
+    kind = f"{q_of(network.bits)}_t"
+    for step in network.graph.steps:
+        name, comment = code.arrays.get(step.target, ""), step.name
+        if isinstance(step, Gather):
+            for part, places in (("ROWS", step.rows), ("COLUMNS", step.columns)):
+                yield {"name": f"{name}_{part}", "kind": "uint16_t", "comment": comment,
+                       "values": lines_of(np.array(places))}  # fmt: skip
+        elif name:
+            values = network.arrays[step.target].reshape(-1)
+            yield {"name": name, "kind": kind, "comment": comment, "values": lines_of(values)}
+
+
 def flash_bytes(network: QuantizedNetwork) -> int:
-    """Return the bytes of weights and biases."""
+    """Return the bytes of weights, biases and other constants."""
     numbers = sum(layer.weights.size + layer.bias.size for layer in network.layers.values())
-    return int(numbers) * network.bits // 8
+    numbers += sum(values.size for values in network.arrays.values())
+    places = sum(len(step.rows) + len(step.columns) for step in network.graph.steps
+                 if isinstance(step, Gather))  # fmt: skip
+    return int(numbers) * network.bits // 8 + 2 * places
 
 
 def _plan(

@@ -105,6 +105,26 @@ def add(bits: int) -> Function:
     return Function(f"nn_add_{q_of(bits)}", "add")
 
 
+def multiply(bits: int) -> Function:
+    """Multiplies maps, shifts and saturates."""
+    return Function(f"nn_multiply_{q_of(bits)}", "multiply")
+
+
+def table(bits: int) -> Function:
+    """Looks values up; of 16 bits, on straight lines between the points of a table."""
+    return Function(f"nn_table_{q_of(bits)}", "table")
+
+
+def gather(bits: int) -> Function:
+    """Copies rows and columns by their numbers."""
+    return Function(f"nn_gather_{q_of(bits)}_HWC", "gather")
+
+
+def flatten(bits: int) -> Function:
+    """Copies the values of a map in another order of axes."""
+    return Function(f"nn_flatten_{q_of(bits)}", "flatten")
+
+
 def enlarge(bits: int) -> Function:
     """Repeats each pixel."""
     return Function(f"nn_enlarge_{q_of(bits)}_HWC", "enlarge")

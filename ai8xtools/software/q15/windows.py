@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
 from ai8xtools.diagnostics import Place
-from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Enlarge, Pair, Pool, Step, Weighted
+from ai8xtools.quantization.q15.graph import (
+    Add,
+    Clip,
+    Concat,
+    Constant,
+    Enlarge,
+    Flatten,
+    Gather,
+    Multiply,
+    Pair,
+    Pool,
+    Step,
+    Table,
+    Weighted,
+)
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.software import graph
 
@@ -38,6 +52,7 @@ def planned_graph(network: QuantizedNetwork, homes: Homes) -> graph.Graph:
         _planned(step, number, network, homes)
         for number, step in enumerate(network.graph.steps)
         if homes[step.target] not in {homes[source] for source in step.sources}
+        and not isinstance(step, Constant)
     )
     return graph.Graph(name="network", tensors=tensors, steps=steps, input=0,
                        outputs=(homes[network.graph.output],))  # fmt: skip
@@ -45,7 +60,9 @@ def planned_graph(network: QuantizedNetwork, homes: Homes) -> graph.Graph:
 
 def _planned(step: Step, number: int, network: QuantizedNetwork, homes: Homes) -> graph.Step:
     """Return a step with its windows; values are of no concern."""
-    shapes, sources = network.graph.shapes, tuple(homes[source] for source in step.sources)
+    shapes = network.graph.shapes
+    constants = {one.target for one in network.graph.steps if isinstance(one, Constant)}
+    sources = tuple(homes[source] for source in step.sources if source not in constants)
     channels, rows, columns = shapes[step.target]
     match step:
         case Weighted() if step.linear:
@@ -59,14 +76,20 @@ def _planned(step: Step, number: int, network: QuantizedNetwork, homes: Homes) -
             border = step.factor[0] - 1, step.factor[1] - 1
             return _window(step, number, sources[0], shapes, step.factor, border,
                            spread=step.factor)  # fmt: skip
-        case Add():
+        case Add() if len(sources) == len(step.sources):
             return graph.Combine(
                 sources=sources, target=step.target, layer=number, name=step.name,
                 channels=channels, size=(rows, columns), join=graph.Join.ADD,
             )  # fmt: skip
-        case Clip() | Concat():
+        case Clip() | Concat() | Add() | Multiply() | Table() | Gather() | Flatten():
+            alike = {shapes[one][1] for one in sources} == {rows}
+            by_rows = alike and not isinstance(step, Gather | Flatten)
             return graph.Copy(sources=sources, target=step.target, layer=number, name=step.name,
-                              pieces=(), by_rows=True)  # fmt: skip
+                              pieces=(), by_rows=by_rows)  # fmt: skip
+        case Constant():
+            raise TypeError(f"{step.name} reads nothing")
+        case _:
+            assert_never(step)
 
 
 def _window(
