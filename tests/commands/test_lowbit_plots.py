@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 from ai8xtools.commands.lowbit.arguments.drawing import parse_plots
-from ai8xtools.commands.lowbit.diagram import Axis, axis
 from ai8xtools.commands.lowbit.logs import read_run
 from ai8xtools.commands.lowbit.plots import plot
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.lowbit.recipe import Recipe
+from ai8xtools.writing.diagram import Axis, axis
 from tests.conftest import ROOT
 
 

@@ -92,6 +92,7 @@ TABLE = (
     Reads("train", "--kd-resume", f"{_TINY} --kd-teacher tinyclassifier --kd-resume @"),
     Reads("train", "--qat-policy", _TINY.replace("None", "@")),
     Reads("train", "--compress", f"{_TINY} --compress @"),
+    Reads("train", "--sweep", f"{_TINY} --sweep @"),
     Reads("train", "--nas-policy", f"{TRAIN} --model tinyelastic --dataset tinyclasses --nas "
           "--nas-policy @"),
     Reads("train", "--nas-kd-resume-from", f"{TRAIN} --model tinyelastic --dataset tinyclasses "

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.lowbit.arguments.drawing import CapacityOptions
-from ai8xtools.commands.lowbit.diagram import Panel, Series, axis, drawn
 from ai8xtools.quantization.lowbit import ENCODINGS
 from ai8xtools.values import frozen
+from ai8xtools.writing.diagram import Panel, Series, axis, drawn
 
 if TYPE_CHECKING:
     from ai8xtools.training.lowbit.epochs import Pictures

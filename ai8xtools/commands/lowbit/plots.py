@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.lowbit.arguments.drawing import PlotOptions
-from ai8xtools.commands.lowbit.diagram import Panel, Series, axis, drawn
 from ai8xtools.commands.lowbit.logs import Run, read_run
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.values import frozen
+from ai8xtools.writing.diagram import Panel, Series, axis, drawn
 
 if TYPE_CHECKING:
     from ai8xtools.training.lowbit.recipe import Recipe

@@ -61,7 +61,7 @@ def with_recipe(options: TrainingOptions) -> TrainingOptions:
     chosen = {name: v for name, v in chosen.items() if name in options.unset and v != ()}
     if "compress" not in options.unset or options.warm_up:
         chosen.pop("lr_schedule", None)
-    if options.early_stop is not None:
+    if options.early_stop is not None or "validation_split" not in options.unset:
         chosen.pop("no_validation", None)
     if os.environ.get("RANK", "0") == "0" and chosen:
         print(f"recipe: {' '.join(map(_text, chosen, chosen.values()))}")

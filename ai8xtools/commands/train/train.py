@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.commands.train.arguments import files
+from ai8xtools.commands.train.arguments.sweeping import Sweep
 from ai8xtools.commands.train.recipe import with_recipe
 
 if TYPE_CHECKING:
@@ -15,9 +16,13 @@ if TYPE_CHECKING:
     from ai8xtools.training.options import TrainingOptions
 
 
-def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
+def run(asked: tuple[TrainingOptions, FirmwareChoice | Sweep | None]) -> int:
     """Do what the options ask for; return the exit status."""
-    options, firmware = asked
+    options, beyond = asked
+    if isinstance(beyond, Sweep):
+        from ai8xtools.commands.train import sweep
+
+        return sweep.run(beyond, options)
     refuse_overwriting(*files(options))
     if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -46,7 +51,7 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
 
         session.run(options, complete=complete_description)
         return 0
-    if firmware is None:
+    if beyond is None:
         from ai8xtools.commands.train.integers import integers_of
 
         session.run(options, integers=integers_of)
@@ -54,7 +59,7 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | None]) -> int:
     from ai8xtools.commands.train.firmware import FirmwareNetwork
 
     compares = options.exp_load_weights_from is not None or options.import_model
-    measured = FirmwareNetwork(firmware, compares=compares)
+    measured = FirmwareNetwork(beyond, compares=compares)
     session.run(options, measured.around)
     print(measured.summary())
     return int(bool(measured.departures))

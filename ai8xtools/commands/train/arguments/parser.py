@@ -10,7 +10,14 @@ from typing import Any
 from ai8xtools.commands.arguments import Idle, Parser, Refused
 from ai8xtools.commands.targets import choices
 from ai8xtools.commands.train.arguments import converters as values
-from ai8xtools.commands.train.arguments import displays, own_data, refinements, searching
+from ai8xtools.commands.train.arguments import (
+    displays,
+    own_data,
+    refinements,
+    searching,
+    sweeping,
+)
+from ai8xtools.commands.train.arguments.sweeping import Sweep, sweep_of
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.values import frozen
 
@@ -232,7 +239,7 @@ class FirmwareChoice:
     fast: bool
 
 
-def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]:
+def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | Sweep | None]:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
     parser = arguments()
     parser.set_defaults(**dict.fromkeys(RECIPE))
@@ -246,9 +253,11 @@ def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]
     own_data.settle(args)
     if args.qat_policy.lower() == "none":
         args.qat_policy = None
-    firmware = FirmwareChoice(args.firmware, args.firmware_fast) if args.firmware else None
+    beyond: FirmwareChoice | Sweep | None = sweep_of(args, words, [*parser._option_string_actions])
+    if args.firmware:
+        beyond = FirmwareChoice(args.firmware, args.firmware_fast)
     del args.no_effect, args.kd_teacher_wt, args.firmware, args.firmware_fast
-    return TrainingOptions(**vars(args), command_line=shlex.join(["train.py", *words])), firmware
+    return TrainingOptions(**vars(args), command_line=shlex.join(["train.py", *words])), beyond
 
 
 def arguments() -> Parser:
@@ -263,7 +272,7 @@ def arguments() -> Parser:
     for add in (
         _device_and_data, own_data.add_options, _training, refinements.add_options, _checkpoints,
         _display, displays.add_options, _detection, _distillation, searching.add_options,
-        _embedding, _compatibility,
+        sweeping.add_options, _embedding, _compatibility,
     ):  # fmt: skip
         add(parser)
     return parser
@@ -302,6 +311,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         **displays.conflicts(args),
         **refinements.conflicts(args),
         **searching.conflicts(args),
+        **sweeping.conflicts(args),
         **own_data.conflicts(args),
     }  # fmt: skip
     for message, applies in wrong.items():
