@@ -20,6 +20,7 @@ from ai8xtools.quantization.q15.floating import compute, measure
 from ai8xtools.quantization.q15.formats import Guard
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
 from ai8xtools.quantization.q15.network import QuantizedNetwork, quantize_network
+from ai8xtools.quantization.q15.report import ErrorSums
 from ai8xtools.software.plan.plan import Scheme
 from ai8xtools.software.profile import ANY
 from ai8xtools.software.q15.build import planned
@@ -392,6 +393,35 @@ def test_unknown_layers_are_refused_by_name(
             ["net.pth.tar", "out", "--device", "Q15", "--model", "net.py:Net", "--calib", "x.npy"],
         )
     assert caught.value.code == "E670"
+
+
+def test_integers_that_lose_too_much_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(tmp_path, MODEL)
+    np.save(tmp_path / "x.npy", RANDOM.normal(size=(4, 1, 28, 28)))
+    monkeypatch.chdir(tmp_path)
+    words = ["net.pth.tar", "q.pth.tar", "--device", "Q15", "--model", "net.py:Net", "--calib",
+             "x.npy", "--calib-percentile"]  # fmt: skip
+    with pytest.raises(InputError, match="the integers lose too much") as caught:
+        main("quantize.py", [*words, "1"])
+    assert caught.value.code == "E760" and not (tmp_path / "q.pth.tar").exists()
+    assert main("quantize.py", [*words, "1", "--least-correlation", "-0.9"]) == 0
+    assert "the integers lose much" in "".join(capsys.readouterr())
+    assert main("quantize.py", [*words, "100"]) == 0
+    assert "on 4 calibration samples: 1.0000" in capsys.readouterr().out
+
+
+def test_correlations_are_those_of_the_results() -> None:
+    builder = GraphBuilder((6,))
+    network = quantize(builder.finished(builder.clip("clip", 0, -0.5, 0.5)), normal(9, 6, 1, 1))
+    exact, sums = [normal(9, 6, 1, 1) + 0.5 for _ in range(2)], ErrorSums(network)
+    for part in exact:
+        sums.add(compute(network.graph, part), execute(network, quantize_input(network, part)))
+    whole = np.concatenate(exact)
+    (a, b) = compute(network.graph, whole)[1], execute(network, quantize_input(network, whole))[1]
+    wanted = np.corrcoef(a.transpose(0, 2, 3, 1).ravel(), b.ravel())[0, 1]
+    assert abs(sums.finished().correlation - wanted) < 1e-9
 
 
 def onnx_model(folder: Path) -> None:

@@ -13,6 +13,8 @@ from ai8xtools.quantization.q15.formats import Guard
 from ai8xtools.software.cores import CORES
 from ai8xtools.values import frozen
 
+LEAST = 0.99
+"""Correlation with the source from which on results are taken."""
 _CHECKPOINTS = (".pth.tar", ".pth", ".pt")
 
 
@@ -30,7 +32,8 @@ class Q15Options:
     """Which network becomes which project, and how formats are chosen.
 
     `percentile` is that of magnitudes (100: the largest). `column_major`: maps and kernels are
-    stored with columns before rows. `output` is a checkpoint or the folder of a project.
+    stored with columns before rows. `least` is the correlation with the source from which on
+    results are taken. `output` is a checkpoint or the folder of a project.
     """
 
     case: CaseOptions
@@ -42,6 +45,7 @@ class Q15Options:
     core: str
     overwrite: bool
     command_line: str
+    least: float = LEAST
 
     @property
     def is_checkpoint(self) -> bool:
@@ -68,6 +72,9 @@ def calibrated(devices: Sequence[str], output: str, output_help: str, descriptio
     option("--device", required=True, metavar="NAME", type=str.upper, choices=[*devices],
            help=" or ".join(devices))  # fmt: skip
     add_sample_options(parser, required=True)
+    option("--least-correlation", metavar="R", type=bounded("correlation", -1, 1), default=LEAST,
+           help="refuse integers whose results correlate less with those of the source (default: "
+           f"{LEAST:g})")  # fmt: skip
     option("--debug", action="store_true", help="show where in the program a failure arises")
     return parser
 
@@ -113,6 +120,7 @@ def parse(words: Sequence[str]) -> Q15Options:
     return Q15Options(
         case_of(args), Path(args.output), args.device, Guard(args.acc_guard), args.calib_percentile,
         args.layout == "note", args.core or "cortex-m4", args.overwrite, command_line,
+        args.least_correlation,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def quantize_mcu(options: McuOptions) -> int:
     path = options.case.input
     refuse_overwriting([("OUTPUT", options.output)], (path,))
     from ai8xtools.commands.q15.network import read_source  # here: they need torch
-    from ai8xtools.commands.quantize.agreement import is_enough, warn
+    from ai8xtools.commands.quantize.agreement import is_enough, refuse_low, warn
     from ai8xtools.quantization.q15.floating import check_samples
 
     source = read_source(options.case)
@@ -50,14 +50,14 @@ def quantize_mcu(options: McuOptions) -> int:
     refuse(Lowering(whole.graph, source.arch).refusals, path, BY)
     some = samples[:_MEASURED]
     agreement = _agreement(_results(graph, some), whole, some)
-    _refuse_low(agreement, options.least, "floating point", path, "Train it with normalization, "
+    refuse_low(agreement, options.least, "floating point", path, "Train it with normalization, "
                 "use --device Q15")  # fmt: skip
     if path.lower().endswith(".onnx"):
         usual = optimized(path, np.concatenate(some))
         if usual is not None and not left:
             of = f"onnxruntime (those of the graph's own steps: {agreement:.3f})"
             cure = "Its products of 8 bits saturate on some processors: quantize the graph with "
-            _refuse_low(_agreement(usual, whole, some), options.least, of, path,
+            refuse_low(_agreement(usual, whole, some), options.least, of, path,
                         f"{cure}reduce_range")  # fmt: skip
     nodes, arrays = to_data(whole.graph)
     numbers = {node: number for number, node in enumerate(whole.graph.nodes)}
@@ -114,13 +114,3 @@ def _agreement(expected: list[Float64s], whole: Whole, samples: list[Float64s]) 
         else:  # what does not change is near, or not
             found.append(float(np.abs(a - b).max() <= np.ldexp(1.0, -fraction)))
     return min(found)
-
-
-def _refuse_low(agreement: float, least: float, source: str, path: str, cure: str) -> None:
-    """Raise InputError E760 for a correlation below what the user accepts."""
-    if agreement < least:
-        raise InputError(
-            "E760", f"the integers lose too much of the network: their results have a correlation "
-            f"of {agreement:.4f} with those of {source}, {least:g} is asked for", path,
-            f"{cure}, or accept it (--least-correlation).",
-        )  # fmt: skip

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ai8xtools.commands.arguments import Parser
-from ai8xtools.commands.q15.arguments import CaseOptions, bounded, calibrated, case_of
+from ai8xtools.commands.q15.arguments import LEAST, CaseOptions, calibrated, case_of
 from ai8xtools.values import frozen
-
-_LEAST = 0.99
 
 
 @frozen
@@ -20,7 +18,7 @@ class McuOptions:
 
     case: CaseOptions
     output: str
-    least: float = _LEAST
+    least: float = LEAST
 
 
 def arguments() -> Parser:
@@ -32,13 +30,8 @@ def arguments() -> Parser:
         "Quantize a network in floating point to 8 bits for a microcontroller. No limit of the "
         "accelerator applies. OUTPUT is a checkpoint for ai8xize.py --device MCU.",
     )
-    option = parser.add_argument
-    option("--import", dest="importing", action="store_true",
-           help="INPUT is of an ordinary PyTorch network: accepted, it is seen anyway")  # fmt: skip
-    option("--least-correlation", metavar="R", type=bounded("correlation", -1, 1),
-           default=_LEAST,
-           help="refuse integers whose results correlate less with those of the source (default: "
-           f"{_LEAST:g})")  # fmt: skip
+    parser.add_argument("--import", dest="importing", action="store_true", help="INPUT is of an "
+                        "ordinary PyTorch network: accepted, it is seen anyway")  # fmt: skip
     return parser
 
 

@@ -29,6 +29,7 @@ def quantize_q15(options: Q15Options) -> int:
     else:
         _folder(options).check()
     from ai8xtools.commands.q15.network import read_case  # here: it needs torch
+    from ai8xtools.commands.quantize.agreement import is_enough, refuse_low, warn
     from ai8xtools.quantization.q15.execute import execute, quantize_input
     from ai8xtools.quantization.q15.floating import compute, measure
     from ai8xtools.quantization.q15.network import quantize_network
@@ -51,12 +52,16 @@ def quantize_q15(options: Q15Options) -> int:
         sample = sample or Sample(integers[0], maps[graph.output][0])
     assert sample is not None
     errors = sums.finished()
+    refuse_low(errors.correlation, options.least, "floating point", options.case.input,
+               "Train it with normalization")  # fmt: skip
     code = program(network)
     sizes = need_of(network, code, ANY)
     written = _write(options, network, code, sample, case.arch)
     table = tabulate(rows(network, errors), HEADERS, "simple", disable_numparse=True)
     print(f"Calibrated with {errors.samples} samples of {case.dataset}:\n{table}")
     print(_summary(options, graph, errors.agreeing, errors.samples))
+    if not is_enough(errors.correlation, errors.samples, options.case.input):
+        warn(errors.correlation, options.case.input, "", "Train it with normalization.")
     if case.left:
         print(f"Left to the application: {', '.join(case.left)}")
     print(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from ai8xtools.diagnostics import Diagnostic, Place, Severity, print_diagnostics
+from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.quantization.calibration import DATA_STEPS
 from ai8xtools.quantization.layer_errors import network_errors
@@ -64,6 +65,16 @@ def warn(agreement: float, path: str, why: str, remedy: str) -> None:
     loss = "the integers lose much of the network: their results have a correlation of "
     loss += f"{agreement:.3f} with those of the source{why}"
     print_diagnostics([Diagnostic("W759", loss, Place(file=path), remedy, Severity.WARNING)])
+
+
+def refuse_low(agreement: float, least: float, source: str, path: str, cure: str) -> None:
+    """Raise InputError E760 for a correlation below what the user accepts."""
+    if agreement < least:
+        raise InputError(
+            "E760", f"the integers lose too much of the network: their results have a correlation "
+            f"of {agreement:.4f} with those of {source}, {least:g} is asked for", path,
+            f"{cure}, or accept it (--least-correlation).",
+        )  # fmt: skip
 
 
 def _outputs(results: Any) -> Sequence[Tensor]:

@@ -16,14 +16,21 @@ HEADERS = ("layer", "k input", "k weights", "k bias", "k output", "bias <<", "ou
            "bound / 2^31", "SQNR/dB")  # fmt: skip
 
 
+_STILL = 1e-12
+"""Of the energy of results: what they vary by, if they do not change."""
+
+
 @frozen
 class Errors:
-    """Energies of maps and of their errors, and how often the largest result is the same one."""
+    """Energies of maps and of their errors, how often the largest result is the same one, and the
+    correlation of results, 1 where they do not change.
+    """
 
     signal: tuple[float, ...]
     noise: tuple[float, ...]
     agreeing: int
     samples: int
+    correlation: float
 
     def sqnr_db(self, tensor: int) -> float:
         """Return the energy of a map over that of its errors in decibels."""
@@ -42,6 +49,7 @@ class ErrorSums:
         self._signal = [0.0] * len(network.graph.shapes)
         self._noise = [0.0] * len(network.graph.shapes)
         self._agreeing = self._samples = 0
+        self._moments = np.zeros((3, 3))
 
     def add(self, exact: Sequence[Float64s], results: Sequence[Int64s]) -> None:
         """Add a batch: all maps in floating point [N, C, H, W], in integers [N, H, W, C]."""
@@ -55,12 +63,21 @@ class ErrorSums:
         output = self._network.graph.output
         expected = exact[output].transpose(0, 2, 3, 1).reshape(len(exact[output]), -1)
         integers = results[output].reshape(len(expected), -1)
+        values = np.ldexp(integers.astype(np.float64), -self._network.fractions[output])
+        rows = np.stack([np.ones(values.size), expected.ravel(), values.ravel()])
+        self._moments += rows @ rows.T
         self._agreeing += int((expected.argmax(1) == integers.argmax(1)).sum())
         self._samples += len(expected)
 
     def finished(self) -> Errors:
         """Return the errors of all batches."""
-        return Errors(tuple(self._signal), tuple(self._noise), self._agreeing, self._samples)
+        (count, *sums), products = self._moments[0], self._moments[1:, 1:]
+        covariance = products - np.outer(sums, sums) / max(count, 1)
+        exact, ours = covariance.diagonal() > _STILL * products.diagonal()
+        spread = math.sqrt(abs(covariance[0, 0] * covariance[1, 1])) if exact and ours else 1.0
+        correlation = float(covariance[0, 1]) / spread if exact else 1.0
+        return Errors(tuple(self._signal), tuple(self._noise), self._agreeing, self._samples,
+                      correlation)  # fmt: skip
 
 
 def rows(network: QuantizedNetwork, errors: Errors) -> list[tuple[object, ...]]:
