@@ -139,16 +139,15 @@ def _weights(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any
 
 def _arrays(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any]]:
     """Yield what else weights.h contains: tables, constants, numbers of rows and columns."""
-    kind = f"{q_of(network.bits)}_t"
     for step in network.graph.steps:
         name, comment = code.arrays.get(step.target, ""), step.name
         if isinstance(step, Gather):
             for part, places in (("ROWS", step.rows), ("COLUMNS", step.columns)):
-                yield {"name": f"{name}_{part}", "kind": "uint16_t", "comment": comment,
+                yield {"name": f"{name}_{part}", "places": True, "comment": comment,
                        "values": lines_of(np.array(places))}  # fmt: skip
         elif name:
             values = network.arrays[step.target].reshape(-1)
-            yield {"name": name, "kind": kind, "comment": comment, "values": lines_of(values)}
+            yield {"name": name, "places": False, "comment": comment, "values": lines_of(values)}
 
 
 def flash_bytes(network: QuantizedNetwork) -> int:
