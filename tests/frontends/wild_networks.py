@@ -3,7 +3,7 @@
 Pre-activation blocks, joins of sums and sums of joins, odd sizes, functions in place of modules and
 changes in place of data that is read again. Each is computed by torch in float64, by the graph of
 operators in which Q15 is quantized, and by the layers of ai8x that it becomes, before anything is
-quantized.
+quantized; for microcontrollers also in whole numbers of 8 bits, by the steps of a program.
 
     python -m tests.frontends.wild_networks --count 2000 --seed 1
 """
@@ -23,10 +23,16 @@ from torch.nn import functional
 import ai8x
 from ai8xtools.commands.q15.network import graph_of
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.layers import refuse
 from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
+from ai8xtools.quantization.formats import to_fixed
+from ai8xtools.quantization.operators import PASSES, measured, quantized
 from ai8xtools.quantization.q15.floating import compute
+from ai8xtools.software.operators.execute import execute
+from ai8xtools.software.operators.lower import Lowering, laid
 
 TOLERANCE = 1e-5  # of the largest magnitude
 RELUS = {
@@ -226,8 +232,25 @@ def judge(seed: int) -> dict[str, str]:
         maps = samples.double().numpy().reshape((len(samples), *network.shape, 1)[:4])
         return torch.from_numpy(compute(found, maps)[found.output])
 
+    def steps() -> Tensor:
+        arrays = [*samples.double().numpy()[:, None]]
+        operators = passes.improved(read_module(Wild(seed), samples[:1]), PASSES)
+        whole = quantized(operators, measured(operators, arrays))
+        lowering = Lowering(whole.graph, "net")
+        refuse(lowering.refusals, "net", "MCU")
+        program, results = lowering.graph(), []
+        for array in arrays:
+            fixed = to_fixed(array, whole.fraction, 8)
+            (computed,) = execute(program, laid(fixed))
+            (expected,) = passes.results(whole.graph, fixed.astype(float))
+            if not np.array_equal(np.ravel(computed), np.ravel(laid(np.asarray(expected)))):
+                return torch.full_like(wanted, float("inf"))  # whatever is lost by rounding
+            results.append(np.asarray(passes.results(operators, array)[0]))
+        return torch.from_numpy(np.concatenate(results))
+
     verdicts = {}
-    for door, run in ((f"MAX780{'02' if die == 87 else '00'}", ours), ("Q15", graph)):
+    chip = f"MAX780{'02' if die == 87 else '00'}"
+    for door, run in ((chip, ours), ("Q15", graph), ("MCU", steps)):
         try:
             got = run().reshape(wanted.shape)
         except InputError as refusal:
