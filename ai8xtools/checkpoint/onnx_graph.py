@@ -165,6 +165,8 @@ class _Reader:
             return name, single(fields, 2, 0.0)
         if 4 in fields:
             return name, text(fields, 4)
+        if 9 in fields:
+            return name, tuple(texts(fields, 9))
         if 8 in fields:
             return name, tuple(map(int, integers(fields, 8, _MAX_VALUES)))
         if 7 in fields:

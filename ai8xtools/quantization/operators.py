@@ -7,6 +7,7 @@ done with elements is computed exactly and rounded once. Source: docs/software.m
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -37,6 +38,7 @@ from ai8xtools.frontends.graph.operators import (
     Slice,
     Transpose,
 )
+from ai8xtools.frontends.graph.recurrent import STEP
 from ai8xtools.quantization.formats import (
     Float64s,
     largest,
@@ -98,7 +100,20 @@ def measured(graph: Graph, samples: Sequence[Float64s]) -> Ranges:
             if node in ends:
                 low, high = ends[node]
                 ends[node] = min(low, float(known[node].min())), max(high, float(known[node].max()))
-    return Ranges(found, {node: high - low for node, (low, high) in ends.items()})
+    return Ranges(_alike(found), {node: high - low for node, (low, high) in ends.items()})
+
+
+def _alike(found: dict[Node, float]) -> dict[Node, float]:
+    """Return ranges in which the steps of a recurrent layer have those of all of them: they share
+    weights and tables.
+    """
+    keys, most = {}, defaultdict[tuple[str, str, str], float](float)
+    for node, value in found.items():
+        place, step, words = node.place.partition(STEP)
+        if step:
+            keys[node] = key = place, words.partition(" ")[2], node.name
+            most[key] = max(most[key], value)
+    return found | {node: most[key] for node, key in keys.items()}
 
 
 def quantized(graph: Graph, ranges: Ranges) -> Whole:

@@ -11,13 +11,16 @@ import pytest
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
-from ai8xtools.frontends.graph.nodes import Graph, Node
-from ai8xtools.frontends.graph.operators import Conv, Softmax
+from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of, make
+from ai8xtools.frontends.graph.operators import Conv, Input, Softmax, Transpose
+from ai8xtools.frontends.graph.recurrent import Recurrence
 from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
+from ai8xtools.quantization.operators import PASSES, measured, quantized
 from ai8xtools.software.graph import Convolution, Elements
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering, laid
-from tests.software.compiled import SANITIZED, local_compiler, passed, run_project
+from tests.software.compiled import SANITIZED, compiler, local_compiler, passed, run_project
 from tests.software.graphs import GRAPHS, Maker, project_of, results_of, samples_of
 from tests.software.same_on_cores import CORES
 
@@ -63,6 +66,23 @@ def test_projects_pass_their_test(name: str, tmp_path: Path) -> None:
         assert passed(result), result.stdout + result.stderr
 
 
+def test_steps_of_recurrent_layers_share_weights_and_are_computed(tmp_path: Path) -> None:
+    """Also where the compiler joins functions that are equal."""
+    random, steps = np.random.default_rng(1), 6
+    shapes = ((1, 48, 3), (1, 48, 12), (1, 96), (1, 1, 12), (1, 1, 12))
+    weights = [random.normal(0, 0.5, one) for one in shapes[:3]] + [np.zeros(shapes[3])] * 2
+    given = make("in", Input((1, steps, 3)))
+    series = make("in", Transpose((1, 0, 2)), given)
+    states = Recurrence("lstm", "lstm", tuple(weights)).states(series)
+    graph = passes.improved(graph_of(given, [states], [states]), PASSES)
+    samples = [random.uniform(-1, 1, given.shape) for _ in range(4)]
+    project = project_of(quantized(graph, measured(graph, samples)).graph)
+    assert project["cnn.c"].count("] NN_ALIGNED = WEIGHTS_") == 2
+    if compiler() is not None:
+        result = run_project(project, tmp_path, ("-O2",))
+        assert passed(result), result.stdout + result.stderr
+
+
 def test_levels_of_memory_are_refused() -> None:
     with pytest.raises(DiagnosticError, match="levels of memory") as raised:
         project_of(GRAPHS["windows"](), "stm32h743", "planes")
@@ -72,10 +92,10 @@ def test_levels_of_memory_are_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("core", CORES)
 def test_results_are_the_same_on_every_core(core: str, tmp_path: Path) -> None:
-    for name, make in GRAPHS.items():
+    for name, graph in GRAPHS.items():
         folder = tmp_path / name
         folder.mkdir()
-        for file, text in project_of(make(), CORES[core]).items():
+        for file, text in project_of(graph(), CORES[core]).items():
             (folder / file).write_text(text)
         assert run_plain(compile_plain(folder, ARCHITECTURES[core])).passed, name
 

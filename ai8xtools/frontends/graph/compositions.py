@@ -26,16 +26,17 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.frontends.graph.passes import Readers
+from ai8xtools.frontends.graph.recurrent import recurrent
 
 _SELU = (1.6732632423543772, 1.0507009873554805)
 
 
-class _Maker:
+class Maker:
     """Makes nodes in the place of one, from its data and settings."""
 
     def __init__(self, node: Node) -> None:
         assert isinstance(node.operator, Foreign)
-        self.node, self.data = node, node.inputs[0]
+        self.node, self.data, self.kind = node, node.inputs[0], node.operator.known
         self._settings = dict(node.operator.settings)
 
     def get(self, name: str, default: Any) -> Any:
@@ -44,6 +45,7 @@ class _Maker:
         return default if value is None else value
 
     def __call__(self, operator: Operator, *inputs: Node | float | Array) -> Node:
+        """Return a node in the place of the one."""
         nodes = (one if isinstance(one, Node) else constant(np.asarray(one, np.float64))
                  for one in inputs)  # fmt: skip
         return make(self.node.place, operator, *nodes)
@@ -62,22 +64,22 @@ class _Maker:
         return self.each("Sub", self.each("Exp", self.each("Mul", below, 1 / scale)), 1.0)
 
 
-def _elu(m: _Maker) -> Node:
+def _elu(m: Maker) -> Node:
     return m.each("Add", m.above(), m.each("Mul", m.exponential(1.0), m.get("alpha", 1.0)))
 
 
-def _celu(m: _Maker) -> Node:
+def _celu(m: Maker) -> Node:
     alpha = float(m.get("alpha", 1.0))
     return m.each("Add", m.above(), m.each("Mul", m.exponential(alpha), alpha))
 
 
-def _selu(m: _Maker) -> Node:
+def _selu(m: Maker) -> Node:
     alpha, gamma = m.get("alpha", _SELU[0]), m.get("gamma", _SELU[1])
     whole = m.each("Add", m.above(), m.each("Mul", m.exponential(1.0), alpha))
     return m.each("Mul", whole, gamma)
 
 
-def _softplus(m: _Maker) -> Node:
+def _softplus(m: Maker) -> Node:
     """Return log(1 + exp(x)) without powers that leave the range of numbers."""
     beta = float(m.get("beta", 1.0))
     falls = m.each("Exp", m.each("Mul", m.each("Abs", m.data), -beta))
@@ -85,20 +87,20 @@ def _softplus(m: _Maker) -> Node:
     return m.each("Add", m.above(), rest)
 
 
-def _softsign(m: _Maker) -> Node:
+def _softsign(m: Maker) -> Node:
     return m.each("Div", m.data, m.each("Add", m.each("Abs", m.data), 1.0))
 
 
-def _mish(m: _Maker) -> Node:
+def _mish(m: Maker) -> Node:
     return m.each("Mul", m.data, m.each("Tanh", _softplus(m)))
 
 
-def _swish(m: _Maker) -> Node:
+def _swish(m: Maker) -> Node:
     scaled = m.each("Mul", m.data, m.get("alpha", 1.0))
     return m.each("Mul", m.data, m.each("Sigmoid", scaled))
 
 
-def _gelu(m: _Maker) -> Node:
+def _gelu(m: Maker) -> Node:
     x = m.data
     if m.get("approximate", "none") == "tanh":
         cubed = m.each("Mul", m.each("Mul", m.each("Mul", x, x), x), 0.044715)
@@ -109,13 +111,13 @@ def _gelu(m: _Maker) -> Node:
     return m.each("Mul", m.each("Mul", x, share), 0.5)
 
 
-def _thresholded(m: _Maker) -> Node:
+def _thresholded(m: Maker) -> Node:
     """Return x where it is above alpha, else 0."""
     sign = m.each("Sign", m.each("Sub", m.data, m.get("alpha", 1.0)))
     return m.each("Mul", m.data, m(Clip(0.0, np.inf), sign))
 
 
-def _normalized(m: _Maker, data: Node, axes: tuple[int, ...]) -> Node:
+def _normalized(m: Maker, data: Node, axes: tuple[int, ...]) -> Node:
     """Return data less their mean, over the root of their variance."""
     mean = Reduce(Reduction.MEAN, axes, True)
     less = m.each("Sub", data, m(mean, data))
@@ -125,30 +127,30 @@ def _normalized(m: _Maker, data: Node, axes: tuple[int, ...]) -> Node:
     return m.each("Mul", less, m.each("Pow", variance, -0.5))
 
 
-def _scaled(m: _Maker, data: Node, shape: tuple[int, ...]) -> Node:
+def _scaled(m: Maker, data: Node, shape: tuple[int, ...]) -> Node:
     """Return data times the gain, and the offset, that follow the data of the node."""
     for one, name in zip(m.node.inputs[1:], ("Mul", "Add"), strict=False):
         data = m.each(name, data, m(Reshape(shape), one))
     return data
 
 
-def _by_channel(m: _Maker) -> tuple[int, ...]:
+def _by_channel(m: Maker) -> tuple[int, ...]:
     return (1, m.data.shape[1], *(1,) * (len(m.data.shape) - 2))
 
 
-def _instance(m: _Maker) -> Node:
+def _instance(m: Maker) -> Node:
     axes = tuple(range(2, len(m.data.shape)))
     return _scaled(m, _normalized(m, m.data, axes), _by_channel(m))
 
 
-def _group(m: _Maker) -> Node:
+def _group(m: Maker) -> Node:
     count, shape = int(m.get("num_groups", 1)), m.data.shape
     apart = m(Reshape((1, count, math.prod(shape) // count)), m.data)
     whole = m(Reshape(shape), _normalized(m, apart, (2,)))
     return _scaled(m, whole, _by_channel(m))
 
 
-def _interpolated(m: _Maker) -> Node:
+def _interpolated(m: Maker) -> Node:
     """Return data whose axes are interpolated one after the other: products with matrices."""
     data, wanted = m.data, m.node.shape
     for axis, (n, size) in enumerate(zip(data.shape, wanted, strict=True)):
@@ -181,12 +183,13 @@ def linear_weights(n: int, size: int, coordinates: str) -> Array:
     return weights
 
 
-_COMPOSED: Mapping[str, Callable[[_Maker], Node]] = {
+_COMPOSED: Mapping[str, Callable[[Maker], Node]] = {
     "elu": _elu, "celu": _celu, "selu": _selu, "softplus": _softplus, "softsign": _softsign,
     "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
     "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,
     "groupnormalization": _group, "groupnorm": _group,
     "linearinterpolation": _interpolated,
+    "rnn": recurrent, "gru": recurrent, "lstm": recurrent,
 }  # fmt: skip
 
 
@@ -195,5 +198,5 @@ def compositions(node: Node, _readers: Readers) -> Node:
     if not isinstance(node.operator, Foreign) or not node.inputs:
         return node
     composed = _COMPOSED.get(node.operator.known)
-    found = None if composed is None else composed(_Maker(node))
+    found = None if composed is None else composed(Maker(node))
     return found if found is not None and found.shape == node.shape else node

@@ -23,10 +23,10 @@ _ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
 class Code(ABC):
     """Collects what cnn.c needs while a plan is described.
 
-    `weights` are packed, `starts` what sums begin with, both by the number of their step; `tables`
-    are constants of expressions by name. Of the
-    run time `functions` are the kernels with their files, `helpers` further files. `counters` are
-    those of rows that exist, by tensor.
+    `weights` are packed, `starts` what sums begin with, both by the number of their step; steps
+    that have those of another are in `shared`. `tables` are constants of expressions by name. Of
+    the run time `functions` are the kernels with their files, `helpers` further files. `counters`
+    are those of rows that exist, by tensor.
     """
 
     template: ClassVar[str]
@@ -37,6 +37,7 @@ class Code(ABC):
         self.plan, self.graph = plan, plan.graph
         self.weights: dict[int, NDArray[Any]] = {}
         self.starts: dict[int, NDArray[Any]] = {}
+        self.shared: dict[int, int] = {}
         self.functions: dict[str, str] = {}
         self.helpers = {"data.c"}
         self.tables: Tables = {}

@@ -172,15 +172,19 @@ class Demand(Code):
 
     def _convolution(self, number: int, step: Convolution, segment: int) -> dict[str, Any]:
         kernel = self.plan.kernels[step.target]
-        packed = kernel.pack(step)
-        self.weights[number] = packed.values
-        self.starts[number] = step.start.astype(np.int32)
+        packed, start = kernel.pack(step), step.start.astype(np.int32)
+        same = (n for n, values in self.weights.items() if np.array_equal(values, packed.values)
+                and np.array_equal(self.starts[n], start))  # fmt: skip
+        if (shared := next(same, None)) is None:
+            self.weights[number], self.starts[number] = packed.values, start
+        else:
+            self.shared[number] = shared
         self.functions[kernel.function] = kernel.source
         self.helpers.update(kernel.helpers)
         scratch = self._scratch(segment)
         fields = {
             "kind": "convolution",
-            "data": number,
+            "data": self.shared.get(number, number),
             "function": kernel.function,
             "channels": step.channels,
             "filters": step.filters,

@@ -94,9 +94,13 @@ class Expression:
         kinds = (np.int8, np.int16, np.int32, np.int64)
         low, high = values.min(), values.max()
         kind = next(k for k in kinds if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
+        array = values.ravel().astype(kind)
+        for known, other in self._tables.items():
+            if other.dtype == array.dtype and np.array_equal(other, array):
+                return known
         name = f"{self._prefix}_{self._own}"
         self._own += 1
-        self._tables[name] = values.ravel().astype(kind)
+        self._tables[name] = array
         return name
 
 

@@ -107,5 +107,8 @@ def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
     if step.target in plan.reasons:
         entry["own_kernel"] = plan.reasons[step.target]
     if isinstance(step, Convolution):
-        entry |= {"macs": step.macs, "weight_bytes": code.weights[index].nbytes}
+        entry |= {
+            "macs": step.macs,
+            "weight_bytes": code.weights[code.shared.get(index, index)].nbytes,
+        }
     return entry
