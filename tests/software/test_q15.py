@@ -283,6 +283,7 @@ def test_more_padding_than_a_transposed_kernel_has_is_refused() -> None:
         (lambda x: x[:, :1] + x, "its operands have different channels"),
         (lambda x: x[:, :1, :, :1] * x[:, :, :1, :1], "its operands have different channels"),
         (lambda x: x.sort(1)[0], "there is no kernel for sort"),
+        (lambda x: x.round() * x, "there is no kernel for Round"),
     ],
 )
 def test_what_no_step_computes_is_refused(function: Callable[..., Any], why: str) -> None:

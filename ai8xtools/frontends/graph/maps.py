@@ -69,6 +69,9 @@ PASSES = (
 )  # fmt: skip
 """What is done with a graph before; into_weights last, as others make factors and offsets."""
 
+_JUMPING = frozenset({Function.CEIL, Function.EQUAL, Function.FLOOR, Function.MOD, Function.ROUND,
+                      Function.SIGN, Function.TRUNC})  # fmt: skip
+"""No straight lines between points follow them."""
 _SERIES = 3
 _INSTEAD = "Use convolutions, ReLU, pooling, sums and concatenations."
 
@@ -193,6 +196,8 @@ class MapsReader:
                 return self._pool(node, operator)
             case Reduce():
                 return self._reduced(node, operator)
+            case Each() if operator.function in _JUMPING:
+                raise _RefusedError(f"there is no kernel for {node.name}")
             case Clip() | Each():
                 of = self._of_elements(node)
                 if of is not None:
