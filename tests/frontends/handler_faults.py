@@ -46,7 +46,8 @@ from ai8xtools.frontends.graph.passes import results
 from ai8xtools.frontends.layers import Refusal, refuse
 from ai8xtools.frontends.modules import door as torch_door
 from ai8xtools.frontends.modules.plain.network import import_network, import_operators
-from ai8xtools.frontends.onnx import door as onnx_door
+from ai8xtools.frontends.onnx import calls as onnx_calls
+from ai8xtools.frontends.onnx.door import read_operators
 from ai8xtools.frontends.onnx.network import describe_onnx
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Described
@@ -435,7 +436,7 @@ _OPSETS = {"Upsample": 9}
 class OfOnnx:
     """A graph of ONNX whose door calls a handler."""
 
-    door: Any = onnx_door
+    door: Any = onnx_calls
     names = ONNX.keys()
 
     def __init__(self, name: str) -> None:
@@ -454,7 +455,7 @@ class OfOnnx:
 
     def read(self) -> Any:
         """Return the graph of operators."""
-        graph, refusals = onnx_door.read_operators(read_graph(str(self._path)), SHAPE)
+        graph, refusals = read_operators(read_graph(str(self._path)), SHAPE)
         refuse(refusals, "net")
         return graph
 
@@ -475,7 +476,7 @@ class OfOnnx:
 class OfIntegers:
     """A graph of whole numbers whose door calls a handler."""
 
-    door: Any = onnx_door
+    door: Any = onnx_calls
     names = ONNX.keys()
     sample = np.random.default_rng(1).integers(-128, 128, (1, *SHAPE)).astype(np.float64)
 
@@ -492,7 +493,7 @@ class OfIntegers:
 
     def read(self) -> Any:
         """Return the graph of operators."""
-        graph, refusals = onnx_door.read_operators(read_graph(str(self._path)), SHAPE)
+        graph, refusals = read_operators(read_graph(str(self._path)), SHAPE)
         refuse(refusals, "net")
         return graph
 
