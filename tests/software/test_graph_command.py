@@ -90,6 +90,26 @@ def test_the_checkpoint_holds_the_network_and_a_sample(
     assert "W041" in told.err + told.out and "No errors in" in told.out
 
 
+def test_what_it_takes_of_microcontrollers_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
+    assert generate(folder, *checkpoint) == 0
+    (took,) = re.findall(r"([\d,]+) of [\d,]+ bytes of RAM", capsys.readouterr().out)
+    assert generate(folder, *checkpoint, "--fits") == 0
+    assert took in capsys.readouterr().out
+
+
+def test_options_of_descriptions_are_refused(folder: Path) -> None:
+    checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
+    model = ["--model", f"{folder / 'net.py'}:Net"]
+    for option in (["--report", str(folder / "r.html")], ["--symbol-prefix", "mine"],
+                   ["--container", str(folder / "c.nnb")]):  # fmt: skip
+        with pytest.raises(InputError, match="a graph of operators does not have this") as raised:
+            generate(folder, *checkpoint, *model, *option)
+        assert (raised.value.code, raised.value.place) == ("E080", option[0])
+
+
 def test_unsound_checkpoints_and_other_samples_are_refused(folder: Path) -> None:
     whole = read_checkpoint(str(folder / "net-q.pth.tar"))
     plan = whole.network

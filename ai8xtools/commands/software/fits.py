@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.commands.fits import Described, Judged, as_entry, fits_of, show
 from ai8xtools.commands.loader.model_sources import described_for
 from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.software.emit.text import amount, further_levels
+from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.task import Level
 from ai8xtools.software.profile import Profile, names, read_profile
@@ -65,7 +68,11 @@ _Judge = Callable[[Profile], _Taken]
 
 def show_fits(software: SoftwareOptions, form: str) -> int:
     """Print what the network takes of every target; status 0 if it fits the microcontroller."""
-    if software.qformat:
+    found = source_of(software.source, software)
+    if isinstance(found, Checkpoint):
+        chip_fits: list[ChipFit] = []
+        others = operators_fits(software, found)
+    elif software.qformat:
         chip_fits, others = [], qformat_fits(software)
     else:
         described = described_for(software.source)
@@ -130,6 +137,18 @@ def qformat_fits(software: SoftwareOptions) -> list[McuFit]:
     return [_judged(judge, profile) for profile in _profiles(software)]
 
 
+def operators_fits(software: SoftwareOptions, found: Checkpoint) -> list[McuFit]:
+    """Return what the network of a checkpoint of operators takes of every profile.
+
+    Raises InputError for one that is not sound, or that no program computes.
+    """
+    from ai8xtools.commands.software.operators import lowered  # few ask for it
+
+    _, _, steps = lowered(software.source, found)
+    judge = _judge_of_steps(steps, software)
+    return [_judged(judge, profile) for profile in _profiles(software)]
+
+
 def _profiles(software: SoftwareOptions | None) -> list[Profile]:
     """Return all profiles, the one that is wanted first."""
     profiles = [read_profile(name) for name in names()]
@@ -156,7 +175,11 @@ def _judge_of(network: Network, software: SoftwareOptions, *, average_rounding: 
             return _Taken("container", ram, flash)
 
         return of_container
-    graph = lower(network, average_rounding=average_rounding)
+    return _judge_of_steps(lower(network, average_rounding=average_rounding), software)
+
+
+def _judge_of_steps(graph: Graph, software: SoftwareOptions) -> _Judge:
+    """Return what plans steps as their project is planned."""
 
     def of_plan(profile: Profile) -> _Taken:
         built = planned(graph, profile, software)

@@ -9,7 +9,7 @@ from ai8xtools.synthesis.options import ResolveOptions
 
 VERSION = 3
 """Of networks in checkpoints: those of operators."""
-_CHANGING = ("no_bias", "ignore_activation", "ignore_bn", "stop_after", "output_width",
+CHANGING = ("no_bias", "ignore_activation", "ignore_bn", "stop_after", "output_width",
              "skip_checkpoint_layers", "skip_yaml_layers", "input_split",
              "camera_format")  # fmt: skip
 """Options that change layers, which are those of a description."""
@@ -30,7 +30,7 @@ def source_of(options: LoaderOptions, software: SoftwareOptions) -> Checkpoint |
         return checkpoint if held else None
     described = software.container is not None or software.like is not None or software.calls
     plain = ResolveOptions()
-    changed = any(getattr(resolving, name) != getattr(plain, name) for name in _CHANGING)
+    changed = any(getattr(resolving, name) != getattr(plain, name) for name in CHANGING)
     if model is None or not model.is_graph or model.frames is not None:
         return None
     return None if described or changed or options.output.report is not None else model

@@ -16,6 +16,7 @@ from ai8xtools.commands.loader.graph_proof import prove, samples_like
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.quantize.arrays import read_samples
 from ai8xtools.commands.software.finishing import finish
+from ai8xtools.commands.software.graphs import CHANGING
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned
 from ai8xtools.diagnostics import Diagnostic, print_diagnostics
@@ -35,6 +36,7 @@ from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.graph import Graph as Steps
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering, laid
+from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.values import frozen
 
 _BY = "a microcontroller"
@@ -56,22 +58,13 @@ def create_from_operators(
 ) -> int:
     """Write the project of a graph; return the exit status."""
     profile = software.profile()
+    _refuse_options(options, software)
     if not options.output.check_only:
         software.folder(options).check()
     messages: tuple[Diagnostic, ...] = software.notices
-    if isinstance(found, Checkpoint):
-        path = str(options.resolve.checkpoint_file)
-        network = _held(found, path, options)
-        if options.model is not None:
-            notice = no_effect("--model", "on a checkpoint that holds the network")
-            messages = (*messages, notice)
-    else:
-        path = found.model
-        network = _of_onnx(found, options)
-    with told_of(path):
-        lowering = Lowering(network.operators, network.name)
-    refuse(lowering.refusals, path, _BY)
-    steps = lowering.graph()
+    if isinstance(found, Checkpoint) and options.model is not None:
+        messages += (no_effect("--model", "on a checkpoint that holds the network"),)
+    network, path, steps = lowered(options, found)
     _prove(network, steps, path)
     if isinstance(found, ModelSource) and found.prove:
         source = replace(found, left=network.left)
@@ -89,6 +82,39 @@ def create_from_operators(
     log = log_text(built, profile, options.project.command_line)
     finish(options, software, built, profile, plan_text(built, profile), log)
     return 0
+
+
+def _refuse_options(options: LoaderOptions, software: SoftwareOptions) -> None:
+    """Raise InputError E080 for an option that only networks of a description have."""
+    plain, resolving = ResolveOptions(), options.resolve
+    asked = {
+        "--report": options.output.report is not None,
+        "--container": software.container is not None, "--like": software.like is not None,
+        "--symbol-prefix": options.project.symbol_prefix is not None,
+        "--device CMSIS-NN": software.calls,
+        **{f"--{name.replace('_', '-')}": getattr(resolving, name) != getattr(plain, name)
+           for name in CHANGING},
+    }  # fmt: skip
+    for option, given in asked.items():
+        if given:
+            raise InputError("E080", "a graph of operators does not have this", option,
+                             "Leave it out, or take a network of the accelerator.")  # fmt: skip
+
+
+def lowered(options: LoaderOptions, found: Checkpoint | ModelSource) -> tuple[_Network, str, Steps]:
+    """Return the operators of a file, its path, and the steps of their program.
+
+    Raises InputError E670 that names each node that no step computes.
+    """
+    if isinstance(found, Checkpoint):
+        path = str(options.resolve.checkpoint_file)
+        network = _held(found, path, options)
+    else:
+        path, network = found.model, _of_onnx(found, options)
+    with told_of(path):
+        lowering = Lowering(network.operators, network.name)
+    refuse(lowering.refusals, path, _BY)
+    return network, path, lowering.graph()
 
 
 def _held(checkpoint: Checkpoint, path: str, options: LoaderOptions) -> _Network:
