@@ -38,12 +38,16 @@ Array = np.ndarray[Any, Any]
 
 
 class Maker:
-    """Makes nodes with random weights."""
+    """Makes nodes with random weights of an input, or of the first values of a larger one."""
 
-    def __init__(self, *shape: int) -> None:
+    def __init__(self, *shape: int, of: Node | None = None) -> None:
         self.random = np.random.default_rng(5)
-        self.given = make("in", Input((1, *shape)))
+        self.given = self._source = make("in", Input((1, *shape))) if of is None else of
         self._count = 0
+        if of is not None:
+            part = shape if len(shape) == 3 else (shape[0], 4, shape[1] // 4)
+            cut = self(Slice((0,) * 4, (1,) * 4, (1, *part)), of)
+            self.given = cut if len(shape) == 3 else self(Reshape((1, *shape)), cut)
 
     def __call__(self, operator: Operator, *inputs: Node | float | Array) -> Node:
         self._count += 1
@@ -74,12 +78,12 @@ class Maker:
 
     def graph(self, *outputs: Node) -> Graph:
         """Return the graph of results."""
-        return graph_of(self.given, outputs, outputs)
+        return graph_of(self._source, outputs, outputs)
 
 
-def kernels() -> Graph:
+def kernels(of: Node | None = None) -> Graph:
     """Kernels of odd sizes, strides and paddings, groups, dilation by axis, transposed."""
-    m = Maker(3, 11, 9)
+    m = Maker(3, 11, 9, of=of)
     a = m.to8(m.conv(m.given, 6, (5, 3), pads=((4, 0), (0, 2)), strides=(1, 2)))
     b = m.to8(m.conv(a, 6, (5, 5), groups=6, strides=(2, 2), pads=((2, 2), (2, 2))), 8, 0)
     c = m.to8(m.conv(b, 4, (2, 2), groups=2, dilations=(2, 1)), 8, -1, 100)
@@ -87,9 +91,9 @@ def kernels() -> Graph:
     return m.graph(m.to8(m(back, c, m.numbers(4, 5, 3, 2))))
 
 
-def elements() -> Graph:
+def elements(of: Node | None = None) -> Graph:
     """Functions of elements: tables, broadcast operands and constants, kinks, 64 bits."""
-    m = Maker(4, 6, 5)
+    m = Maker(4, 6, 5, of=of)
     a = m.to8(m.conv(m.given, 4, (1, 1)), 7)
     gate = m(Reduce(Reduction.MEAN, (2, 3), True), a)
     gate = m.each("Sigmoid", m.each("Mul", m.to8(gate, 0), 1 / 16))
@@ -102,9 +106,9 @@ def elements() -> Graph:
     return m.graph(m.to8(m.each("Div", m.each("Mul", m.each("Mul", e, e), e), 3.0), 12), c)
 
 
-def windows() -> Graph:
+def windows(of: Node | None = None) -> Graph:
     """Pooling over borders, with and without what is outside, of sums, and of whole axes."""
-    m = Maker(3, 9, 8)
+    m = Maker(3, 9, 8, of=of)
     sums = m.conv(m.given, 5, (3, 3))
     a = m.to8(m(Pool(False, (3, 2), (2, 2), ((1, 1), (0, 1)), (1, 1)), sums), 9)
     around = ((1, 0), (1, 1))
@@ -115,9 +119,9 @@ def windows() -> Graph:
     return m.graph(b, c, d, e)
 
 
-def moves() -> Graph:
+def moves(of: Node | None = None) -> Graph:
     """Values in other places: joined, cut, padded, turned, repeated, flattened."""
-    m = Maker(4, 6, 6)
+    m = Maker(4, 6, 6, of=of)
     a = m.to8(m.conv(m.given, 4, (3, 3), pads=((1, 1), (1, 1))))
     apart = m(Reshape((1, 2, 2, 6, 6)), a)
     b = m(Reshape((1, 4, 6, 6)), m(Transpose((0, 2, 1, 3, 4)), apart))
@@ -130,19 +134,26 @@ def moves() -> Graph:
     return m.graph(m(Gemm(), flat, m.numbers(9, 7 * 24), m.numbers(9)), c)
 
 
-def series() -> Graph:
+def series(of: Node | None = None) -> Graph:
     """A series with causal padding, whose sums are results, and features of a matrix."""
-    m = Maker(3, 20)
+    m = Maker(3, 20, of=of)
     a = m(Conv((2,), ((6, 0),), (3,)), m.given, m.numbers(6, 3, 3))
     b = m.to8(m(Conv((1,), ((0, 0),), (1,), 6), m.to8(a, 7, 0), m.numbers(6, 1, 4)), 7)
     c = m(Gemm(), b, m.numbers(5, 7))
     return m.graph(c, m.to8(c, 8))
 
 
-GRAPHS: dict[str, Callable[[], Graph]] = {
+GRAPHS: dict[str, Callable[..., Graph]] = {
     "kernels": kernels, "elements": elements, "windows": windows, "moves": moves,
     "series": series,
 }  # fmt: skip
+
+
+def all_of_them() -> Graph:
+    """Return all graphs in one, of whose input each takes a part: it is compiled once."""
+    given = make("in", Input((1, 4, 11, 9)))
+    outputs = [one for make_graph in GRAPHS.values() for one in make_graph(given).outputs]
+    return graph_of(given, outputs, outputs)
 
 
 def samples_of(graph: Graph) -> list[Array]:
