@@ -19,6 +19,7 @@ import ai8x
 import ai8xize
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.checkpoint.onnx_graph import read_graph
+from ai8xtools.commands.loader import graph_proof
 from ai8xtools.commands.loader.graph_proof import executed
 from ai8xtools.commands.quantize import importer
 from ai8xtools.diagnostics import run
@@ -358,6 +359,15 @@ QDQ = [op("QuantizeLinear", "x", "scale", "zero", to="a"),
        op("DequantizeLinear", "e", "coarse", "low")]  # fmt: skip
 
 
+def saturating(model: Any, name: str, *, optimized: bool = False) -> Iterator[Any]:
+    """Yield what executes a graph, with results that are limited by optimization."""
+    for plain in RUNNERS(model, name):
+        yield lambda x, of=plain: [np.minimum(one, 0.1) if optimized else one for one in of(x)]
+
+
+RUNNERS = graph_proof._runners
+
+
 for number, part in enumerate(QDQ):
     part.name = f"n{number}"
 
@@ -366,7 +376,7 @@ for number, part in enumerate(QDQ):
     ("coarse", "low", "taken"), [(0.02, -128, True), (0.001, -128, True), (0.002, 0, False)]
 )
 def test_quantized_graphs_are_taken_in_fractions_unless_they_need_their_limits(
-    coarse: float, low: int, taken: bool, tmp_path: Path, capsys: Any
+    coarse: float, low: int, taken: bool, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     path = graph(tmp_path / "net.onnx", *QDQ, tensors=[
         ("w", np.random.default_rng(0).normal(size=(4, 3, 3, 3)) / 5), ("scale", 1 / 128),
@@ -382,11 +392,15 @@ def test_quantized_graphs_are_taken_in_fractions_unless_they_need_their_limits(
             executed(path, samples, 0.99)
         return
     (expected,) = executed(path, samples, 0.99) or ()
-    assert "as its quantize nodes round it: 0.99" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "as its quantize nodes round it: 0.99" in told and "as onnxruntime computes it: " in told
     operators, refusals, notes = read_fractions(read_graph(path), (3, 8, 8))
     assert not refusals and "quantize and dequantize nodes are left out" in notes[0]
     ours = [results(operators, one[None].astype(np.float64))[0] for one in samples]
     np.testing.assert_allclose(np.reshape(ours, expected.shape), expected, atol=1e-5)
+    monkeypatch.setattr(graph_proof, "_runners", saturating)
+    with pytest.raises(InputError, match="something else than as onnxruntime computes it"):
+        executed(path, samples, 0.99)
 
 
 def test_quantized_operators_are_refused_in_fractions_by_name(tmp_path: Path) -> None:
