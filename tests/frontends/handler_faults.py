@@ -194,6 +194,18 @@ class Weighted(nn.Module):
         return made
 
 
+class Series(nn.Module):
+    """A recurrent layer over the rows of the mean of channels."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.part = kind(6, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states: Tensor = self.part(x.mean(1))[0]
+        return states
+
+
 def _inplace(function: Any) -> Sample:
     return lambda a, b: function(a + 0, b)
 
@@ -222,6 +234,7 @@ EACH: dict[str, Sample] = {
 }  # fmt: skip
 TORCH: dict[str, Any] = {
     **EACH,
+    **{one.__name__.lower(): Series(one) for one in (nn.RNN, nn.GRU, nn.LSTM)},
     "conv": lambda a, b: a, "convtranspose": nn.ConvTranspose2d(4, 4, 3, 2, 1, 1),
     "linear": lambda a, b: a, "matmul": Weighted(torch.matmul, 6, 6), "batchnorm": _norm(),
     "dropout": nn.Dropout(0.5), "relu": nn.ReLU(), "relu6": nn.ReLU6(),
@@ -384,7 +397,17 @@ def _i(*values: int) -> Any:
     return np.array(values, np.int64)
 
 
+def _recurrent(kind: str, parts: int) -> Build:
+    def build(g: Nodes) -> Any:
+        series = g("Transpose", g("ReduceMean", g.a, axes=[1], keepdims=0), perm=[1, 0, 2])
+        weights = g.drawn(1, 4 * parts, 6), g.drawn(1, 4 * parts, 4)
+        return g("Reshape", g(kind, series, *weights, hidden_size=4), _i(1, 24))
+
+    return build
+
+
 ONNX: dict[str, Build] = {
+    **{kind: _recurrent(kind, parts) for kind, parts in (("RNN", 1), ("GRU", 3), ("LSTM", 4))},
     **{kind: _of_one(kind) for kind in (
         "Abs", "Ceil", "Erf", "Exp", "Floor", "Neg", "Round", "Sigmoid", "Sign", "Tanh", "Relu",
         "LeakyRelu", "HardSigmoid", "HardSwish", "Identity", "Dropout", "GlobalAveragePool",
