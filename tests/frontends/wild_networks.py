@@ -32,7 +32,8 @@ from ai8xtools.quantization.formats import to_fixed
 from ai8xtools.quantization.operators import PASSES, measured, quantized
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.software.operators.execute import execute
-from ai8xtools.software.operators.lower import Lowering, laid
+from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import laid
 
 TOLERANCE = 1e-5  # of the largest magnitude
 RELUS = {

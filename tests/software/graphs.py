@@ -31,7 +31,8 @@ from ai8xtools.frontends.graph.operators import (
 from ai8xtools.software import build
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.operators.lower import Lowering, laid
+from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import laid
 from ai8xtools.software.profile import read_profile
 
 Array = np.ndarray[Any, Any]

@@ -19,7 +19,8 @@ from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
 from ai8xtools.quantization.operators import PASSES, measured, quantized
 from ai8xtools.software.graph import Convolution, Elements
 from ai8xtools.software.operators.execute import execute
-from ai8xtools.software.operators.lower import Lowering, laid
+from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import laid
 from tests.software.compiled import SANITIZED, compiler, local_compiler, passed, run_project
 from tests.software.graphs import GRAPHS, Maker, all_of_them, project_of, results_of, samples_of
 from tests.software.same_on_cores import CORES

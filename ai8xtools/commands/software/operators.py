@@ -35,7 +35,8 @@ from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.graph import Graph as Steps
 from ai8xtools.software.operators.execute import execute
-from ai8xtools.software.operators.lower import Lowering, laid
+from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import laid
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.values import frozen
 
