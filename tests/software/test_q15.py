@@ -101,6 +101,13 @@ def every_step(bits: int, *, whole: bool = False) -> Graph:
     return builder.finished(result)
 
 
+def test_columns_before_rows_compute_the_same() -> None:
+    graph, samples = every_step(16, whole=True), normal(2, 2, 9, 8)
+    turned = graph.transposed()
+    found = compute(turned, samples.swapaxes(2, 3))[turned.output]
+    np.testing.assert_allclose(found, compute(graph, samples)[graph.output], rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["conv_neg_out_shift", "conv_note_mode_wrap", "net_q15_small"])
 def test_known_answers(shared: Path, name: str) -> None:
     case, arrays = read_case(shared / "kat-software" / "q15" / f"{name}.json")
