@@ -11,6 +11,9 @@ from ai8xtools.values import frozen
 from ai8xtools.writing.symbols import prefixed
 from ai8xtools.writing.templates import render
 
+INPUT_FRACTION = 7
+"""Fractional bits of inputs from -1 to 127/128."""
+
 
 @frozen
 class Shape:
@@ -48,12 +51,19 @@ class LibraryOutput:
     @property
     def unit(self) -> str:
         """2^`exponent` as a constant of C; exact."""
-        return f"{2.0**self.exponent!r}f"
+        return _power(self.exponent)
+
+
+def _power(exponent: int) -> str:
+    return f"{2.0**exponent!r}f"
 
 
 @frozen
 class Library:
-    """A network as others call it; names begin with `prefix`. `size` is that of the result."""
+    """A network as others call it; names begin with `prefix`. `size` is that of the result.
+
+    An input times 2^`fraction` is its integer.
+    """
 
     prefix: str
     title: str
@@ -61,6 +71,12 @@ class Library:
     outputs: tuple[LibraryOutput, ...]
     size: int
     labels: tuple[str, ...] = ()
+    fraction: int = INPUT_FRACTION
+
+    @property
+    def in_scale(self) -> str:
+        """2^`fraction` as a constant of C; exact."""
+        return _power(self.fraction)
 
     @property
     def classes(self) -> tuple[str, ...]:

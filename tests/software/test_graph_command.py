@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,68 @@ def test_a_network_without_limits_comes_to_a_microcontroller(
         assert passed(run_project(files, folder / "run"))
 
 
+LIBRARY_FILE = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(2, 1, 3)
+        self.deep = nn.Conv2d(1, 3, (3, 5))
+
+    def forward(self, x):
+        x = self.first(x * 4)
+        return x.flatten(1), (self.deep(x) * 0.05).sigmoid().flatten(1)
+"""
+DRIVER = """#include <stdio.h>
+#include "net.h"
+
+static net_result result;
+static float numbers[NET_IN_SIZE];
+
+int main(void)
+{
+    unsigned output, channel;
+
+    if (net_init() != NET_OK || fread(numbers, sizeof *numbers, NET_IN_SIZE, stdin) != NET_IN_SIZE
+        || net_load_numbers(numbers, NET_CHW, NET_IN_SCALE) != NET_OK || net_run(&result) != NET_OK)
+        return 1;
+    for (output = 0; output < NET_OUTPUTS; output++)
+        for (channel = 0; channel < (output ? NET_OUT_CHANNELS : 30); channel++)
+            printf("%.9g\\n", (double)net_number(&result, output, channel, 0, 0));
+    return 0;
+}
+"""
+
+
+def test_libraries_have_the_units_and_shapes_of_the_network(folder: Path) -> None:
+    (folder / "own.py").write_text(LIBRARY_FILE)
+    space: dict[str, Any] = {"__name__": "own"}
+    exec(LIBRARY_FILE, space)
+    torch.manual_seed(1)
+    net = space["Net"]()
+    torch.save(net.state_dict(), folder / "own.pth")
+    assert quantize(folder, "own", "--least-correlation", "0.9") == 0
+    checkpoint = ["--checkpoint-file", str(folder / "own-q.pth.tar")]
+    assert generate(folder, *checkpoint, "--symbol-prefix", "net", "--build", "cmake") == 0
+    project = folder / "p"
+    assert (project / "CMakeLists.txt").is_file()
+    if (gcc := compiler()) is None:
+        pytest.skip("no compiler is installed")
+    files = {path.name: path.read_text() for path in project.glob("*.[ch]")}
+    assert passed(run_project(files, folder))
+    (folder / "driver.c").write_text(DRIVER)
+    sources = [path for path in project.glob("*.c") if path.name != "main.c"]
+    built = folder / "driver"
+    subprocess.run([*gcc, "-I", project, folder / "driver.c", *sources, "-o", built], check=True)
+    sample = np.load(folder / "samples.npy")[:1]
+    done = subprocess.run([built], input=sample.tobytes(), capture_output=True, check=True)
+    found = np.array(done.stdout.split(), float)
+    wanted = torch.cat(net(torch.from_numpy(sample)), 1).detach().numpy()[0]
+    assert found.shape == wanted.shape and abs(found - wanted).max() < 0.05
+
+
 def test_the_checkpoint_holds_the_network_and_a_sample(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,7 +166,7 @@ def test_what_it_takes_of_microcontrollers_is_told(
 def test_options_of_descriptions_are_refused(folder: Path) -> None:
     checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
     model = ["--model", f"{folder / 'net.py'}:Net"]
-    for option in (["--report", str(folder / "r.html")], ["--symbol-prefix", "mine"],
+    for option in (["--report", str(folder / "r.html")], ["--like", "MAX78000"],
                    ["--container", str(folder / "c.nnb")]):  # fmt: skip
         with pytest.raises(InputError, match="a graph of operators does not have this") as raised:
             generate(folder, *checkpoint, *model, *option)
@@ -114,7 +177,7 @@ def test_unsound_checkpoints_and_other_samples_are_refused(folder: Path) -> None
     whole = read_checkpoint(str(folder / "net-q.pth.tar"))
     plan = whole.network
     assert isinstance(plan, dict)
-    for key, value in (("nodes", [{}]), ("outputs", [999]), ("left", None)):
+    for key, value in (("nodes", [{}]), ("outputs", [999]), ("left", None), ("fractions", [])):
         damaged = whole.with_entries(**{NETWORK: {**plan, key: value}})
         write_checkpoint(folder / "damaged.pth.tar", Checkpoint(damaged.entries))
         with pytest.raises(InputError, match="no sound network") as raised:

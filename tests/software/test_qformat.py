@@ -434,8 +434,7 @@ def test_a_plan_that_is_asked_for_is_taken_or_refused(tmp_path: Path) -> None:
         (["--device", "MAX78000"], "run without the accelerator: --device MCU or CMSIS-NN"),
         (["--device", "MCU", "--mcu", "rp2040", "--scheme", "planes"], "for levels of memory"),
         (["--device", "CMSIS-NN", "--cmsis-nn", "x", "--scheme", "rows"], "take whole images"),
-        (["--device", "MCU", "--mcu", "rp2040", "--container", "x.nnb"], "does not have this"),
-        (["--device", "MCU", "--mcu", "rp2040", "--l2", "64K"], "does not have this"),
+        (["--device", "MCU", "--mcu", "rp2040", "--container", "x.nnb"], "do not have this"),
     ],
 )
 def test_wrong_usage(
@@ -465,6 +464,12 @@ def test_samples_that_do_not_fit_are_refused(values: Any, said: str, tmp_path: P
     with pytest.raises(InputError, match=said):
         create(tmp_path / "out", "--device", "CMSIS-NN", "--checkpoint-file", path,
                "--sample-input", str(tmp_path / "x.npy"))  # fmt: skip
+
+
+def test_options_of_other_plans_are_refused(tmp_path: Path) -> None:
+    words = ("--device", "MCU", "--checkpoint-file", saved(tmp_path, stored_network()))
+    with pytest.raises(DiagnosticError, match=r"--l2: .* with a checkpoint of 16 or 8 bits"):
+        create(tmp_path / "out", *words, "--l2", "64K")
 
 
 def test_integers_are_not_quantized_again(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def software_options(
     """
     qformat = args.config_file is None and args.model is None
     if qformat:
-        for option in parser.used(NETWORK, PLAN, CONTAINER):
-            parser.error(f"argument {option}: a checkpoint of 16 or 8 bits does not have this")
+        for option in parser.used(NETWORK, CONTAINER):
+            parser.error(f"argument {option}: checkpoints that hold a network do not have this")
         if args.scheme not in _IN_ONE_MEMORY:
             parser.error(f"argument --scheme: {args.scheme} is for levels of memory, which "
                          "networks of 16 or 8 bits do not use")  # fmt: skip
@@ -105,6 +105,7 @@ def software_options(
         args,
         kernels=None if args.kernels == "auto" else frozenset({"c", args.kernels}),
         notices=tuple(map(_only_places, parser.used(PLACING))),
+        planning=tuple(parser.used(PLAN)),
         qformat=qformat,
         **own,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ai8xtools.commands.loader.create import proven
 from ai8xtools.commands.loader.pages import check_report, write_pages
 from ai8xtools.commands.loader.recorded import with_recorded_data
@@ -11,15 +9,13 @@ from ai8xtools.commands.software.finishing import finish
 from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.log import complaints_of_names
 from ai8xtools.commands.software.options import SoftwareOptions
-from ai8xtools.commands.software.planning import planned, understood
+from ai8xtools.commands.software.planning import completed, planned, understood
 from ai8xtools.diagnostics import print_diagnostics, refuse_errors
-from ai8xtools.software.build import as_library, emitted, sample_of
-from ai8xtools.software.emit.interface import Naming
+from ai8xtools.software.build import sample_of
 from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import NoRoomError
 from ai8xtools.synthesis.final_scales import output_exponent
-from ai8xtools.writing.packages import package_files
 
 
 def create_software(software: SoftwareOptions) -> int:
@@ -69,17 +65,9 @@ def create_software(software: SoftwareOptions) -> int:
                 *report_refusal(network, profile, options, software, complaints),
             )
         raise
-    prefix = options.project.symbol_prefix
-    if prefix is not None:
-        exponents = (output_exponent(layer.index, network) for layer in network.outputs())
-        naming = Naming(prefix, options.project.labels, tuple(exponents))
-        plan = as_library(plan, profile, naming)
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
-    built = emitted(plan, sample, options.project.name, options.project.command_line)
-    if prefix is not None:
-        built = replace(
-            built, files=built.files | package_files(software.build, prefix, built.files)
-        )
+    exponents = (output_exponent(layer.index, network) for layer in network.outputs())
+    built = completed(plan, sample, profile, software, options.project, exponents)
     print_diagnostics(options.visible(messages))
     log = log_text(built, profile, options.project.command_line)
     finish(options, software, built, profile, plan_text(built, profile), log)

@@ -18,7 +18,7 @@ from ai8xtools.commands.quantize.arrays import read_samples
 from ai8xtools.commands.software.finishing import finish
 from ai8xtools.commands.software.graphs import CHANGING
 from ai8xtools.commands.software.options import SoftwareOptions
-from ai8xtools.commands.software.planning import planned
+from ai8xtools.commands.software.planning import completed, planned
 from ai8xtools.diagnostics import Diagnostic, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.options import no_effect
@@ -30,7 +30,6 @@ from ai8xtools.frontends.graph.stored import UnsoundError, from_data
 from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.door import input_shape, read_operators
-from ai8xtools.software.build import emitted
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.graph import Graph as Steps
@@ -41,17 +40,25 @@ from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.values import frozen
 
 _BY = "a microcontroller"
+_MOST_BITS = 126
+"""Of a fraction: powers of two that numbers of 32 bits have."""
 Values = NDArray[np.int64]
 
 
 @frozen
 class _Network:
-    """Operators with a sample in the shape of their input; `left` is for the application."""
+    """Operators with a sample in the shape of their input; `left` is for the application.
+
+    A number of the input times 2^`fraction` is its integer, an integer of output n times
+    2^`exponents[n]` the number.
+    """
 
     operators: Graph
     sample: Values
     left: tuple[str, ...]
     name: str
+    fraction: int
+    exponents: tuple[int, ...]
 
 
 def create_from_operators(
@@ -75,7 +82,8 @@ def create_from_operators(
     built = planned(steps, profile, software)
     outputs = _results(network.operators, network.sample[0])
     sample = Sample(_maps(network.sample), tuple(map(_maps, outputs)))
-    built = emitted(built, sample, options.project.name, options.project.command_line)
+    built = completed(built, sample, profile, software, options.project, network.exponents,
+                      network.fraction)  # fmt: skip
     print_diagnostics(options.visible(messages))
     for node in network.left:
         print(f"Left to the application: {node}")
@@ -91,7 +99,6 @@ def _refuse_options(options: LoaderOptions, software: SoftwareOptions) -> None:
     asked = {
         "--report": options.output.report is not None,
         "--container": software.container is not None, "--like": software.like is not None,
-        "--symbol-prefix": options.project.symbol_prefix is not None,
         "--device CMSIS-NN": software.calls,
         **{f"--{name.replace('_', '-')}": getattr(resolving, name) != getattr(plain, name)
            for name in CHANGING},
@@ -128,6 +135,8 @@ def _held(checkpoint: Checkpoint, path: str, options: LoaderOptions) -> _Network
         if not isinstance(left, list) or not all(isinstance(one, str) for one in left):
             raise UnsoundError("what is left to the application has names")
         sample = np.asarray(checkpoint.entries.get("sample"))
+        fractions = _fractions([plan.get("fraction")], 1)
+        fractions += _fractions(plan.get("fractions"), len(graph.outputs))
         if sample.dtype != np.int8 or sample.shape != graph.input.shape[1:]:
             raise UnsoundError("the sample is an input of the network")
     except UnsoundError as exc:
@@ -135,7 +144,18 @@ def _held(checkpoint: Checkpoint, path: str, options: LoaderOptions) -> _Network
                          "Write it again with quantize.py --device MCU.") from None  # fmt: skip
     named = options.resolve.sample_input
     given = sample if named is None else _read_sample(named, graph.input.shape[1:])
-    return _Network(graph, given[None].astype(np.int64), tuple(left), checkpoint.arch or "network")
+    fraction, *more = fractions
+    return _Network(graph, given[None].astype(np.int64), tuple(left), checkpoint.arch or "network",
+                    fraction, tuple(-one for one in more))  # fmt: skip
+
+
+def _fractions(values: object, count: int) -> list[int]:
+    """Return fractional bits. Raises UnsoundError for others than `count` numbers."""
+    found = values if isinstance(values, list) else []
+    found = [one for one in found if isinstance(one, int) and abs(one) <= _MOST_BITS]
+    if len(found) != count:
+        raise UnsoundError("input and outputs have fractional bits")
+    return found
 
 
 def _of_onnx(source: ModelSource, options: LoaderOptions) -> _Network:
@@ -150,7 +170,8 @@ def _of_onnx(source: ModelSource, options: LoaderOptions) -> _Network:
         raise InputError("E212", "a graph needs a sample", "--sample-input",
                          "Name whole numbers -128 to 127, [channels, rows, columns].")  # fmt: skip
     sample = _read_sample(path, operators.input.shape[1:])
-    return _Network(operators, sample[None], tuple(left), options.project.name)
+    exponents = (0,) * len(operators.outputs)
+    return _Network(operators, sample[None], tuple(left), options.project.name, 0, exponents)
 
 
 def _read_sample(path: str, shape: tuple[int, ...]) -> Values:

@@ -43,8 +43,9 @@ class SoftwareOptions:
     `scheme` is the word of --scheme; `l2` and `l3`, which can be written, take the place of the
     profile's; with `dma` copies go on while the core computes. With `container` the network becomes
     a binary file. With `interleaving` fully connected layers of calls take the weights of `_opt`.
-    `build` are systems for which metadata is written. `qformat`: the checkpoint holds the network,
-    in integers of 16 or 8 bits.
+    `build` are systems for which metadata is written. `planning` are options that plans in integers
+    of 16 or 8 bits do not have, as they were typed. `qformat`: the checkpoint holds the network,
+    which is no description.
     """
 
     source: LoaderOptions
@@ -62,6 +63,7 @@ class SoftwareOptions:
     l3: int | None = None
     dma: bool = False
     container: ContainerOptions | None = None
+    planning: tuple[str, ...] = ()
     qformat: bool = False
     interleaving: bool = False
     build: tuple[str, ...] = ()

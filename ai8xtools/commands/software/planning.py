@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.diagnostics import Diagnostic, refuse_errors
 from ai8xtools.software import build
 from ai8xtools.software.emit.built import Built
+from ai8xtools.software.emit.interface import Naming
+from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
+from ai8xtools.writing.library import INPUT_FRACTION
+from ai8xtools.writing.packages import package_files
 from device import Chip
 
 
@@ -27,6 +35,30 @@ def understood(options: LoaderOptions, like: Chip | None) -> tuple[Network, tupl
     network, _, diagnostics = understand(options.config_file, None, options.resolve)
     refuse_errors(diagnostics)
     return network, tuple(dict.fromkeys((*chips, *diagnostics)))
+
+
+def completed(
+    built: Built,
+    sample: Sample,
+    profile: Profile,
+    software: SoftwareOptions,
+    project: ProjectOptions,
+    exponents: Iterable[int],
+    fraction: int = INPUT_FRACTION,
+) -> Built:
+    """Return a planned project with its files: a library if that is asked for.
+
+    `exponents` and `fraction` tell what its integers mean, as `Naming` does. Raises NoRoomError as
+    `as_library` does.
+    """
+    prefix = project.symbol_prefix
+    if prefix is not None:
+        naming = Naming(prefix, project.labels, tuple(exponents), fraction)
+        built = build.as_library(built, profile, naming)
+    built = build.emitted(built, sample, project.name, project.command_line)
+    if prefix is None:
+        return built
+    return replace(built, files=built.files | package_files(software.build, prefix, built.files))
 
 
 def planned(graph: Graph, profile: Profile, software: SoftwareOptions) -> Built:

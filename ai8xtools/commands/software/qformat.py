@@ -12,8 +12,9 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.quantize.arrays import read_samples
 from ai8xtools.commands.software.finishing import finish
 from ai8xtools.commands.software.options import SoftwareOptions
-from ai8xtools.diagnostics import print_diagnostics
+from ai8xtools.diagnostics import print_diagnostics, refuse_errors
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.options import excludes
 from ai8xtools.quantization.formats import Int64s, to_fixed
 from ai8xtools.quantization.q15.file import StoredNetwork, from_checkpoint
 from ai8xtools.software.emit.text import log_of
@@ -22,6 +23,7 @@ from ai8xtools.software.q15.build import build_qformat, plan_text
 
 def create_qformat(options: LoaderOptions, software: SoftwareOptions) -> int:
     """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
+    refuse_errors([excludes(one, "a checkpoint of 16 or 8 bits") for one in software.planning])
     profile = software.profile()
     if not options.output.check_only:
         software.folder(options).check()

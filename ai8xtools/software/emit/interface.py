@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from ai8xtools.values import frozen
+from ai8xtools.writing.library import INPUT_FRACTION
 
 
 @frozen
@@ -25,12 +26,14 @@ class Library:
 class Naming:
     """What a library is called and what its results mean.
 
-    `classes` are their names; an integer of output n times 2^`exponents[n]` is the number.
+    `classes` are their names; an integer of output n times 2^`exponents[n]` is the number, and a
+    number of the input times 2^`fraction` its integer.
     """
 
     prefix: str
     classes: tuple[str, ...]
     exponents: tuple[int, ...]
+    fraction: int = INPUT_FRACTION
 
 
 @frozen

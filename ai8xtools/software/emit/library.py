@@ -5,34 +5,33 @@ Source: docs/library.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ai8xtools.software.emit.interface import Naming
-from ai8xtools.software.graph import Tensor
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.writing.library import Library, LibraryOutput, Shape
 
 _ALIGNMENT = 16
 
 
-def library_of(plan: Plan, naming: Naming, title: str) -> Library:
-    """Return the library of a plan."""
+def library_of(
+    plan: Plan, naming: Naming, title: str, given: Shape, results: Sequence[Shape]
+) -> Library:
+    """Return the library of a plan, with the shapes that callers know, whatever tensors have."""
     tensors = plan.graph.tensors
     outputs = [
         LibraryOutput(
-            _shape(tensors[one.tensor]),
+            shape,
             8 * tensors[one.tensor].bytes_per_value,
             one.offset,
-            tensors[one.tensor].channels,
+            shape.channels,
             exponent,
         )
-        for one, exponent in zip(plan.outputs, naming.exponents, strict=True)
+        for one, shape, exponent in zip(plan.outputs, results, naming.exponents, strict=True)
     ]
     size = sum(tensors[one.tensor].size_bytes for one in plan.outputs)
-    of_input = _shape(tensors[plan.graph.input])
-    return Library(naming.prefix, title, of_input, tuple(outputs), size, naming.classes)
-
-
-def _shape(tensor: Tensor) -> Shape:
-    return Shape(tensor.channels, tensor.rows, tensor.columns)
+    return Library(naming.prefix, title, given, tuple(outputs), size, naming.classes,
+                   naming.fraction)  # fmt: skip
 
 
 def library_bytes(plan: Plan) -> int:

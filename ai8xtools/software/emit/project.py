@@ -21,6 +21,7 @@ from ai8xtools.software.plan.plan import Output, Plan
 from ai8xtools.synthesis.network import Tensor as Values
 from ai8xtools.values import frozen
 from ai8xtools.writing.files import distinct
+from ai8xtools.writing.library import Shape
 from ai8xtools.writing.templates import render
 
 _LISTED = 1024
@@ -46,8 +47,10 @@ def emit(
     title = f"{name}: {command_line}"
     header = _header(plan, code, title)
     outputs = outputs_of(plan.graph, plan.outputs, sample)
-    library = None if interface.naming is None else library_of(plan, interface.naming, title)
-    if library is not None:
+    library = None
+    if interface.naming is not None:
+        given, *results = (Shape(*values.shape) for values in (sample.input, *sample.outputs))
+        library = library_of(plan, interface.naming, title, given, results)
         interface = replace(interface, values={**interface.values, "api": library})
     shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
     folder, values = interface.folder, interface.values
