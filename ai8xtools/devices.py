@@ -21,7 +21,7 @@ def device(text: str) -> int:
         if short in (str(chip.number), chip.name.removeprefix("MAX")):
             return chip.number
     names = ", ".join(chip.name for chip in chips)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a device; known are {names}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a device; known devices are {names}")
 
 
 def partnum(number: int) -> str:

@@ -22,7 +22,9 @@ def test_names_of_devices(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "86", "MAX78001", "85 ", "AIMAX85", "8", "maxai85x"])
 def test_other_names_are_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="known are AI84, MAX78000, MAX78002"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="known devices are AI84, MAX78000, MAX78002"
+    ):
         devices.device(text)
 
 

@@ -48,7 +48,9 @@ def to_plain(value: Value, depth: int = 0) -> Any:
         return {"$tensor": _from_array(value)}
     if isinstance(value, ClassReference):
         return {"$class": [value.module, value.name]}
-    raise CheckpointError("E508", f"a value of type {type(value).__name__} has no place in a file")
+    raise CheckpointError(
+        "E508", f"a value of type {type(value).__name__} cannot be stored in a file"
+    )
 
 
 def from_plain(value: Any, depth: int = 0) -> Value:

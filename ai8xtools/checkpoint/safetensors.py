@@ -213,7 +213,9 @@ def _plan(checkpoint: Checkpoint) -> tuple[bytes, list[Array]]:
     for name, tensor in state.items():
         code = _CODES.get(tensor.dtype.newbyteorder("="))
         if code is None or name == METADATA:
-            raise CheckpointError("E508", f"{name} of type {tensor.dtype} has no place in the file")
+            raise CheckpointError(
+                "E508", f"{name} of type {tensor.dtype} cannot be stored in the file"
+            )
         header[name] = {"dtype": code, "shape": tensor.shape, "data_offsets": places[name]}
     text = json.dumps(header, separators=(",", ":")).encode()
     if len(text) > MAX_HEADER_BYTES - _ALIGNMENT:
@@ -226,7 +228,7 @@ def _metadata(checkpoint: Checkpoint) -> dict[str, str]:
     metadata = {"format": "pt"}
     for key, value in checkpoint.entries.items():
         if key == "format":
-            raise CheckpointError("E508", "an entry named format has no place in the file")
+            raise CheckpointError("E508", "an entry named format cannot be stored in the file")
         if key == "arch" and isinstance(value, str):
             metadata[key] = value
         elif value is not None and key not in ("state_dict", *LEFT_OUT):

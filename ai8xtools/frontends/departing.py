@@ -20,7 +20,7 @@ def told_of(model: str) -> Iterator[None]:
     except (DepartsError, ShapeError) as exc:
         raise InputError(
             "E668",
-            f"what was made of the network computes something else: {exc}",
+            f"the imported network computes something else: {exc}",
             model,
             "Write it with other operators, or report it.",
         ) from exc

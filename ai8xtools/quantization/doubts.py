@@ -103,7 +103,7 @@ def warnings_of(checkpoint: Checkpoint, options: QuantizationOptions) -> list[st
     unknown = unknown_entries(checkpoint.state_dict)
     if unknown:
         warnings.append(
-            f"{', '.join(unknown)}: not known to this version, whatever it means is left out; the "
+            f"{', '.join(unknown)}: unknown to this version, and ignored; the "
             "integers may not be those that the network was trained for"
         )
     unfused = [k for k in checkpoint.state_dict if k.endswith(".running_mean")]

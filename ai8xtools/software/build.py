@@ -230,7 +230,7 @@ def _in_levels(
             Diagnostic(
                 "E905",
                 f"{profile.name} has {profile.flash:,} bytes of flash and {profile.l3:,} of l3; "
-                f"{weights:,} of weights and about {CODE_BYTES:,} of code have to be there",
+                f"{weights:,} of weights and about {CODE_BYTES:,} of code are needed there",
                 profile.place("l3" if profile.l3 else "flash"),
                 "Use fewer weights, or a microcontroller with more flash.",
             )

@@ -234,7 +234,7 @@ class _Reader:
                 continue
             name = str(key.value)
             if name in nodes:
-                self._complain(key, f"{name!r} is there twice")
+                self._complain(key, f"{name!r} is given twice")
             nodes[name] = value
             values |= dict(self._value(name, key, value))
         for name in _REQUIRED:
@@ -279,7 +279,7 @@ class _Reader:
             elif rate is None:
                 self._complain(node, f"{name} {text!r} is not a number such as 4 or 0.5")
             elif rate <= 0:
-                self._complain(node, f"{name} is {text}; a memory has to give bytes",
+                self._complain(node, f"{name} is {text}; a memory must transfer bytes",
                                "Write bytes per cycle, such as 4 or 0.5.")  # fmt: skip
             else:
                 yield name, rate
@@ -297,17 +297,17 @@ class _Reader:
             stated = getattr(nodes.get("stack"), "value", values["stack"])
             self._complain(
                 nodes["stack"],
-                f"a stack of {values['stack']} bytes (stack: {stated}) leaves nothing of l1, "
+                f"a stack of {values['stack']} bytes (stack: {stated}) leaves no room in l1, with "
                 f"{values['l1']} bytes",
                 "State a smaller stack, or all bytes of l1.",
             )
         for key, memory in (("bw21", "l2"), ("bw31", "l3"), ("l3_writable", "l3")):
             if key in values and not values.get(memory):
-                self._complain(nodes[key], f"{key} is said of {memory}, which has no bytes")
+                self._complain(nodes[key], f"{key} is given for {memory}, which has no bytes")
         if values.get("weights") == "l3" and not values.get("l3"):
             self._complain(nodes["weights"], "weights cannot be in l3, which has no bytes")
         if "t_dma" in values and not values.get("dma"):
-            self._complain(nodes["t_dma"], "t_dma is said of dma, which has no channels")
+            self._complain(nodes["t_dma"], "t_dma is given for dma, which has no channels")
         self._order(values, nodes)
 
     def _order(self, values: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:

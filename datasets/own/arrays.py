@@ -65,7 +65,7 @@ def _pairs(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:
     """Return the arrays of which none is missing; DatasetError for others."""
     pairs = [pair for pair in (("x", "y"), *_PAIRS) if any(name in arrays for name in pair)]
     if ("x", "y") in pairs and len(pairs) > 1:
-        raise _refused(path, f"it holds {', '.join(arrays)}, of which a part would not be read")
+        raise _refused(path, f"it holds {', '.join(arrays)}, part of which would be ignored")
     expected = list(_PAIRS) if pairs and pairs[0] != ("x", "y") else [("x", "y")]
     for x, y in expected:
         missing = [name for name in (x, y) if name not in arrays]

@@ -177,7 +177,7 @@ def number_lines(path: Path, *, least: int = 1) -> Lines:
     line, first = rows[0]
     if len(first) > 2 and first == [str(number) for number in range(len(first))]:
         raise _refused(
-            path, line, f"it counts from 0 to {first[-1]}: titles, or a row?",
+            path, line, f"it counts from 0 to {first[-1]}: column titles or data?",
             "Remove the line, or put a letter in front of titles that are numbers.",
         )  # fmt: skip
     words = [_is_word(cell) for cell in first]
@@ -303,7 +303,7 @@ def _has_titles(
         return True
     if all(_NUMBER.fullmatch(cell) or cell in words for cell in cells):
         raise _refused(
-            path, rows[0][0], f"no other line has the class {name!r}: titles, or a row?",
+            path, rows[0][0], f"no other line has the class {name!r}: column titles or data?",
             "Put a letter in front of titles that are numbers, or another row first.",
         )  # fmt: skip
     return False

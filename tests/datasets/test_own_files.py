@@ -394,8 +394,8 @@ def test_cells_that_are_no_numbers_are_named(tmp_path: Path, cell: str, line: in
 @pytest.mark.parametrize(
     ("text", "label", "message"),
     [
-        ("2019,2020,animal\n" + BODY, None, "titles, or a row?"),
-        ("1,2x,mouse\n" + BODY, None, "titles, or a row?"),
+        ("2019,2020,animal\n" + BODY, None, "column titles or data?"),
+        ("1,2x,mouse\n" + BODY, None, "column titles or data?"),
         ("1,cat\n2,dog\n3,\n4,cat\n", None, "the class in column 1 is missing"),
         ("cat,1,-3\ndog,2,6\ncat,3,0.25\n", None, "the last column has fractions (0.25)"),
         ("a,b,c\n1,2,30\n3,4,20\n5,6,10\n", None, "another number in each row"),

@@ -172,7 +172,7 @@ RIGHT = "x,y\n1,2\n3,4\n"
         ("x,y\n1,nan\n3,4\n", ":2", "column y is 'nan'"),
         ("1,2\n3,1e39\n", ":2", "column 1 is 1e39"),
         ("x,y\n1,2\n3\n", ":3", "1 cells"),
-        ("0,1,2\n1,2,2\n3,4,2\n", ":1", "titles, or a row?"),
+        ("0,1,2\n1,2,2\n3,4,2\n", ":1", "column titles or data?"),
         ("x,y,z\n1,2,3\n3,4,5\n", "", "3 channels"),
         ("y,x\n1,2\n3,4\n", "", "its channels are y, x"),
         ("x,y\n", "", "no rows"),

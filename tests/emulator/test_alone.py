@@ -208,7 +208,7 @@ def test_arrays_that_do_not_fit_are_refused(
         ("x.npy", b"", "not a NumPy array"),
         ("x.wav", b"junk", "not a sound"),
         ("x.wav", b"", "not a sound"),
-        ("x.txt", b"", "the ending of the file tells no kind of input"),
+        ("x.txt", b"", "the file extension is not that of an input"),
     ],
 )
 def test_files_that_are_no_input_are_refused(

@@ -197,7 +197,7 @@ def test_limits_of_a_chip_hold_on_demand(tmp_path: Path) -> None:
         ("core: cortex-m5\nflash: 64K\nl1: 20K\n", ":1:7: error: core 'cortex-m5'"),
         ("core: cortex-m0plus\nflash: 64K\nl1: 2K\nsimd: dsp\n", ":4:7: error: cortex-m0plus has"),
         ("core: rv32ec\nflash: 64K\nl1: 2K\nstack: 4K\n", ":4:8: error: a stack of 4096"),
-        ("core: rv32ec\nflash: 64K\nl1: 2K\nbw21: 4\n", ":4:7: error: bw21 is said of l2"),
+        ("core: rv32ec\nflash: 64K\nl1: 2K\nbw21: 4\n", ":4:7: error: bw21 is given for l2"),
         ("core: rv32ec\nflash: 64K\n", "'l1' is missing"),
         ("core: rv32ec\nflash: 64K\nL1: 2K\n", "Did you mean 'l1'?"),
         ("core: rv32ec\nflash: 8192M\nl1: 2K\n", ":2:8: error: flash is 8192M; cores address"),
@@ -206,7 +206,7 @@ def test_limits_of_a_chip_hold_on_demand(tmp_path: Path) -> None:
         ("core: [\n", "it is not YAML"),
         ("core: rv32ec\nflash: 64K\nl1: {a: 2K}\n", ":3:1: error: keys and values are words"),
         ("core: rv32ec\nflash: 64K\nl1: 1.5K\n", ":3:5: error: l1 '1.5K' is not a number"),
-        ("core: rv32ec\ncore: rv32ec\nflash: 64K\nl1: 2K\n", ":2:1: error: 'core' is there twice"),
+        ("core: rv32ec\ncore: rv32ec\nflash: 64K\nl1: 2K\n", ":2:1: error: 'core' is given twice"),
     ],
 )
 def test_profile_with_a_mistake_names_line_and_column(text: str, said: str, tmp_path: Path) -> None:
@@ -223,12 +223,12 @@ LEVELS = "core: cortex-m4\nflash: 64K\nl1: 4K\nstack: 1K\n"
     [
         ("l2: 2K\n", "5:5: error: l2 has 2048 bytes, l1 4096: levels further away are larger"),
         ("l2: 64K\nl3: 32K\n", "6:5: error: l3 has 32768 bytes, l2 65536"),
-        ("l2: 64K\nbw21: 0\n", "6:7: error: bw21 is 0; a memory has to give bytes"),
-        ("l3: 1M\nbw31: -1\n", "6:7: error: bw31 is -1; a memory has to give bytes"),
+        ("l2: 64K\nbw21: 0\n", "6:7: error: bw21 is 0; a memory must transfer bytes"),
+        ("l3: 1M\nbw31: -1\n", "6:7: error: bw31 is -1; a memory must transfer bytes"),
         ("l3: 1M\nbw31: fast\n", "6:7: error: bw31 'fast' is not a number"),
         ("l2: 64K\nl3: 1M\nbw21: 1\nbw31: 2.5\n", "8:7: error: bw31 is 2.5, bw21 1"),
         ("weights: l3\n", "5:10: error: weights cannot be in l3, which has no bytes"),
-        ("t_dma: 20\n", "5:8: error: t_dma is said of dma, which has no channels"),
+        ("t_dma: 20\n", "5:8: error: t_dma is given for dma, which has no channels"),
         ("dma: -2\n", "5:6: error: dma is -2; it must be positive"),
     ],
 )

@@ -858,7 +858,7 @@ WRONG_LAYERS: dict[str, tuple[list[dict[str, Any]], int, str, str, str | None]] 
         ],
         0,
         "simulated_sequence",
-        "E226 the simulation goes on with layer 2, only 0 to 1 are configured",
+        "E226 the simulation continues with layer 2, only 0 to 1 are configured",
         "Correct 'simulated_sequence', or 'next_sequence' so that the network goes there.",
     ),
     "E213": (
@@ -972,7 +972,7 @@ def test_execution_that_comes_back_to_a_layer_is_refused(tmp_path: Path) -> None
     found = refused(build, tmp_path, text, sample(3, 4, 4), kernels, chip=MAX78002)
     line, column = line_of(text, "next_sequence", 1)
     assert str(found) == (
-        f"net.yaml:{line}:{column}: error: layer 1: execution goes on with layer 0, which has "
+        f"net.yaml:{line}:{column}: error: layer 1: execution continues with layer 0, which has "
         "been executed already [E220]\n  End the network with next_sequence: stop."
     )
 

@@ -66,7 +66,7 @@ def test_wide_data_with_gaps_takes_more_memory() -> None:
 
 
 def test_rolling_buffers_have_names_of_their_own() -> None:
-    taken = "data_buffer: the name '{}' stands for something else already"
+    taken = "data_buffer: the name '{}' already has another meaning"
     assert said("data_buffer", RING) == []
     assert said("data_buffer", {**RING, "name": "one"}) == [("E230", taken.format("one"))]
     assert said("data_buffer", RING, RING) == [("E230", taken.format("ring"))]

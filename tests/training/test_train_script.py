@@ -203,7 +203,11 @@ def test_run_that_ends_before_quantization_is_warned_of(
         ([*DIGITS, "-e", "--exp-load-weights-from", "absent"], 1, ["absent", "cannot be read"]),
         ([*DIGITS, "-8"], 2, ["-8"]),
         ([*DIGITS, "--save-sample", "1"], 2, ["--save-sample"]),
-        ([*DIGITS, "--device", "MAX32655"], 2, ["MAX32655", "known are AI84, MAX78000, MAX78002"]),
+        (
+            [*DIGITS, "--device", "MAX32655"],
+            2,
+            ["MAX32655", "known devices are AI84, MAX78000, MAX78002"],
+        ),
         ([*DIGITS, "--seed", str(1 << 63)], 2, ["--seed", "above 2**63-1"]),
         ([*DIGITS, "--momentum=-1"], 2, ["--momentum", "[0, 1)"]),
         ([*DIGITS, "--wd=-1"], 2, ["--wd", "not a number from 0"]),

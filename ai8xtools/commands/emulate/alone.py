@@ -80,7 +80,7 @@ def _images(
         return read_inputs(options.input, network.input_shape, how), ""
     if network.has_sample:
         return [None], ""
-    return [random_input(network.input_shape)], "; random, as the project brings no sample"
+    return [random_input(network.input_shape)], "; random, as the project has no sample"
 
 
 def _output(last: LayerRun, words: list[int]) -> Iterator[str]:

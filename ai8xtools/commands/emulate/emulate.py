@@ -196,7 +196,7 @@ def _explain_words(
 def emulate_words(path: Path, options: EmulateOptions) -> int:
     """Execute recorded words; return 0 if the result is as expected."""
     if options.chip is None:
-        raise EmulatorError("E802", "recorded words do not tell the device", "--device", "Name it.")
+        raise EmulatorError("E802", "recorded words do not name the device", "--device", "Name it.")
     recording = read_words(path)
     addresses = AddressMap(options.chip, options.apb_base)
     if options.trace is not None:

@@ -52,7 +52,7 @@ def read_inputs(
         return [_picture(path, shape)]
     if ending in sounds.ENDINGS:
         return [_sound(path, shape)]
-    raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
+    raise _refused(path, "the file extension is not that of an input", "Use .npy, .png or .wav.")
 
 
 def fitted(images: Image, shape: tuple[int, int, int]) -> Image:

@@ -135,7 +135,7 @@ def _detected(
         return (locations, scores), priors, Parameters(**facts["parameters"])
     except (OSError, LookupError, TypeError, ValueError, RuntimeError) as exc:
         raise EmulatorError(
-            "E863", f"it does not tell how objects are found in the outputs ({type(exc).__name__}: "
+            "E863", f"it does not say how objects are found in the outputs ({type(exc).__name__}: "
             f"{exc})", str(path), "Generate the project again, from a checkpoint that train.py "
             "wrote for boxes, without --stop-after.",
         ) from exc  # fmt: skip

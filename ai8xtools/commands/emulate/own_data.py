@@ -47,7 +47,7 @@ def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -
     location = kind_and_path(name)
     if trained is None or location is None:
         raise EmulatorError(
-            "E816", "the project does not tell the classes and the preparation of its data", name,
+            "E816", "the project does not describe the classes and preparation of its data", name,
             "Generate it from a checkpoint of 8 bits that was trained on data of your own"
             f"{'' if plain else ', or name a .npy file, with --labels'}.",
         )  # fmt: skip

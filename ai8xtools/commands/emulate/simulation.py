@@ -66,7 +66,7 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
     """Return the simulation of a project, or why there is none that could be compared with."""
     command = command_of(project)
     if command is None:
-        return "the project does not tell how it was made"
+        return "the project does not say how it was generated"
     try:
         words = shlex.split(command)
     except ValueError:

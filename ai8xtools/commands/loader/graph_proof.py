@@ -90,14 +90,14 @@ def prove(
             break
     if departs is None:
         raise InputError(
-            "E667", f"the graph cannot be executed, so that what was made of it is not compared: "
+            "E667", f"the graph cannot be executed, so the imported network is not compared: "
             f"{failed}", source.model,
-            "Mend the graph, or add --no-prove-import if you compare the results yourself.",
+            "Correct the graph, or add --no-prove-import if you compare the results yourself.",
         )  # fmt: skip
     refuse(source.doubts, source.model)
     raise InputError(
         "E668",
-        f"the network that was made of the graph computes something else: {departs}",
+        f"the network imported from the graph computes something else: {departs}",
         source.model,
         "Write the graph with other operators, or report this graph.",
     )
@@ -151,8 +151,8 @@ def _results(
             return [np.stack(parts) for parts in zip(*map(run, fed), strict=True)]
         except Exception as exc:  # whatever a foreign runtime cannot compute
             failed = f"{type(exc).__name__}: {reason_of(exc)[:200]}"
-    raise InputError("E667", f"the graph cannot be executed, so that what was made of it is not "
-                     f"compared: {failed}", path, "Mend the graph.")  # fmt: skip
+    raise InputError("E667", f"the graph cannot be executed, so the imported network is not "
+                     f"compared: {failed}", path, "Correct the graph.")  # fmt: skip
 
 
 def _loaded(path: str, graph: OnnxGraph) -> Any:

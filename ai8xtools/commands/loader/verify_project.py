@@ -65,7 +65,7 @@ def verify_project(
         raise DiagnosticError(diagnostics)
     yield f"verified {count_words(_effects(phases))} accelerator words of {folder}"
     if not has_sample:
-        yield f"{folder} brings no sample; its input was not compared"
+        yield f"{folder} has no sample; its input was not compared"
 
 
 def _differences(

@@ -90,7 +90,7 @@ def _compare(graph: Graph, samples: list[Float64s], expected: list[Float64s], pa
             limit = _TOLERANCE * max(float(np.abs(own).max(initial=0)), 1e-9)
             if value.size != own.size or np.abs(value.ravel() - own).max(initial=0) > limit:
                 raise InputError(
-                    "E668", "the network that was made of it computes something else", path,
+                    "E668", "the imported network computes something else", path,
                     "Write it with modules of PyTorch's own, without hooks, without changes in "
                     "place.",
                 )  # fmt: skip

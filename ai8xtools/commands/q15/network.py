@@ -214,7 +214,7 @@ def _compare(
     if error > _TOLERANCE * max(float(expected.abs().max()), 1e-9):
         raise InputError(
             "E668",
-            f"the network that was made of {name} computes something else: its results differ by "
+            f"the network imported from {name} computes something else: its results differ by "
             f"up to {error:.3g}",
             path,
             "Write it with modules of PyTorch's own, without hooks, without changes in place.",

@@ -105,7 +105,7 @@ def _prove(network: Any, path: str, shape: tuple[int, ...]) -> None:
     outputs = results if isinstance(results, list | tuple) else (results,)
     if len(outputs) != len(expected) or not all(map(_is_computed, expected, outputs)):
         raise InputError(
-            "E668", "the network that was made of the graph computes something else", path,
+            "E668", "the network imported from the graph computes something else", path,
             "Write the graph with other operators, or report this graph.",
         )  # fmt: skip
 

@@ -207,6 +207,6 @@ def _prove(network: _Network, steps: Steps, path: str) -> None:
         found = execute(steps, laid(sample[None]))
         if not all(map(np.array_equal, wanted, found)):
             raise InputError(
-                "E668", "the program that was made of the graph computes something else", path,
+                "E668", "the program generated from the graph computes something else", path,
                 "Write the graph with other operators, or report it.",
             )  # fmt: skip

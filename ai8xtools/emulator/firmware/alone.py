@@ -195,7 +195,7 @@ class NetworkAlone:
             shape = "x".join(map(str, self.input_shape))
             raise EmulatorError(
                 "E815",
-                "the project brings no sample: no sampledata.h with SAMPLE_INPUT_...",
+                "the project has no sample: no sampledata.h with SAMPLE_INPUT_...",
                 remedy=f"Give it an input of {shape} (channels, rows, columns) with --input FILE.",
             )
         for address, word in sample_writes(self.board.accelerator.memory, arrays):

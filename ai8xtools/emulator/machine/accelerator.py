@@ -211,7 +211,7 @@ class Accelerator:
         visited = {done.config.layer for done in run.layers}
         while number is not None and number not in visited:
             if number >= self.memory.chip.max_layers:
-                raise EmulatorError("E832", f"there is no layer {number} to go on with")
+                raise EmulatorError("E832", f"there is no layer {number} to continue with")
             layers.append(decode_layer(self.memory, number))
             visited.add(number)
             number = layers[-1].next_layer

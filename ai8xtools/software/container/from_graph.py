@@ -64,7 +64,7 @@ def container_of(
     pixels = np.ascontiguousarray(sample.transpose(1, 2, 0))
     result = run(plain, pixels)
     if not np.array_equal(result.ravel(), expected.transpose(1, 2, 0).ravel()):
-        raise ToolError("E668", "the container computes other values than the network",
+        raise ToolError("E668", "the results of the container differ from those of the network",
                         remedy="Report this; nothing was written.")  # fmt: skip
     source, output = plain.tensors[0], plain.tensors[plain.layers[-1].output]
     vectors = Vectors((bytes_of(source, pixels),), (bytes_of(output, result),))

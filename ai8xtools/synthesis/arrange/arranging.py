@@ -238,8 +238,8 @@ def _notes(network: Network, layout: Layout) -> Iterator[Diagnostic]:
         if layout.layers[layer.index].in_place:
             yield layer.diagnostic(
                 "N424",
-                "the output overwrites input that has been read, which no chip has been measured "
-                "to bear; nothing else fits",
+                "the output overwrites input that has been read, which has not been verified on a "
+                "chip; nothing else fits",
                 "op",
                 severity=Severity.NOTICE,
             )

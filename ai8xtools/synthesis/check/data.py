@@ -179,7 +179,7 @@ def offsets_are_words(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 @constraint("W348", Kind.HARDWARE, Severity.WARNING)
 def input_is_where_it_was_written(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Data is read where the layer before wrote it, unless it comes from elsewhere."""
+    """Data is read where the previous layer wrote it, unless it has another source."""
     previous = network.predecessor(layer)
     if previous and layer.sources is None and layer.in_offset != previous.out_offset:
         yield Finding(
@@ -269,7 +269,7 @@ def split_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[F
 def split_input_is_read_by_own_programs(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """The layer's registers describe a whole image; parts of it stand apart, with rows repeated.
+    """The layer's registers describe a whole image, but its parts are stored apart and repeat rows.
 
     The vendor's tool expects the output for the whole image all the same.
     """

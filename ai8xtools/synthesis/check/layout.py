@@ -133,7 +133,7 @@ def planar_processors_are_spread(layer: MappedLayer, _: Chip) -> Iterator[Findin
 
 @constraint("E324", Kind.HARDWARE, blocks=Fact.PLACES)
 def first_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Group 0 starts the others, so something must run in it."""
+    """Group 0 starts the others, so some layer must use it."""
     if layer is network.first and 0 not in network.groups_used:
         yield Finding(
             "no layer uses processors 0 to 15",
@@ -149,7 +149,7 @@ def first_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[
     waived_by="--ignore-bias-groups",
 )
 def bias_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """A bias can only be added in a group that takes part."""
+    """A bias can only be added in a group that the network uses."""
     used = ", ".join(map(str, network.groups_used))
     lost = "; a bias that stands there is not added" if layer.bias is not None else ""
     for group in layer.bias_groups or ():
@@ -163,7 +163,7 @@ def bias_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[F
 
 @constraint("E326", Kind.HARDWARE, blocks=Fact.PLACES)
 def passthrough_outputs_are_packed(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Passing data keeps its order inside a group, without gaps."""
+    """Pass-through layers keep the order of their data inside a group, without gaps."""
     if layer.has_weights:
         return
     for group in network.groups_used:

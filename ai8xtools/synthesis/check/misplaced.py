@@ -80,7 +80,7 @@ def leaves_out_kernels(layer: Layer) -> bool:
 
 @layer_constraint("W318", Kind.HARDWARE, Severity.WARNING)
 def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool stores narrow weights out of step if the last pass is not full.
+    """The vendor's tool misplaces narrow weights if the last pass is not full.
 
     Where a channel is missing in the last pass, it leaves out the last byte of a group of kernels,
     which holds kernels of earlier passes too unless there are few outputs.
@@ -97,7 +97,7 @@ def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Fi
 
 @layer_constraint("W319", Kind.HARDWARE, Severity.WARNING)
 def flattened_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
+    """The vendor's tool misplaces flattened weights for outputs in upper lanes."""
     if layer.flatten and layer.weights is not None and not _begins_in_step(layer):
         yield Finding(
             f"the outputs of a flattened layer begin between two multiples of 4{_CONSEQUENCE}",
@@ -128,7 +128,7 @@ def narrow_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Find
 
 @layer_constraint("W370", Kind.HARDWARE, Severity.WARNING)
 def outputs_of_passes_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The empty lanes in front of the outputs count in every pass, but are stored once."""
+    """The empty lanes before the first output count in every pass, but are stored once."""
     ordinary = layer.weights is not None and not (layer.depthwise or layer.flatten)
     if ordinary and layer.out_passes > 1 and _lane(layer) and abs(layer.weight_bits) == 8:
         yield Finding(
@@ -142,7 +142,7 @@ def outputs_of_passes_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[F
 
 @layer_constraint("W371", Kind.HARDWARE, Severity.WARNING)
 def gaps_are_whole_columns(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool leaves a column free for each unused processor, whatever a kernel takes."""
+    """The vendor's tool leaves one column free for each unused processor, for any kernel size."""
     mask = layer.output_processors >> lowest_bit(layer.output_processors)
     if layer.weights is None or layer.depthwise or not mask & mask + 1:
         return
@@ -179,7 +179,7 @@ def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Fi
 
 @layer_constraint("W373", Kind.HARDWARE, Severity.WARNING)
 def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The registers of a transposed convolution have no place for the stride of pooling."""
+    """The registers of a transposed convolution have no field for the stride of pooling."""
     if layer.operator.transposed and max(layer.pooling.stride) > 1:
         yield Finding(
             f"'pool_stride' is {max(layer.pooling.stride)} in front of a ConvTranspose2d"
@@ -192,7 +192,7 @@ def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> I
 
 @layer_constraint("W374", Kind.HARDWARE, Severity.WARNING)
 def spread_kernels_lead_to_plain_output(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The invalid outputs in front of the valid ones are counted as single words."""
+    """The invalid outputs before the valid ones are counted as single words."""
     if layer.hardware.leading_bytes and (layer.output_width == 32 or layer.write_gap):
         what = "32-bit outputs" if layer.output_width == 32 else "'write_gap'"
         yield Finding(
@@ -207,7 +207,7 @@ def spread_kernels_lead_to_plain_output(layer: MappedLayer, _: Chip) -> Iterator
 def flattened_sample_is_interleaved(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """Pixels become passes where channels are interleaved in memory, and only there."""
+    """Flattening turns pixels into passes, but only if channels are interleaved in memory."""
     port = network.input_port
     if layer is not network.first or not layer.flat_passes:
         return
@@ -240,7 +240,7 @@ def wide_outputs_fill_their_lanes(layer: MappedLayer, _: Chip) -> Iterator[Findi
 
 @layer_constraint("W377", Kind.HARDWARE, Severity.WARNING)
 def depthwise_outputs_have_the_gaps_of_the_inputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Channels that are convolved each for itself keep their distances to each other."""
+    """Depth-wise layers keep the distances between their channels."""
     inputs, outputs = layer.processors, layer.output_processors
     moved = inputs >> lowest_bit(inputs) << lowest_bit(outputs)
     if layer.depthwise and outputs != moved:
@@ -267,7 +267,7 @@ def bypassed_kernels_are_not_widened(layer: MappedLayer, _: Chip) -> Iterator[Fi
 
 @constraint("W379", Kind.HARDWARE, Severity.WARNING)
 def passed_data_keeps_its_lanes(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Without weights data can move by whole instances only: lane 0 stays lane 0."""
+    """Layers without weights can move data only by whole instances: lane 0 stays lane 0."""
     if layer.has_weights:
         return
     for group in network.groups_used:

@@ -27,7 +27,7 @@ MAX_OPERANDS_POOL_LAST = 2
 
 @layer_constraint("E301", Kind.HARDWARE)
 def shift_fits_its_field(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The shifter moves sums by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
+    """Sums are shifted by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
     if layer.has_weights and abs(layer.shift) > MAX_SHIFT:
         implicit = 8 - abs(layer.weight_bits)
         low, high = -MAX_SHIFT - implicit, MAX_SHIFT - implicit
@@ -42,7 +42,7 @@ def shift_fits_its_field(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 @layer_constraint("E302", Kind.NETWORK, blocks=Fact.SIZES)
 def padding_surrounds_a_kernel(layer: Layer, _: object) -> Iterator[Finding]:
-    """Only a kernel reaches over the edge of the image."""
+    """Padding needs a kernel that reaches over the edge of the image."""
     pad = max(layer.pad)
     if pad and not layer.has_weights:
         yield Finding(f"'pad' is {pad} on a layer without a kernel", "pad", "Remove the key.")
@@ -112,7 +112,7 @@ def pooling_fits_its_fields(layer: MappedLayer, chip: Chip) -> Iterator[Finding]
 
 @layer_constraint("E305", Kind.HARDWARE, blocks=Fact.SIZES)
 def pool_stride_is_square(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """One register field holds the stride of rows and columns."""
+    """Rows and columns share one register field for the stride, so both must be equal."""
     rows, columns = layer.pooling.stride
     if rows != columns and layer.in_dim[1] != 1 and not layer.operator.one_dimensional:
         yield Finding(
@@ -124,7 +124,7 @@ def pool_stride_is_square(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 @layer_constraint("E306", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
 def flatten_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
+    """A flattened layer reads each pixel in a separate pass, and has at most 256 passes."""
     if not layer.flatten:
         return
     if layer.pooling.reduces:
@@ -158,7 +158,7 @@ def flatten_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 def final_wide_layer_has_no_activation(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """32-bit sums leave the accumulator as they are; nothing can be done to them afterwards."""
+    """32-bit sums leave the accumulator unchanged; no activation can follow."""
     if layer.output_width == 32 and layer.activation and layer is network.final:
         yield Finding(
             f"'activate' is {layer.activation} on a final layer with 32-bit output",
@@ -169,7 +169,7 @@ def final_wide_layer_has_no_activation(
 
 @layer_constraint("E308", Kind.NETWORK)
 def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
-    """Data that passes through is neither shifted, widened nor flattened."""
+    """Pass-through layers neither shift, widen nor flatten their data."""
     if layer.has_weights:
         return
     if layer.shift:
@@ -188,7 +188,7 @@ def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
 
 @layer_constraint("E309", Kind.HARDWARE, needs=Fact.SIZES)
 def passthrough_pooling_passes(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
-    """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
+    """In pass-through layers MAX78000 pools more than 64 channels only to a single pixel."""
     limit = chip.passthrough_pool_passes
     if layer.has_weights or not layer.pooling.reduces or layer.in_passes <= limit:
         return
@@ -203,7 +203,7 @@ def passthrough_pooling_passes(layer: MappedLayer, chip: Chip) -> Iterator[Findi
 
 @layer_constraint("E310", Kind.HARDWARE)
 def combination_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
-    """Operands are combined in front of two-dimensional operators, with few buffers."""
+    """Operands are combined only before two-dimensional operators, with few buffers."""
     if not layer.combination:
         return
     if layer.operator.one_dimensional:
@@ -247,7 +247,7 @@ def combination_with_bias(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
 
 @layer_constraint("E312", Kind.HARDWARE, blocks=Fact.SIZES)
 def dilation_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Only one-dimensional kernels can be spread."""
+    """Only one-dimensional kernels can be dilated."""
     if layer.dilation == 1 or not layer.has_weights:
         return
     if not layer.operator.one_dimensional:
@@ -261,7 +261,7 @@ def dilation_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 @layer_constraint("E313", Kind.HARDWARE, blocks=(Fact.SIZES, Fact.PLACES))
 def groups_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
-    """Channels are convolved together or, on MAX78002, each for itself."""
+    """Channels are convolved together or, on MAX78002, each separately (depth-wise)."""
     if layer.groups == 1:
         return
     if not chip.has_depthwise:
@@ -313,7 +313,7 @@ def features_of_the_chip(layer: MappedLayer, network: MappedNetwork) -> Iterator
 
 @layer_constraint("E316", Kind.HARDWARE, blocks=Fact.PLACES)
 def depthwise_layout(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Channels that are convolved each for itself keep their lanes or move by whole instances."""
+    """Depth-wise layers keep the lanes of their channels or move them by whole instances."""
     if not layer.depthwise:
         return
     if lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE:
@@ -334,7 +334,7 @@ def depthwise_layout(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 @layer_constraint("E317", Kind.HARDWARE, blocks=Fact.PLACES)
 def spread_kernel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
-    """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
+    """A kernel that is dilated over more than nine samples runs as a two-dimensional one."""
     taps, dilation = layer.kernel[0], layer.dilation
     if not layer.operator.one_dimensional or (taps - 1) * dilation < MAX_TAPS:
         return
@@ -375,7 +375,7 @@ def padded_series_of_many_channels(layer: MappedLayer, chip: Chip) -> Iterator[F
 
 @layer_constraint("E331", Kind.HARDWARE, blocks=Fact.PLACES)
 def calcx4_outputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Four outputs are calculated at a time, so their number must be a multiple of four."""
+    """Four outputs are computed at a time, so their number must be a multiple of four."""
     if layer.calcx4 and layer.has_weights and layer.out_channels % 4:
         yield Finding(
             f"'calcx4' with {layer.out_channels} output channels, not a multiple of 4",
@@ -386,7 +386,7 @@ def calcx4_outputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 @layer_constraint("E335", Kind.HARDWARE, waived_by="--ignore-hw-limits")
 def calcx4_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Calculating four outputs at a time in several passes takes the kernels of all processors."""
+    """Computing four outputs at a time in several passes needs the kernels of all processors."""
     if layer.calcx4 and layer.out_passes > 1 and layer.processors.bit_count() < PROCESSORS:
         yield Finding(
             f"'calcx4' with {layer.out_passes} output passes and {layer.processors.bit_count()} "

@@ -17,7 +17,7 @@ from device import Chip
     "N332", Kind.HARDWARE, Severity.NOTICE, needs=Fact.SIZES, silenced_by="--ignore-energy-warning"
 )
 def channels_fill_their_instances(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Four channels share a memory access; unused lanes cost energy all the same."""
+    """Four channels share a memory access; unused lanes also cost energy."""
     if layer is not network.first and not layer.channels_first and layer.in_channels % 4:
         yield Finding(
             f"{layer.in_channels} input channels, a multiple of 4 would use less energy",
@@ -27,21 +27,21 @@ def channels_fill_their_instances(layer: MappedLayer, network: MappedNetwork) ->
 
 @constraint("N333", Kind.HARDWARE, Severity.NOTICE, silenced_by="--ignore-energy-warning")
 def first_layer_pools(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Pooling the input costs time that a smaller sample would not."""
+    """Pooling the input costs time that a smaller sample would save."""
     if layer is network.first and layer.pooling.reduces:
         yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
 
 
 @layer_constraint("W387", Kind.NETWORK, Severity.WARNING)
 def flatten_of_a_single_pixel(layer: Layer, _: object) -> Iterator[Finding]:
-    """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
+    """Flattening turns pixels into channels; with a single pixel it changes nothing."""
     if layer.flatten and layer.pooled_dim == (1, 1):
         yield Finding("'flatten' of 1x1 pixels changes nothing", "flatten", "Remove the key.")
 
 
 @constraint("N336", Kind.HARDWARE, Severity.NOTICE)
 def passthrough_behind_passthrough(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Each layer that only moves data costs time; one layer can move, combine and pool it."""
+    """Each layer that only moves data costs time; one layer can move, combine and pool."""
     previous = network.predecessor(layer)
     if previous is None or layer.has_weights or previous.has_weights:
         return
@@ -60,7 +60,7 @@ def passthrough_behind_passthrough(layer: MappedLayer, network: MappedNetwork) -
 
 @layer_constraint("N388", Kind.HARDWARE, Severity.NOTICE)
 def depthwise_moves_its_channels(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Channels that are convolved each for itself are written faster where they were read."""
+    """Depth-wise layers are faster if they write their channels to the processors they read."""
     if layer.depthwise and not layer.broadcast:
         yield Finding(
             "a depth-wise layer whose outputs go to other processors, which is slower",

@@ -36,7 +36,7 @@ def _text(shapes: Sequence[Shape]) -> str:
 
 @constraint("E393", Kind.NETWORK)
 def simulated_layers_read_simulated_ones(layer: Layer, network: Network) -> Iterator[Finding]:
-    """The known answer is computed in simulated order; what is left out there has no values."""
+    """The known answer is computed in simulated order; layers that are left out have no values."""
     if layer.index not in network.simulated:
         return
     earlier = network.simulated[: network.simulated.index(layer.index)]
@@ -51,7 +51,7 @@ def simulated_layers_read_simulated_ones(layer: Layer, network: Network) -> Iter
 
 @constraint("E394", Kind.NETWORK)
 def outputs_are_simulated(layer: Layer, network: Network) -> Iterator[Finding]:
-    """What an output layer gives is compared with the known answer, which must have it."""
+    """The output of an output layer is compared with the known answer, which must contain it."""
     if layer.is_output and layer.index not in network.simulated:
         yield Finding(
             "'output' is true, but the layer is not simulated",
@@ -62,7 +62,7 @@ def outputs_are_simulated(layer: Layer, network: Network) -> Iterator[Finding]:
 
 @constraint("E395", Kind.NETWORK)
 def data_given_is_data_read(layer: Layer, network: Network) -> Iterator[Finding]:
-    """What a layer reads must be what the sample, the buffer or another layer gives."""
+    """The shape that a layer reads must be that of the sample, the buffer or another layer."""
     if layer.index not in network.simulated or layer.buffer_shift:
         return
     shapes = [_shape(source, network) for source in _read(layer, network)]
@@ -108,7 +108,7 @@ def _joined(shapes: Sequence[Shape], cropped: int) -> tuple[int, int]:
 
 @constraint("E396", Kind.NETWORK)
 def joined_pixels_have_equal_channels(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Inputs of different sizes are joined pixel by pixel, which needs the same channels."""
+    """Inputs of different sizes are joined pixel by pixel, which needs equal channels."""
     if layer.index not in network.simulated or layer.sources is None:
         return
     shapes = [_shape(source, network) for source in layer.sources]
@@ -122,7 +122,7 @@ def joined_pixels_have_equal_channels(layer: Layer, network: Network) -> Iterato
 
 @constraint("E397", Kind.NETWORK)
 def buffer_is_shifted_in_place(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Shifting a rolling buffer moves all of it, and nothing else."""
+    """A layer that shifts a rolling buffer moves the whole buffer, and nothing else."""
     if not layer.buffer_shift:
         return
     if layer.sources != (DATA_BUFFER,):
@@ -146,7 +146,7 @@ def buffer_is_shifted_in_place(layer: Layer, network: Network) -> Iterator[Findi
 
 @constraint("E398", Kind.NETWORK)
 def entries_inserted_fit_the_buffer(layer: Layer, network: Network) -> Iterator[Finding]:
-    """What a layer inserts must be whole entries of the rolling buffer."""
+    """A layer must insert whole entries into the rolling buffer."""
     if not layer.buffer_insert:
         return
     buffer = network.buffer

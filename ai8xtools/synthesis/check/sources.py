@@ -35,7 +35,7 @@ def _sources(layer: AnyLayer, network: Schedule[AnyLayer]) -> tuple[AnyLayer, ..
     covers=Covered("E320"),
 )
 def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator[Finding]:
-    """What a layer reads must be exactly what was written: channels times pixels."""
+    """A layer must read exactly the data that was written: channels times pixels."""
     if layer is network.first or min(layer.sources or (0,)) < 0:
         return
     cropped = sum(layer.in_crop)
@@ -86,7 +86,7 @@ def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...], network: Network)
 
 @constraint("W368", Kind.NETWORK, Severity.WARNING)
 def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[Finding]:
-    """All channels of a source are read unless the loader is told to leave some out."""
+    """All channels of a source are read unless --reshape-inputs is given."""
     if layer.channel_skip and not network.reshapes_inputs:
         yield Finding(
             f"'in_channel_skip' is {layer.channel_skip}, which has no effect",
@@ -103,7 +103,7 @@ def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[F
     covers=Covered("E360"),
 )
 def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Operands are combined value by value: same channels, same size."""
+    """Operands are combined value by value, so channels and size must be equal."""
     if not layer.combination or layer.sources is None:
         return
     sources = _sources(layer, network)
@@ -138,7 +138,7 @@ def operands_share_processors(layer: MappedLayer, network: MappedNetwork) -> Ite
 
 @constraint("W362", Kind.HARDWARE, Severity.WARNING)
 def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Each of n operands or passes leaves n - 1 words free after its own, which the others fill."""
+    """Each of n operands or passes leaves n - 1 words free after its own, for the others."""
     if layer.sources is None or len(layer.sources) < 2:
         return
     sources = _sources(layer, network)
@@ -190,7 +190,7 @@ def _joined_as_passes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> b
 
 @constraint("W363", Kind.HARDWARE, Severity.WARNING)
 def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Words that the layers before left free are read as data unless they are skipped."""
+    """Words that earlier layers left free are read as data unless they are skipped."""
     sources = _sources(layer, network)
     gaps = {s.write_gap for s in sources} or {0}  # the network's input is loaded without gaps
     mixed = sources and len(sources) != len(layer.sources or sources)
@@ -224,7 +224,7 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
 
 @constraint("W307", Kind.HARDWARE, Severity.WARNING)
 def wide_layer_feeds_another(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """The next layer reads bytes; a 32-bit output can only be read by the processor."""
+    """Layers read bytes; 32-bit output can only be read by the core."""
     read = (source.index for x in network.executed() for source in _sources(x, network))
     if layer.output_width == 32 and layer.index in read:
         yield Finding(
@@ -265,7 +265,7 @@ def _other_gap(
 def inputs_come_from_the_processors_read(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """A processor reads its own memory; what no source wrote there is left from before."""
+    """A processor reads its own memory; data that no source wrote there is old data."""
     sources = _sources(layer, network)
     if not sources or len(sources) != len(layer.sources or sources):
         return
@@ -285,7 +285,7 @@ def inputs_come_from_the_processors_read(
 
 @constraint("W365", Kind.HARDWARE, Severity.WARNING)
 def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Inputs that are joined by channel stand on processors of their own, in rising order."""
+    """Inputs that are concatenated have separate processors, in ascending order."""
     sources = _sources(layer, network)
     single = all(s.out_passes == 1 for s in sources)
     if layer.combination or len(sources) < 2 or layer.in_passes > 1 or not single:
@@ -315,7 +315,7 @@ def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) ->
 
 @constraint("W366", Kind.HARDWARE, Severity.WARNING)
 def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Data is read from in_offset on; operand i stands i words behind."""
+    """Data is read from in_offset on, operand i from i words after that."""
     if not _reads_elsewhere(layer, network):
         wrong = is_read_right(layer, _sources(layer, network), network.order) is False
         for i, read, written, source, remedy in _inputs_elsewhere(layer, network):
@@ -331,11 +331,7 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
 def inputs_are_read_where_they_are_written(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """A layer that reads a whole output from another place than it was written to reads data of
-    others.
-
-    What it finds there is left from the layers before.
-    """
+    """A layer that reads an output elsewhere than it was written reads old data."""
     if _reads_elsewhere(layer, network):
         for i, read, written, source, remedy in _inputs_elsewhere(layer, network):
             yield Finding(
@@ -411,7 +407,7 @@ def _other_offsets(
 def joined_inputs_stand_where_they_are_read(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """Each channel of a join is read at one place, and a word has one writer.
+    """Each channel of a concatenation is read at one place, and each word has one writer.
 
     A word of an instance is written as a whole: lanes that the writer does not use become zero.
     """
@@ -441,7 +437,7 @@ def joined_inputs_stand_where_they_are_read(
 
 @constraint("W367", Kind.NETWORK, Severity.WARNING)
 def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
-    """A series has one column; a two-dimensional kernel sees only padding beside it."""
+    """A series has one column, so a two-dimensional kernel reads only padding beside it."""
     previous = network.predecessor(layer)
     if (
         previous is not None
@@ -459,7 +455,7 @@ def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
 
 @constraint("E392", Kind.NETWORK, needs=Fact.SIZES)
 def output_has_one_scale(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Data of layers that divide their output by different powers of two cannot be delivered."""
+    """Outputs that are scaled by different powers of two cannot be delivered together."""
     if layer.has_weights or layer.index not in {output.index for output in network.outputs()}:
         return
     scales = final_scales(layer.index, network)

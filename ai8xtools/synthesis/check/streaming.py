@@ -25,7 +25,7 @@ _PLANAR = sum(1 << PROCESSORS_PER_GROUP * group for group in _FIFO_GROUPS)
 def streaming_begins_with_the_first_layer(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """Rows can only be worked on as they arrive if they arrive that way in every layer before."""
+    """A layer can stream only if all earlier layers stream."""
     previous = network.predecessor(layer) if layer.index in network.order else None
     if layer.streaming and previous is not None and not previous.streaming:
         yield Finding(
@@ -37,7 +37,7 @@ def streaming_begins_with_the_first_layer(
 
 @constraint("E351", Kind.HARDWARE)
 def streaming_needs_a_fifo(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Data that lies in memory already does not arrive in rows."""
+    """Data that is already in memory does not arrive row by row."""
     if not layer.streaming or layer is not network.first or network.input_port.is_fifo:
         return
     if not network.layout.allow_streaming:
@@ -59,7 +59,7 @@ def streaming_layers_limit(layer: MappedLayer, network: MappedNetwork) -> Iterat
 
 @constraint("E359", Kind.HARDWARE, blocks=Fact.PLACES)
 def stream_goes_on_with_the_next_slot(layer: MappedLayer, _: MappedNetwork) -> Iterator[Finding]:
-    """Layers that stream run at the same time, each on the rows of the one configured before."""
+    """Streaming layers run at the same time, each on the rows of the previous layer."""
     if layer.streaming and layer.next_layer not in (None, layer.index + 1):
         yield Finding(
             f"'next_sequence' is {layer.next_layer} in a streaming layer, expected "
@@ -71,7 +71,7 @@ def stream_goes_on_with_the_next_slot(layer: MappedLayer, _: MappedNetwork) -> I
 
 @layer_constraint("N337", Kind.HARDWARE, Severity.NOTICE)
 def small_kernels_stream_as_large_ones(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """Line buffers work on rows of 3x3 kernels, so a 1x1 kernel gets eight zeros around it."""
+    """Line buffers are made for 3x3 kernels, so a 1x1 kernel is surrounded by eight zeros."""
     if layer.widened:
         yield Finding(
             "the 1x1 kernel is stored as 3x3, in or behind a streaming layer",
@@ -91,7 +91,7 @@ def last_streaming_layer_is_padded(layer: MappedLayer, network: MappedNetwork) -
 
 @layer_constraint("E354", Kind.HARDWARE)
 def streaming_operators(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
-    """A flattened image has no rows; MAX78002 streams through convolutions only."""
+    """A flattened image has no rows; MAX78002 streams only through convolutions."""
     if not layer.streaming:
         return
     if layer.flatten:
@@ -124,7 +124,7 @@ def fifo_reaches_the_processors(layer: MappedLayer, network: MappedNetwork) -> I
 
 @constraint("E356", Kind.HARDWARE)
 def fast_fifo_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """The fast FIFO is a single one and feeds a convolution with 8-bit output."""
+    """There is one fast FIFO, which feeds a convolution with 8-bit output."""
     if layer is not network.first or not network.input_port.is_fast:
         return
     limit = 1 if layer.channels_first else FIFO_LANES
@@ -141,14 +141,14 @@ def fast_fifo_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fin
 
 @layer_constraint("W357", Kind.HARDWARE, Severity.WARNING)
 def streaming_with_bias(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
-    """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
+    """MAX78000 reads the bias of a streaming layer one byte too early; the loader corrects this."""
     if layer.streaming and layer.bias is not None and chip.skips_stream_bias:
         yield Finding("a bias in a streaming layer", ("streaming", "op"))
 
 
 @constraint("E358", Kind.HARDWARE)
 def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-    """Words of a progression hold whole pixels and fill the image in rounds of equal length."""
+    """Generated words hold whole pixels and fill the image in rounds of equal length."""
     rule = network.layout.progression
     if layer is not network.first or rule is None:
         return
@@ -177,7 +177,7 @@ def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iter
 def fifo_fills_the_rows_of_a_spread_kernel(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """A spread Conv1d runs on rows as long as its dilation; a FIFO has to deliver whole ones."""
+    """A dilated Conv1d runs on rows as long as its dilation; a FIFO must deliver whole rows."""
     if layer is not network.first or not network.input_port.is_fifo:
         return
     length, dilation = layer.in_dim[0], layer.dilation
@@ -225,7 +225,7 @@ def _filled(channels: int) -> int:
 def results_within_a_stream_are_not_kept(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """Between streaming layers a few rows are kept, and of a FIFO's input not even these."""
+    """Only a few rows are kept between streaming layers, and none of the input of a FIFO."""
     for what, key in _lost_data(layer, network):
         yield Finding(
             f"{what}, of which a stream keeps some rows only; the chip is not expected to compute "

@@ -31,7 +31,7 @@ def _limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnost
 
 
 def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
-    """The accelerator needs its pipeline above a certain clock, and only there."""
+    """The accelerator needs its pipeline above a certain clock frequency, and only then."""
     chip = network.chip
     if not chip.has_pipeline:
         return
@@ -55,7 +55,7 @@ def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnosti
 
 
 def _snoop(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
-    """What conditional execution accumulates cannot be simulated, so the description states it."""
+    """Values accumulated by conditional execution are not simulated; the description gives them."""
     if network.layout.snoop is not None and not network.chip.has_extended_modes:
         names = names_where(lambda chip: chip.has_extended_modes)
         yield Diagnostic(

@@ -66,7 +66,7 @@ def _default_kernel(operator: Operator) -> tuple[int, int]:
 
 @rule(Fact.SIZES)
 def operands_need_combination(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """Several operands only make sense where an element-wise combination joins them."""
+    """Several operands need an element-wise operation that combines them."""
     if "operands" in layer and operation(layer)[1] is None:
         yield layer.error(
             "E120",
@@ -146,7 +146,7 @@ def _kernel_remedy(operator: Operator, rows: int, columns: int) -> str:
 
 @rule()
 def stride_is_fixed(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-    """Convolutions move by one pixel, transposed ones by two; pooling decimates."""
+    """The stride of convolutions is one, that of transposed ones two; pooling decimates."""
     operator, _combination = operation(layer)
     if "stride" not in layer or (operator.convolves and not whole.limited):
         return
@@ -167,7 +167,7 @@ def stride_is_fixed(layer: LayerDescription, whole: Description) -> Iterator[Dia
 
 @rule()
 def pool_dilation_needs_pool(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """Dilation spreads the taps of a pooling window; without one there is nothing to spread."""
+    """Pool dilation spreads the taps of a pooling window, so it needs pooling."""
     if "pool_dilation" in layer and "max_pool" not in layer and "avg_pool" not in layer:
         yield layer.error(
             "E123",
@@ -179,7 +179,7 @@ def pool_dilation_needs_pool(layer: LayerDescription, _: Description) -> Iterato
 
 @rule()
 def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """The order of pooling and combination exists only where a layer has both."""
+    """The order of pooling and combination matters only if a layer has both."""
     window = layer.get("max_pool", layer.get("avg_pool", (1, 1)))
     if layer.get("pool_first", True) or (window != (1, 1) and operation(layer)[1]):
         return
@@ -195,14 +195,14 @@ def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[D
 
 @rule()
 def passthrough_has_no_dilation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """A layer without a kernel has no taps to spread."""
+    """A layer without a kernel has no taps that dilation could spread."""
     if "dilation" in layer and not operation(layer)[0].weighted:
         yield layer.error("E125", "'dilation' on a layer without a kernel", "dilation")
 
 
 @rule(Fact.SIZES)
 def passthrough_has_no_activation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """Data that passes through is not post-processed, so no activation can follow."""
+    """Pass-through layers do not post-process their data, so they have no activation."""
     if layer.get("activate") is not None and not operation(layer)[0].weighted:
         yield layer.error(
             "E126",
@@ -214,7 +214,7 @@ def passthrough_has_no_activation(layer: LayerDescription, _: Description) -> It
 
 @rule(Fact.SIZES)
 def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """Shifting moves the entries of a rolling buffer, which `in_sequences` names."""
+    """Shifting moves the entries of a rolling buffer, which `in_sequences` must name."""
     if "buffer_shift" not in layer:
         return
     if "in_sequences" not in layer:
@@ -227,14 +227,14 @@ def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterat
 
 @rule(Fact.SIZES)
 def buffer_insert_needs_offset(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-    """The position in the buffer is the output offset, which therefore must be explicit."""
+    """The output offset is the position in the buffer, so it must be given."""
     if whole.placed and "buffer_insert" in layer and "out_offset" not in layer:
         yield layer.error("E128", "'buffer_insert' without 'out_offset'", "buffer_insert")
 
 
 @rule(Fact.SIZES)
 def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-    """Where a rolling buffer stands and what part is read cannot be inferred."""
+    """The place of a rolling buffer and the part that is read must be given."""
     buffers = {b.get("name") for b in whole.get("data_buffer", ())}
     if not buffers & set(layer.get("in_sequences", ())):
         return
@@ -252,7 +252,7 @@ def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> It
 
 @rule()
 def pairs_are_equal(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
-    """One register field holds these values for rows and columns."""
+    """Rows and columns share one register field, so both values must be equal."""
     for key in ("dilation", "output_pad"):
         rows, columns = layer.get(key, (0, 0))
         if rows != columns:
@@ -266,7 +266,7 @@ def pairs_are_equal(layer: LayerDescription, _: Description) -> Iterator[Diagnos
 
 @rule(Fact.SIZES)
 def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-    """A name must say which layer is meant; `stop` and `input` mean something else."""
+    """Names of layers must be unique; `stop` and `input` are reserved."""
     name = (layer.name or "").lower()
     if name in ("stop", "input"):
         yield layer.error("E129", f"the name '{layer.name}' is reserved", "name")
@@ -282,7 +282,7 @@ def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Di
 
 @rule(Fact.SIZES, Fact.REFERENCE)
 def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-    """A reference to a layer must lead to one."""
+    """A layer that a key refers to must exist."""
     buffers = {b.get("name") for b in whole.get("data_buffer", ())}
     for key in ("in_sequences", "next_sequence", "simulated_sequence", "weight_source"):
         value = layer.get(key, ())
@@ -324,7 +324,7 @@ def not_its_own_source(layer: LayerDescription, whole: Description) -> Iterator[
 
 @rule()
 def named_weights_are_taken(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
-    """Only a layer with weights of its own takes tensors, and only checkpoints name them."""
+    """Only layers with their own weights use tensors, and only checkpoints name them."""
     if "weights" not in layer:
         return
     reason = remedy = None
@@ -342,7 +342,7 @@ def named_weights_are_taken(layer: LayerDescription, whole: Description) -> Iter
 def zero_outputs_stand_behind_weights(
     layer: LayerDescription, _: Description
 ) -> Iterator[Diagnostic]:
-    """Kernels of zero stand behind those of a tensor, or of copied channels."""
+    """Kernels of zeros can only follow those of a tensor or of copied channels."""
     own = operation(layer)[0].weighted and not layer.get("bypass", False)
     if "zero_outputs" in layer and (not own or layer.get("groups", 1) > 1):
         yield layer.error(
@@ -388,7 +388,7 @@ def errors(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
 def warnings(
     layers: Iterable[LayerDescription], *, placed: bool, faulty: Container[int] = ()
 ) -> Iterator[Diagnostic]:
-    """Say which important keys were left to their defaults.
+    """Report which important keys have their default values.
 
     Of layers that are `faulty` (their id), keys may be missing because they were refused.
     """

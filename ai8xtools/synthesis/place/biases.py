@@ -122,7 +122,7 @@ class _BiasMemory:
         return True
 
     def _complaint(self, layer: MappedLayer, group: int, length: int, left: int) -> Diagnostic:
-        """Each group has a memory for biases; a layer's bias stands in one of them as a whole."""
+        """Each group has a bias memory; the whole bias of a layer is in one of them."""
         return layer.diagnostic(
             "E403",
             f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left",

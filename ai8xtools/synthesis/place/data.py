@@ -136,7 +136,7 @@ def _missing_gap(
 def _complaint(
     network: MappedNetwork, layer: MappedLayer, owner: int, free: int | None, severity: Severity
 ) -> Diagnostic:
-    """A layer writes while it still reads; outputs that are delivered stay until the end."""
+    """A layer writes while it still reads; outputs of the network must stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
     written = output_words(layer)
     begin, end = int(written.min()) * WORD_BYTES, int(written.max() + 1) * WORD_BYTES

@@ -76,8 +76,8 @@ def check_margins(network: MappedNetwork) -> Iterator[Diagnostic]:
         if room is not None and 0 <= room < advised and shared and _overlaps(layer):
             yield layer.diagnostic(
                 "W416",
-                f"the output stays {WORD_BYTES * room} bytes behind what is still read, "
-                f"{WORD_BYTES * advised} are advised; no chip has been measured",
+                f"the output stays {WORD_BYTES * room} bytes behind the input that is still read, "
+                f"{WORD_BYTES * advised} are recommended; no chip has been measured",
                 ("out_offset", "in_place"),
                 f"Lower out_offset by {WORD_BYTES * (advised - room)}.",
                 Severity.WARNING,

@@ -293,7 +293,7 @@ class _Placer:
     def _complain_of_size(
         self, layer: MappedLayer, processors: NDArray[np.int64], length: int, capacity: int
     ) -> None:
-        """A layer's kernels stand in the same columns of the memories of all its processors."""
+        """A layer's kernels are in the same columns of all its processors' memories."""
         free = int((~self.used[processors, :capacity].any(axis=0)).sum())
         self.problems.append(
             layer.diagnostic(
@@ -310,7 +310,7 @@ class _Placer:
     def _complain_of_place(
         self, layer: MappedLayer, first: int, length: int, capacity: int
     ) -> None:
-        """Kernels begin at a multiple of four columns, where no other layer's stand."""
+        """Kernels begin at a multiple of four columns, in columns that no other layer uses."""
         self.problems.append(
             layer.diagnostic(
                 "E442",
@@ -324,7 +324,9 @@ class _Placer:
         )
 
     def _complain_of_overwriting(self, layer: MappedLayer, other: int) -> None:
-        """Where four outputs at a time begin, the vendor's tool counts columns in two ways."""
+        """Where layers with four outputs at a time begin, the vendor's tool counts columns in two
+        ways.
+        """
         self.problems.append(
             layer.diagnostic(
                 "W410",
@@ -338,7 +340,7 @@ class _Placer:
         )
 
     def _complain_of_gaps(self, layer: MappedLayer, first: int, last: int, capacity: int) -> None:
-        """Outputs that skip processors store kernels at a distance, of which all must fit."""
+        """Outputs that skip processors store their kernels with gaps, and all of them must fit."""
         self.problems.append(
             layer.diagnostic(
                 "E402",

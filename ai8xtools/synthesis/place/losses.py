@@ -57,7 +57,7 @@ def check_rounds(network: MappedNetwork) -> Iterator[Diagnostic]:
 
 
 def _complaint_of_rounds(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagnostic:
-    """Every round reads the sample; the layers of the last one run over the results before."""
+    """Each repetition reads the sample; its layers must not overwrite data that others need."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     return Diagnostic(
         "W413",
@@ -86,7 +86,7 @@ def _reads_behind_itself(layer: MappedLayer) -> bool:
 
 
 def _complaint(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagnostic:
-    """Data in memory lives until its last reader; nothing else may be written there before."""
+    """Data in memory must not be overwritten before its last reader."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     if loss.own_input:
         reader, what_follows = "it reads itself", "may compute something else than"

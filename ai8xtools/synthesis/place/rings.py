@@ -51,7 +51,7 @@ def check_rings(
 
 
 def _fields(layer: MappedLayer, stream: Stream, network: MappedNetwork) -> Iterator[Diagnostic]:
-    """How far streams run ahead of each other is counted in registers of a few bits."""
+    """Registers of a few bits count how far streams run ahead of each other."""
     for what, value, register, field in (
         ("starts after {} words", stream.start, "STREAM1", "start"),
         ("advances by {} words", stream.delta1, "STREAM2", "delta1"),
@@ -100,7 +100,7 @@ def _output_bytes(layer: MappedLayer) -> int:
 
 
 def _room(ring: Ring, network: MappedNetwork, severity: Severity) -> Iterator[Diagnostic]:
-    """The words of a ring buffer stand in one memory instance."""
+    """The words of a ring buffer must be in one memory instance."""
     limit = network.chip.instance_bytes
     if ring.end >= limit:
         yield ring.layer.diagnostic(
@@ -116,7 +116,7 @@ def _room(ring: Ring, network: MappedNetwork, severity: Severity) -> Iterator[Di
 
 
 def _reach(ring: Ring, network: MappedNetwork, severity: Severity) -> Iterator[Diagnostic]:
-    """Input and output of a layer on the same processors must not run into each other."""
+    """Input and output of a layer on the same processors must not overlap."""
     layer = ring.layer
     output = layer.out_offset - layer.hardware.leading_bytes
     if not layer.processors & layer.output_processors:
@@ -167,7 +167,7 @@ def _collisions(rings: list[Ring], severity: Severity) -> Iterator[Diagnostic]:
 
 
 def _parts(network: MappedNetwork) -> Iterator[Diagnostic]:
-    """Streams that read ahead run at the same time, each in a part of its own."""
+    """Streams that read ahead run at the same time, each in its own part of the memory."""
     part_bytes = network.chip.data_part_bytes
     seen: dict[int, MappedLayer] = {}
     for layer in network.executed():

@@ -118,7 +118,7 @@ def _check_entries(checkpoint: Checkpoint, place: Place, problems: list[Diagnost
         problems.append(
             Diagnostic(
                 "W243",
-                f"{', '.join(unknown)}: not known to this version, whatever it means is left out",
+                f"{', '.join(unknown)}: unknown to this version, and ignored",
                 place,
                 "The network may not compute what it was trained for; use a version that knows it.",
                 Severity.WARNING,

@@ -74,7 +74,7 @@ def _buffers(description: Description) -> Iterator[Diagnostic]:
         if name in names:
             yield Diagnostic(
                 "E230",
-                f"data_buffer: the name '{name}' stands for something else already",
+                f"data_buffer: the name '{name}' already has another meaning",
                 section.place_of("name"),
                 "Use another name.",
             )

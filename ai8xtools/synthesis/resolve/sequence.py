@@ -112,7 +112,7 @@ def _beyond(layer: LayerDescription, index: int, key: str) -> Diagnostic:
 def _never_configured(layer: LayerDescription, index: int, order: tuple[int, ...]) -> Diagnostic:
     return layer.error(
         "E226",
-        f"the simulation goes on with layer {index}, only {min(order)} to {max(order)} are "
+        f"the simulation continues with layer {index}, only {min(order)} to {max(order)} are "
         "configured",
         "simulated_sequence",
         "next_sequence",
@@ -123,7 +123,7 @@ def _never_configured(layer: LayerDescription, index: int, order: tuple[int, ...
 def _loop(layer: LayerDescription, index: int) -> Diagnostic:
     return layer.error(
         "E220",
-        f"execution goes on with layer {index}, which has been executed already",
+        f"execution continues with layer {index}, which has been executed already",
         "next_sequence",
         "simulated_sequence",
         remedy="End the network with next_sequence: stop.",

@@ -71,7 +71,7 @@ class Measurements(Regression):
         self.mean, self.deviation = entry.own.preparation.target
         if ai8x.has_thresholds(model):
             raise InputError(
-                "E638", "numbers of one's own are learned with the first generation of QAT",
+                "E638", "numbers from your own data need the first generation of QAT",
                 "--regression", "Leave out --qat-version 2, and policies of that generation.",
             )  # fmt: skip
 

@@ -58,7 +58,7 @@ def prove_module(
                 return  # it was rounding
         place = _departing(model, graph, network, inputs, expected, places)
     raise InputError(
-        "E668", f"the network that was made of {type(model).__name__} computes something else, "
+        "E668", f"the network imported from {type(model).__name__} computes something else, "
         f"first at {place}", "--model",
         "Write this part with modules of PyTorch's own, without hooks, without changes in place.",
     )  # fmt: skip
