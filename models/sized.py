@@ -1,4 +1,4 @@
-"""Networks of any size for data of one's own; --model auto picks the widest one that fits.
+"""Networks of any size for the user's own data; --model auto picks the widest one that fits.
 
 `sized2d_W` is for pictures, `sized1d_W` for sounds, `sizedseries_W` for time series, `sizedrow_W`
 for rows of numbers, `sizedmasks_W` for the class of each pixel of a picture, `sizedboxes_W` for

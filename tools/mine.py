@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From data of one's own to measured firmware in one command: `make mine DATA=folder:pictures`.
+"""From the user's own data to measured firmware in one command: `make mine DATA=folder:pictures`.
 
 Drives the command lines that a user would type: train, quantize, generate with a report, emulate on
 the test samples. Each is printed. One whose results are there, from the same command line and
@@ -181,7 +181,7 @@ def parse(words: Sequence[str]) -> Options:
     """Return what the command line says; usage errors end with status 2."""
     parser = argparse.ArgumentParser(
         prog="mine.py", usage="mine.py KIND:PATH [options] [options of train.py]",
-        description="Train, quantize, generate and measure firmware of data of one's own.",
+        description="Train, quantize, generate and measure firmware for your own data.",
         allow_abbrev=False,
     )  # fmt: skip
     add = parser.add_argument

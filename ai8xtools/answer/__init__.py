@@ -1,4 +1,4 @@
-"""The answer file of a project: what it writes to the accelerator, and what each layer leaves.
+"""The answer file of a project: the words it writes to the accelerator, and each layer's output.
 
 ai8xize.py writes it beside the sources, emulate.py reads it. Words and layers are kept as hashes
 where they are many; a hash of 16 words still tells which one of them is wrong, and what it should

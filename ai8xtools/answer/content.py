@@ -1,4 +1,4 @@
-"""What an answer file tells of a project.
+"""The content of an answer file.
 
 Addresses are absolute bus addresses. Layers have the numbers of the hardware.
 """
@@ -67,7 +67,7 @@ NO_WORDS = HashedWords(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(
 
 
 class LayerForm(Enum):
-    """How much the file keeps of a layer's output."""
+    """How much of a layer's output the file contains."""
 
     FULL = "full"
     LINES = "lines"
@@ -119,7 +119,7 @@ class LayerAnswer:
 
 @frozen
 class Answer:
-    """What a project writes before the network starts, and what the layers leave behind.
+    """The words that a project writes before the network starts, and the outputs of its layers.
 
     `express` says that kernels are packed. `left_out` tells, for people, what cannot be known.
     """

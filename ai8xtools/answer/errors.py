@@ -1,4 +1,4 @@
-"""What is wrong with an answer file."""
+"""The error for answer files."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Hashes = NDArray[np.uint64]
 
 
 class WordFault(NamedTuple):
-    """The only wrong word of a block: its number in the block, and what it should be."""
+    """The only wrong word of a block: its index in the block, and its correct value."""
 
     number: int
     expected: int

@@ -1,4 +1,4 @@
-"""What several tools check about their arguments, and how they say what is wrong with them."""
+"""Argument checks and error messages that several tools share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 
 @frozen
 class _Need:
-    """An option that command lines must have, as `Parser.need` takes it."""
+    """An option that command lines must have, see `Parser.need`."""
 
     option: str
     unless: tuple[str, ...]
@@ -56,8 +56,8 @@ class Parser(argparse.ArgumentParser):
             choices=("text", "json"),
             dest=argparse.SUPPRESS,
             default=argparse.SUPPRESS,
-            help="form of the messages; with json standard output is their list, and all else that "
-            "is printed goes to standard error",
+            help="format of the messages; with json, standard output is the list of messages and "
+            "everything else goes to standard error",
         )
         self.add_argument(
             DEBUG_REPORT,
@@ -65,8 +65,8 @@ class Parser(argparse.ArgumentParser):
             metavar="FILE",
             dest=argparse.SUPPRESS,
             default=argparse.SUPPRESS,
-            help="write what developers need to see about a failure: versions, names of options, "
-            "the code of the message and places in the source; no data",
+            help="write a report on a failure for the developers: versions, names of options, "
+            "code of the message, source locations; no data",
         )
         self._refused: list[Diagnostic] = []
         self._typed: set[str] = set()
@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
     def need(
         self, option: str, *unless: str, instead: str = "", besides: Condition | None = None
     ) -> None:
-        """Refuse command lines without an option, unless one of others is there.
+        """Refuse command lines without an option, unless an alternative is given.
 
         `instead` says what else takes its place; `besides` is another reason to do without it.
         """
@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
         return namespace
 
     def _relieved(self, need: _Need, namespace: argparse.Namespace) -> bool:
-        """Whether the option that is needed is there, or something in its place."""
+        """Whether the required option or an alternative is given."""
         actions = self._option_string_actions
         if any(actions[name] in self._used for name in (need.option, *need.unless)):
             return True
@@ -204,7 +204,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _has_number(value: object) -> bool:
-    """Whether a converter made a number of a text, or several."""
+    """Whether a converter returned a number, or several."""
     if isinstance(value, tuple | list | frozenset):
         return any(map(_has_number, value))
     return isinstance(value, int | float)
@@ -221,7 +221,7 @@ def _meaning(kind: object) -> str | None:
 
 
 class _Noted(argparse.Action):
-    """An option that is for whoever runs the tool, which looks for it on its own."""
+    """An option that `diagnostics.run` evaluates itself, not the tool."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> None:
         """Do nothing."""
@@ -317,6 +317,6 @@ def add_transposed(options: Any) -> None:
         metavar="LAYER",
         nargs="+",
         default=(),
-        help="transposed convolutions with as many input as output channels, which their shape "
-        "does not tell",
+        help="names of transposed convolutions with as many input as output channels, which "
+        "cannot be recognized by their shape",
     )

@@ -1,4 +1,4 @@
-"""Folders that tools write: refused before any work if they cannot be, then written at once."""
+"""Folders that tools write: checked before any work, then written at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ai8xtools.writing.folder import check_folder, write_project
 
 @frozen
 class Folder:
-    """Where a project goes, and what must not suffer from that.
+    """The folder of a project, and the files that writing it must not overwrite.
 
     `inputs` are files that the tool reads, `beside` others that it writes, each with the option
     that names it; None stands for what is not given.

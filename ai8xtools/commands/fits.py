@@ -23,12 +23,12 @@ _SHOWN = 3
 
 
 Described = Callable[[Chip], tuple[Source, ResolveOptions]]
-"""What describes a network for a chip; it may raise for what that chip cannot compute."""
+"""Describes a network for a chip; may raise for operations that the chip cannot compute."""
 
 
 @frozen
 class Judged:
-    """What another target says: a table, and entries for JSON."""
+    """The result of another target: a table, and entries for JSON."""
 
     table: str
     entries: tuple[dict[str, Any], ...]
@@ -39,7 +39,7 @@ def fits_of(
     chips: Sequence[Chip] = CHIPS,
     encoding: Callable[[Chip], EncodeOptions] = lambda _: EncodeOptions(),
 ) -> list[ChipFit]:
-    """Return what a network takes of each chip with the options for it."""
+    """Return how much of each chip a network uses, with the options for it."""
     project = ProjectOptions(name="network", folder="network", command_line="", tool_version="")
     fits: list[ChipFit] = []
     refusals: list[ToolError] = []
@@ -82,7 +82,7 @@ def status_of(fits: Sequence[ChipFit], chip: Chip | None) -> int:
 
 
 def one_line(fits: Sequence[ChipFit]) -> str:
-    """Return the verdicts in one line, for the beginning of a run."""
+    """Return the results for all chips in one line, for the beginning of a run."""
     return "; ".join(
         f"{one.chip}: fits, {_milliseconds(one)}" if one.fits
         else f"{one.chip}: does not fit ({one.reasons[0]})"
@@ -112,7 +112,7 @@ def as_table(fits: Sequence[ChipFit]) -> str:
 
 
 def _names(placed: Sequence[ChipFit]) -> list[str]:
-    """Return the names of layers; those that a chip has in addition stand where it has them."""
+    """Return the names of layers, including those that only one chip has, in their order."""
     names: list[str] = []
     for one in placed:
         at = 0
@@ -170,7 +170,7 @@ def as_json(fits: Sequence[ChipFit], others: Sequence[Mapping[str, Any]] = ()) -
 
 
 def show(form: str, fits: Sequence[ChipFit], others: Sequence[Judged]) -> None:
-    """Print what chips and other targets say, as JSON or as tables."""
+    """Print the results for chips and other targets, as JSON or as tables."""
     if form == "json":
         print_result(as_json(fits, [entry for one in others for entry in one.entries]))
         return

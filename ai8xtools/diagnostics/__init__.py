@@ -1,4 +1,4 @@
-"""What the tools say when something is wrong, and how it reaches a person or an editor.
+"""Diagnostics of the tools, and how they reach a person or an editor.
 
 A failure is a value: a `Diagnostic` names the place (file, line and column, or an option), the
 offending value with its limit, and a remedy. Stages collect all of them; `DiagnosticError` carries

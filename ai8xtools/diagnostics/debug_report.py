@@ -1,4 +1,4 @@
-"""The file that `--debug-report` writes: what a developer needs to see, nothing of the user's.
+"""The file that `--debug-report` writes for developers, without any data of the user.
 
 It names versions, options without their values, and what went wrong: the code and place in the
 tool's own source. Names of files, texts of messages and data stay out.

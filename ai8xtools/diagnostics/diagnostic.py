@@ -47,7 +47,7 @@ class Place:
 
 @frozen
 class Effects:
-    """What follows from a complaint for what else can be said; it is never printed.
+    """The consequences of a diagnostic for later checks; never printed.
 
     After an error the facts that it `blocks` are not known; a complaint that `needs` one of them
     may be no more than a consequence. `silenced_by` is the option that hides the complaint. What
@@ -87,7 +87,7 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Ends a run: carries every diagnostic found so far, in the order found."""
+    """Ends a run: carries all diagnostics so far, in their order."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
         if isinstance(diagnostics, Diagnostic):

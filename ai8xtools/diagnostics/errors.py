@@ -31,5 +31,5 @@ class InputError(ToolError):
 
 
 def reason_of(exc: BaseException) -> str:
-    """Return the first line that an exception says, else what it is."""
+    """Return the first line of an exception's message, else its type."""
     return (str(exc).strip().splitlines() or [type(exc).__name__])[0]

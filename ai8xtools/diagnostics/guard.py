@@ -1,4 +1,4 @@
-"""What every script runs in: turns a failure into a message and an exit status."""
+"""Runs every script: turns a failure into a message and an exit status."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _value_of(option: str, words: Sequence[str], *, abbreviated: bool = False) -
 
 
 def _text_of(exc: BaseException) -> str:
-    """Return what an exception says, in a line; some cannot say it."""
+    """Return the message of an exception in one line; some exceptions fail to format it."""
     try:
         return line(str(exc))
     except ValueError:  # a number with too many digits
@@ -217,7 +217,7 @@ _OUTPUT_REMEDY = (
     "Free some space, or send the output of the program elsewhere; results that were "
     "already complete are unaffected."
 )
-"""For errors without a file name: they come from an output stream."""
+"""The place of errors without a file name: they come from an output stream."""
 
 
 def _os_diagnostic(exc: OSError) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""What options have in common: complaints about one that needs, excludes or exceeds something."""
+"""Shared checks of options: one that needs another, excludes another or is out of range."""
 
 from __future__ import annotations
 

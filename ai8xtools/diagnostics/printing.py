@@ -12,7 +12,7 @@ from ai8xtools.reading.streams import terminal
 from ai8xtools.reading.text import cleaned
 
 MOST_SHOWN = 100
-"""As many complaints at once are read; what is wrong everywhere would hide the rest."""
+"""The most diagnostics that are printed at once, so that a frequent one does not hide the rest."""
 MOST_CHARACTERS = 4000
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "green"}
 

@@ -1,4 +1,4 @@
-"""What happens when somebody ends the program: everything is left as it was before."""
+"""Signals that end the program: everything is left as it was before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network that is loaded into an accelerator, to try with inputs of one's own.
+"""A network that is loaded into an accelerator, to try with the user's own inputs.
 
 network = LoadedNetwork.of_project("build/mnist", "MAX78000")
 run = network.run(image)  # int8 [channel, row, column]

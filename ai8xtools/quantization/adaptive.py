@@ -1,4 +1,4 @@
-"""Rounding that looks at the data: errors of some weights are made good by others.
+"""Data-aware rounding: other weights compensate for the rounding error of each weight.
 
 Rounding each weight to the nearest integer is best for a single weight, not for the sum of products
 that a layer computes. With the second moments of the layer's inputs, weights are rounded one after
@@ -18,7 +18,7 @@ from torch.nn import functional
 MAX_INPUTS = 4096
 """Layers whose outputs depend on more values than this are rounded without the data."""
 MAX_COLUMNS = 1 << 14
-"""Places per batch that are looked at; neighbouring pixels say much the same."""
+"""Positions used per batch; neighbouring pixels contain nearly the same information."""
 _DAMPING = 0.01  # share of the mean second moment that is added to each: what samples did not show
 
 
@@ -68,7 +68,7 @@ def weight_rows(op: Any, weight: Tensor) -> Tensor | None:
 
 
 def columns(op: Any, x: Tensor) -> Tensor:
-    """Return what each output sees of a batch, as [G, d, places]; d is ordered as in weights."""
+    """Return the inputs of each output for a batch, [G, d, places]; d is ordered as in weights."""
     if isinstance(op, torch.nn.Linear):
         return x.reshape(1, -1, x.shape[-1]).mT
     if isinstance(op, torch.nn.Conv1d):

@@ -1,4 +1,4 @@
-"""Bits where they matter: widths of weights by what they do to the results of the network.
+"""Weight widths by sensitivity: by their effect on the results of the network.
 
 Each layer is quantized with each width, by calibration, while all others keep 8 bits, and the
 results on samples are compared with those of the trained network. Then bits are taken away where
@@ -25,7 +25,7 @@ WIDEST = max(WEIGHT_BITS)
 
 @frozen
 class Sensitivity:
-    """What a layer's widths cost: weights, and by bits the integers and the part of noise.
+    """The cost of a layer's widths: number of weights, and by bits the integers and their noise.
 
     Noise is the squared error of the network's results as a part of their energy.
     """
@@ -42,7 +42,7 @@ class Sensitivity:
 
 @frozen
 class Step:
-    """A choice on the way from 8 bits to few: bits by layer, bytes of weights.
+    """A step from 8 bits towards few: bits by layer, bytes of weights.
 
     `snr_db` is the ratio of signal to noise of the results with all these bits at once, `same` the
     part of samples whose largest result is in the same place as that of the trained network.
@@ -165,7 +165,7 @@ def noise_of(expected: Tensor, results: Tensor) -> tuple[float, float]:
 def _compare(
     trained: nn.Module, simulated: nn.Module, samples: Sequence[Tensor]
 ) -> tuple[float, float]:
-    """Return what `noise_of` says of the results of a network and of its simulation."""
+    """Return `noise_of` for the results of a network and of its simulation."""
     return noise_of(flat_results(trained, samples), flat_results(simulated, samples, DATA_STEPS))
 
 

@@ -1,4 +1,4 @@
-"""Integers and shifts chosen by what they do to samples, for networks trained without QAT.
+"""Integers and shifts chosen by their effect on samples, for networks trained without QAT.
 
 The layers are taken from input to output, each with predecessors that already compute as the
 accelerator does. For a layer, several output shifts are tried, each with rounding to the nearest
@@ -33,7 +33,7 @@ _TRIED_SCALES = {8: 4, 4: 5, 2: 5, 1: 6}  # from the one at which nothing is cli
 
 @frozen
 class LayerChoice:
-    """What was chosen for a layer: `integers`, how they were rounded, and what comes out.
+    """The choice for a layer: `integers`, how they were rounded, and the resulting error.
 
     `snr_db` is the ratio of signal to error of the layer's output on the samples that judge; with
     rounding to the nearest and without clipping it would have been `plain_snr_db`.
@@ -185,7 +185,7 @@ def _has_weights(module: Any) -> bool:
 
 
 def _reach(network: nn.Module, layer: Any, batch: Tensor) -> Tensor:
-    """Return what the layer is first given when the network computes a batch."""
+    """Return the first input that the layer gets when the network computes a batch."""
     inputs_seen: list[Tensor] = []
 
     def stop(_: Any, inputs: tuple[Tensor, ...]) -> None:
@@ -203,7 +203,7 @@ def _reach(network: nn.Module, layer: Any, batch: Tensor) -> Tensor:
 
 
 def _pooled(layer: Any, x: Tensor) -> Tensor:
-    """Return what the layer's operator is given."""
+    """Return the input of the layer's operator."""
     op, layer.op = layer.op, None
     try:
         pooled: Tensor = layer(x)

@@ -53,7 +53,7 @@ BIAS_BITS = 8  # what the accelerator has, whatever the width of the weights
 
 @frozen
 class Quantized:
-    """The quantized checkpoint, what happened to each tensor, and what deserves attention."""
+    """The quantized checkpoint, a report on each tensor, and warnings."""
 
     checkpoint: Checkpoint
     tensors: tuple[TensorReport, ...]
@@ -227,7 +227,9 @@ class _Conversion:
                 self._masks[f"{layer.name}.output_shift"] = _single(stored.shift)
 
     def layer(self, weight_name: str, bits: int | None) -> _Layer:
-        """Gather what belongs together; bits come from the description, checkpoint, option, 8."""
+        """Collect the tensors of a layer; bits come from the description, checkpoint, option, or
+        are 8.
+        """
         operation = weight_name.removesuffix(".weight")
         name = operation.rpartition(".")[0] or operation
         bias_name = f"{operation}.bias"
@@ -295,7 +297,7 @@ class _Conversion:
         return _Stored(chosen.weights, bias, BIAS_BITS, float(chosen.shift))
 
     def _range(self, layer: _Layer) -> _Range:
-        """Return the scale that the method wants."""
+        """Return the scale by the chosen method."""
         options, weights = self._options, layer.weights
         match options.clip_method:
             case None:

@@ -1,4 +1,4 @@
-"""What forbids quantizing a checkpoint, and what makes the result doubtful."""
+"""Reasons to refuse quantizing a checkpoint, and warnings about the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def weight_names(checkpoint: Checkpoint) -> list[str]:
 
 
 def lost_layers(before: Mapping[str, Array], after: Mapping[str, Array]) -> list[str]:
-    """Return what to say of layers whose weights are all zero, before or only now."""
+    """Return warnings about layers whose weights are all zero, before or after quantization."""
     warnings = []
     for name in (n for n in before if n.endswith(".weight") and not after[n].any()):
         if before[name].any():
@@ -80,7 +80,7 @@ def _limits_activations(checkpoint: Checkpoint) -> bool:
 
 
 def warnings_of(checkpoint: Checkpoint, options: QuantizationOptions) -> list[str]:
-    """Return what makes the result doubtful."""
+    """Return the warnings about the result."""
     warnings = []
     if "extras" not in checkpoint.entries:
         warnings.append("No `extras` in checkpoint file.")

@@ -11,10 +11,10 @@ from ai8xtools.checkpoint import Array, Checkpoint, refuse_integers
 from ai8xtools.diagnostics.errors import InputError
 
 _OPERATIONS = frozenset({"op", "conv2d", "conv1d", "linear"})
-"""What layers of ai8x call their operator; the latter three in files of 2020."""
+"""Names of the operator in ai8x layers; the latter three in files of 2020."""
 _BOOKKEEPING = ("output_shift", "weight_bits", "bias_bits", "quantize_activation", "shift_quantile")
 _LOWBIT = "lowbit"
-"""What low-bit training notes in its checkpoints."""
+"""Entries of low-bit training in its checkpoints."""
 _SHOWN = 8  # tensors named in a message
 REMEDY = (
     "Import it: quantize.py --import --model FILE:CLASS --calibrate DATASET, or train it with "

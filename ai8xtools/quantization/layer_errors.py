@@ -1,4 +1,4 @@
-"""What quantization does to the outputs of each layer, and what that costs in the results.
+"""Quantization errors in the output of each layer, and their effect on the results.
 
 Two networks compute the same samples: one in floating point with the trained weights, and the
 quantized one in the 8-bit simulation. Then each layer alone is replaced by its quantized twin.
@@ -150,7 +150,7 @@ def _compare_outputs(
 
 
 def _outputs(model: nn.Module, names: Iterable[str], batch: Tensor) -> dict[str, list[Tensor]]:
-    """Return what layers put out for a batch, once for each use."""
+    """Return the outputs of layers for a batch, one for each use."""
     outputs: dict[str, list[Tensor]] = {name: [] for name in names}
 
     def keep(name: str, _layer: Any, _inputs: Any, output: Tensor) -> None:

@@ -12,7 +12,7 @@ from ai8xtools.reading.files import MIB, read_bytes
 
 MAX_MEMBERS = 10_000
 _MAX_RATIO = 100
-"""Arrays of pictures unpack to a few times their size, a bomb to a thousand times."""
+"""Arrays of pictures unpack to a few times their size, a zip bomb to a thousand times."""
 _HARMLESS_BYTES = 64 * MIB
 _ENCRYPTED = 1
 _BROKEN = (
@@ -22,7 +22,7 @@ _BROKEN = (
 
 
 class ArchiveError(Exception):
-    """The file is no zip archive that can be read within the limits; the text says why."""
+    """The file is not a zip archive that can be read within the limits; the text says why."""
 
 
 def read_members(
@@ -56,7 +56,7 @@ def read_members(
 def _contents(
     archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo], most_bytes: int
 ) -> dict[str, bytes]:
-    """Unpack members; what they hold is counted, not what they claim."""
+    """Unpack members, counting the actual sizes instead of trusting the stated ones."""
     contents: dict[str, bytes] = {}
     left = most_bytes
     for info in infos:

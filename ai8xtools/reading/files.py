@@ -21,7 +21,7 @@ MAX_SOURCE_BYTES = 64 * MIB
 _COMPILED = (".c", ".h", ".inc", ".s", ".S")
 _STEP = 1 << 16
 _MANY = 10_000
-"""Of the files of a folder these are looked at for the one that was meant."""
+"""At most so many files of a folder are considered when suggesting the one that was meant."""
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFCHR: "a device",
@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class ForeignFileError(OSError):
-    """A path leads to something that is not read: no regular file, or one beyond the limit.
+    """A path does not lead to a regular file within the size limit.
 
     An OSError, so that whoever reports those reports this; `strerror` is the reason, `remedy` says
     what to do about it. `size` is that of a file beyond the limit, else None.
@@ -78,7 +78,7 @@ def open_file(path: str | os.PathLike[str], limit: int) -> BinaryIO:
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return what a regular file of at most `limit` bytes holds; raises what `open_file` does."""
+    """Return the content of a regular file of at most `limit` bytes; raises as `open_file`."""
     with open_file(path, limit) as file:
         data = file.read(os.fstat(file.fileno()).st_size)
         more = file.read(_STEP)  # it may have grown, and some files of the system state no size
@@ -107,7 +107,7 @@ def source_text(path: str | os.PathLike[str], errors: str = "replace") -> str:
 
 
 def check_sources(folder: Path) -> None:
-    """Refuse a folder in which something else than a file is called like a source or header.
+    """Refuse a folder in which something that is not a file has the name of a source or header.
 
     A compiler would wait for a pipe, or read a device for ever. Raises what `open_file` does; a
     link that leads nowhere is left to the compiler.

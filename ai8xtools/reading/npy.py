@@ -32,7 +32,7 @@ _SHOWN_NUMBER = 1 << 64
 
 
 class NpyError(Exception):
-    """The file is not a row of arrays of numbers; the text says why, `remedy` what helps."""
+    """The file is not a sequence of numeric arrays; the text says why, `remedy` what to do."""
 
     def __init__(self, reason: str, remedy: str | None = None) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""Recognizes by its bytes what a file is instead of what it should be: the usual accidents."""
+"""Recognizes common mistakes by the bytes of a file: what it is instead of what it should be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHARE_LOST = 50
 
 
 def accident(data: bytes | memoryview) -> tuple[str, str] | None:
-    """Return what happened to a file of binary data, and the remedy; None for no usual accident."""
+    """Return what happened to a binary file, and the remedy; None if it is no common mistake."""
     start = bytes(data[:64])
     if start.startswith(_POINTER):
         return "it is a Git LFS pointer, not the file itself", "Run `git lfs pull` there."

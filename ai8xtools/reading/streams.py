@@ -13,7 +13,7 @@ from ai8xtools.reading.text import cleaned
 
 
 class CleanStream:
-    """A text stream that cleans what is written to it; all else is that of the stream behind.
+    """A text stream that cleans what is written to it; everything else is passed to the stream.
 
     With `forgiving`, text that cannot be written is dropped: messages about a result are worth
     less than the result. Without, a write that failed makes every later `flush` fail as well:
@@ -41,7 +41,7 @@ class CleanStream:
             self.write(text)
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Pass the written text on to the operating system."""
         with self._forgiven():
             if self._lost is not None:
                 raise self._lost
@@ -62,12 +62,14 @@ class CleanStream:
 
 
 def terminal(stream: TextIO) -> TextIO:
-    """Return the stream behind one that cleans, for progress bars and colours of our own."""
+    """Return the stream under one that cleans, for our own progress bars and colours."""
     return stream.behind if isinstance(stream, CleanStream) else stream
 
 
 def silence(stream: TextIO) -> None:
-    """Redirect a stream that cannot be written to nowhere, so that the program ends quietly."""
+    """Redirect a stream that cannot be written to the null device, so that the program ends
+    quietly.
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

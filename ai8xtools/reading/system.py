@@ -31,9 +31,9 @@ UNIX = _fcntl is not None
 """Files may be renamed and removed while they are open, and links replaced in one step."""
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
-"""How files of others are opened: without waiting for a pipe."""
+"""Flags for opening files of users: without waiting for a pipe."""
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
-"""How files are created that must not exist yet."""
+"""Flags for creating files that must not exist yet."""
 _LONGEST, _AGAIN_SECONDS = 1e8, 5.0
 _ITSELF = READ | getattr(os, "O_NOFOLLOW", 0)
 
@@ -55,7 +55,8 @@ def lock(handle: int, *, alone: bool = False, wait: bool = False) -> None:
 
 
 def hold(folder: Path) -> Callable[[], None]:
-    """Hold a folder of this process, so that no other run removes it; return what lets go of it.
+    """Lock a folder of this process, so that no other run removes it; return a function that
+    unlocks it.
 
     Raises OSError if the folder cannot be opened. Windows cannot open folders: see `unheld`.
     """
@@ -69,7 +70,7 @@ def hold(folder: Path) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def unheld(path: Path) -> Iterator[bool]:
-    """Run the block while no other process holds a file or folder; give whether it is a folder.
+    """Run the block while no other process locks a file or folder; yield whether it is a folder.
 
     Raises OSError if one does or `path` is a link. Windows itself refuses to remove a file that is
     open, and nobody can tell whether a folder is in use: it raises OSError for each.
@@ -100,7 +101,7 @@ def grouped(leader: int = 0) -> dict[str, Any]:
 
 
 def end_group(leader: int) -> None:
-    """Ask all programs of a process group to end, also those that stand still."""
+    """Ask all programs of a process group to end, including stopped ones."""
     import signal  # takes time to load
 
     with contextlib.suppress(OSError):  # they have ended
@@ -110,7 +111,7 @@ def end_group(leader: int) -> None:
 
 @contextlib.contextmanager
 def alarm(seconds: float, end: Callable[[], None]) -> Iterator[None]:
-    """Call `end`, which raises, when the block takes longer; again if nothing comes of it.
+    """Call `end`, which raises, when the block takes longer, and again if that has no effect.
 
     Nothing happens where the system has no timers, outside the main thread, or if the timer is in
     use.
@@ -132,13 +133,15 @@ def alarm(seconds: float, end: Callable[[], None]) -> Iterator[None]:
 
 
 def reserve(handle: int, count: int) -> None:
-    """Let an open file have room for `count` bytes, where the system can tell. Raises OSError."""
+    """Reserve `count` bytes of disk space for an open file, if the system supports it. Raises
+    OSError.
+    """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, count)
 
 
 def start_of_workers() -> str:
-    """Return how processes that load data start: as copies of this one where that is safe."""
+    """Return how processes that load data are started: as copies of this one where that is safe."""
     return "fork" if hasattr(os, "fork") and sys.platform == "linux" else "spawn"
 
 
@@ -159,7 +162,7 @@ def relative(path: Path, start: Path) -> str:
 
 
 def stays_below(name: str) -> bool:
-    """Whether a relative path from a file leads to no place outside its folder, on any system."""
+    """Whether a relative path from a file stays inside the file's folder, on every system."""
     return "\0" not in name and not any(
         path.drive or path.root or ".." in path.parts
         for path in (PurePosixPath(name), PureWindowsPath(name))
@@ -175,7 +178,7 @@ def is_reserved(name: str) -> bool:
 
 
 def ending_signals() -> tuple[int, ...]:
-    """Return the signals that ask a program to end, besides Ctrl-C, as far as there are any."""
+    """Return the signals besides Ctrl-C that ask a program to end, if the system has them."""
     import signal  # takes time to load
 
     names = ("SIGTERM", "SIGHUP", "SIGBREAK")

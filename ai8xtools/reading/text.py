@@ -1,4 +1,4 @@
-"""Text of unknown origin, made fit for terminals, logs and messages.
+"""Text of unknown origin, escaped for terminals, logs and messages.
 
 Escape sequences can clear a terminal, change its title or type into it; marks of direction and
 invisible characters make a text look like another; line ends forge lines.

@@ -1,4 +1,4 @@
-"""Explains why a text is not valid YAML, in words of the libraries or better ones; a remedy."""
+"""Explains why a text is not valid YAML, in the library's words or better ones, with a remedy."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def context_of(error: object) -> str:
 
 
 def remedy_of(problem: str) -> str:
-    """Return what to check where nothing better is known."""
+    """Return what to check if nothing better is known."""
     lists = ("did not find expected key", "expected <block end>", "expected '-' indicator")
     return _OF_LISTS if any(words in problem for words in lists) else _REMEDY

@@ -1,4 +1,4 @@
-"""Interval arithmetic: what values can be, and that no sum leaves 32 bits.
+"""Interval arithmetic: the ranges of values, and the proof that sums fit 32 bits.
 
 Bounds hold for all inputs of 8 bits, not only for the sample.
 Source: docs/hardware/arithmetic.md, "Where overflow is impossible".
@@ -88,7 +88,7 @@ def _shifted(value: Int64, right: int) -> Int64:
 
 
 def joined(join: Join, operands: list[Interval]) -> Interval:
-    """Return what operands combine to."""
+    """Return the bounds of combined operands."""
     low, high = operands[0].low, operands[0].high
     match join:
         case Join.ADD:

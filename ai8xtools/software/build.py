@@ -31,9 +31,9 @@ from ai8xtools.synthesis.simulate import simulate
 
 _COUNTER_BYTES = 2
 _LEVELS_STACK_BYTES, _LEVELS_POINTERS_BYTES = 768, 64
-"""Stack of a task with all below it, and pointers to the rows of a window: estimates."""
+"""Estimated stack of a task with its callees, and pointers to the rows of a window."""
 _NO_SCRATCH: frozenset[str] = frozenset()
-"""Sets of kernels: only the one that needs no memory of its own."""
+"""Sets of kernels: only the one that needs no scratch memory."""
 WAYS: Mapping[str, frozenset[Way]] = {
     "auto": frozenset(),
     "first": frozenset(),
@@ -43,9 +43,9 @@ WAYS: Mapping[str, frozenset[Way]] = {
     "planes": frozenset({Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES}),
     "chain": frozenset({Way.ROW_CHAIN, Way.CHAIN}),
 }
-"""What the words of --scheme ask for where there are levels of memory."""
+"""The meaning of the words of --scheme with levels of memory."""
 ALWAYS = frozenset({"first", "pixels", "planes", "chain"})
-"""Words that only levels of memory know."""
+"""Words of --scheme that need levels of memory."""
 
 
 def build(
@@ -113,7 +113,7 @@ def emitted(built: Built, sample: Sample, name: str, command_line: str) -> Built
 
 
 def sample_of(network: Network, *, average_rounding: bool = False) -> Sample:
-    """Return the sample of a network and what it gives for it."""
+    """Return the sample of a network and its output for it."""
     outputs = simulate(network, average_rounding=average_rounding).outputs
     return Sample(network.sample, tuple(outputs[layer.index] for layer in network.outputs()))
 
@@ -174,7 +174,7 @@ def closest(
 
 
 def need_of(plan: Plan, profile: Profile) -> Need:
-    """Return what a plan in one memory takes."""
+    """Return the resources that a plan in one memory needs."""
     code = code_of(plan)
     counters = max(len(code.counters), 1) * _COUNTER_BYTES
     stack = max(profile.stack, stack_bytes(plan))
@@ -270,7 +270,7 @@ def _rank(plan: Plan, wish: Wish) -> tuple[int, float]:
 
 
 def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None) -> int:
-    """Return the bytes of all packed weights and of what sums begin with."""
+    """Return the bytes of all packed weights and of the initial sums."""
     steps = (step for step in graph.steps if isinstance(step, Convolution))
     return sum(
         kernel_of(step, profile.core, kernels, IN_TILES).pack(step).values.nbytes + 4 * step.filters

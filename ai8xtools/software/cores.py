@@ -1,4 +1,4 @@
-"""The cores that programs are made for, and what of them decides about kernels."""
+"""The cores for which programs are generated, with the features that determine kernels."""
 
 from __future__ import annotations
 

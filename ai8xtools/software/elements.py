@@ -1,4 +1,4 @@
-"""What is computed of each element: expressions of whole numbers, simplified as they grow.
+"""Element-wise expressions of integers, simplified during construction.
 
 Limits move outwards, divisions and offsets become one: what remains is often what a convolution
 does with its sums.

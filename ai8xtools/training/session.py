@@ -107,7 +107,7 @@ def run(
 
     With `around`, what it makes of the model is evaluated in its place. `deployment` knows the
     chip, for an architecture search; `complete` chooses the places of --yaml-template. With
-    `integers` a run on data of one's own ends with the accuracy of what the chip computes.
+    `integers` a run on the user's own data ends with the accuracy of what the chip computes.
 
     Raises InputError (and what data sets raise) for unusable files and options.
     """

@@ -1,4 +1,4 @@
-"""How often a network is right, with what that is worth: an interval, and what chance would do.
+"""The accuracy of a network, with its confidence interval and the accuracy of chance.
 
 Source: docs/own-data.md, "How good it is".
 """
@@ -52,7 +52,7 @@ class Accuracy:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The accuracies 0..1 that are compatible with what was found, by Wilson, 95 %."""
+        """The 95 % confidence interval of the accuracy (0..1), by Wilson."""
         if not self.count:
             return 0.0, 1.0
         n, share = self.count, self.right / self.count

@@ -1,4 +1,4 @@
-"""How far numbers that a network learned are off, and what always answering their mean would do.
+"""The error of numbers that a network learned, and that of always answering their mean.
 
 Source: docs/own-data.md, "How good it is".
 """
@@ -14,7 +14,7 @@ from ai8xtools.values.frozen import frozen
 _NORMAL = 1.959964
 """Of a normal distribution, 95 % are within so many standard deviations."""
 _LEAST_GAIN = 0.1
-"""A network hardly says more than the mean if its squared error is smaller by less than this."""
+"""A network is hardly better than the mean if its squared error is smaller by less than this."""
 
 
 @frozen
@@ -99,7 +99,7 @@ def combined_errors(parts: Sequence[Error]) -> Error:
 
 
 def _mean_and_width(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean, and how far it may be off by 95 %."""
+    """Return the mean, and half the width of its 95 % confidence interval."""
     count = len(values)
     mean = math.fsum(values) / count
     variance = math.fsum((value - mean) ** 2 for value in values) / max(1, count - 1)

@@ -91,7 +91,7 @@ def _with_slots(cls: type, names: tuple[str, ...], methods: dict[str, Any]) -> t
 
 
 class _Plan:
-    """How the values of a class are made, from arguments to fields, and what of them is compared.
+    """How values of a class are built from arguments, and which fields are compared.
 
     `members` are all fields; `names` the parameters of `__init__`, the first `in_place` of which
     may be positional; `setters` put them in slots, None: in the dictionary of the value.
@@ -119,7 +119,7 @@ class _Plan:
         self.setters = [place.__set__ for place in places] if slots else None
         compared = [f.name for f in members if f.compare]
         self.fields: dict[str, Field[Any]] | None = None
-        """As `dataclasses` knows them, once somebody has asked."""
+        """The fields in the form of `dataclasses`, computed on the first access."""
         self.compared: Callable[[Any], tuple[Any, ...]] = (
             attrgetter(*compared) if len(compared) > 1 else _few(compared)
         )
@@ -153,7 +153,7 @@ def _few(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 class _FieldsForDataclasses:
-    """What `dataclasses` calls the fields of a class, made when somebody asks."""
+    """The `dataclasses` fields of a class, computed on the first access."""
 
     def __get__(self, value: object, cls: Any) -> dict[str, Field[Any]]:
         plan: _Plan = cls._plan
@@ -172,7 +172,7 @@ class _FieldsForDataclasses:
 
 
 class _SignatureOfFields:
-    """What `inspect.signature` and `help` show of a class, made when somebody asks."""
+    """The signature that `inspect.signature` and `help` show, computed on the first access."""
 
     def __get__(self, value: object, cls: type) -> Signature:
         plan: _Plan = cls._plan  # type: ignore[attr-defined]
@@ -225,7 +225,7 @@ def _refuse_delete(_self: Any, name: str) -> NoReturn:
 
 
 def _state(self: Any) -> dict[str, Any]:
-    """What pickle and copy keep."""
+    """The state for pickle and copy."""
     return {f.name: getattr(self, f.name) for f in self._plan.members}
 
 

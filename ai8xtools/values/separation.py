@@ -1,4 +1,4 @@
-"""How well a score tells anomalies from what is normal.
+"""How well a score distinguishes anomalies from normal samples.
 
 Source: docs/own-data.md, "How good it is".
 """
@@ -61,7 +61,7 @@ class Separation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """What is compatible with this area, by Hanley and McNeil, 95 %."""
+        """The 95 % confidence interval of this area, by Hanley and McNeil."""
         area, others = self.auc, self.count - self.anomalies
         first, second = area / (2 - area), 2 * area**2 / (1 + area)
         variance = area * (1 - area) + (self.anomalies - 1) * (first - area**2)

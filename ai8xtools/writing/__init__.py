@@ -1,1 +1,1 @@
-"""What every emitter needs: templates, large arrays, folders written completely or not at all."""
+"""Shared by all emitters: templates, large arrays, folders written completely or not at all."""

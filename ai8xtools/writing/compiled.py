@@ -75,7 +75,9 @@ class CompiledLoader(BaseLoader):
             atomic.write_bytes(self.store, self._seal + _check(content) + content)
 
     def _stored(self) -> Store:
-        """Return what the store holds; nothing if it is absent, damaged or made otherwise."""
+        """Return the content of the store; empty if it is absent, damaged or made with other
+        settings.
+        """
         try:
             sealed = self.store.read_bytes()
         except OSError:

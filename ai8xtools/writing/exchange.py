@@ -1,4 +1,4 @@
-"""Folders that change places at once, with what stands in them.
+"""Folders that are exchanged atomically, with their contents.
 
 Linux can do that in one step (renameat2, since 3.15). A project that is written again is prepared
 as a whole beside the old one, the user's own files in it as further links to the same content.
@@ -21,7 +21,7 @@ _EXCHANGE = 2
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Let two folders change places. Raises OSError."""
+    """Exchange two folders. Raises OSError."""
     call = _renameat2()
     assert call is not None, "whoever calls this has asked can_exchange()"
     arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _EXCHANGE)
@@ -31,7 +31,7 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def can_exchange(folder: Path) -> bool:
-    """Whether the system and the file system of a folder of ours can do that."""
+    """Whether the system and the file system of one of our folders can do that."""
     if _renameat2() is None:
         return False
     parts = folder / ".one", folder / ".other"

@@ -1,4 +1,4 @@
-"""Files of a folder before they are written: no file may take the place of another."""
+"""Files of a folder before they are written: no file may replace another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Content = TypeVar("Content")
 def distinct(
     files: Iterable[tuple[str, Content]], reserved: Collection[str] = ()
 ) -> dict[str, Content]:
-    """Return files by path in their folder; `reserved` are paths that something else has.
+    """Return files by path in their folder; `reserved` are paths that are already in use.
 
     Raises DiagnosticError (E072) if two files have the same path, or if one has that of a folder in
     which another stands: written to a disk, one of them would be lost.

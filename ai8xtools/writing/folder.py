@@ -101,7 +101,7 @@ def write_project(
 
 
 def _state(folder: Path) -> tuple[int, int, int] | None:
-    """Return what changes when another run writes a folder; None if there is none."""
+    """Return a state that changes when another run writes the folder; None without a folder."""
     try:
         whole = folder.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""A network as a library: one public header and what stands behind it, for all targets.
+"""A network as a library: one public header and the files below it, for all targets.
 
 Source: docs/library.md.
 """

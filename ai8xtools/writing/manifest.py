@@ -1,4 +1,4 @@
-"""The list of the files that were generated into a project, and what they held.
+"""The list of the generated files of a project, with their digests.
 
 With it, files that are no longer generated can be told from the user's own when a project is
 written again. It has the format of sha256sum, so `sha256sum -c` lists the files that were edited.
@@ -16,7 +16,7 @@ from ai8xtools.reading.system import stays_below
 MANIFEST = ".generated.sha256"
 _MOST_BYTES = 4 * MIB
 _LARGEST = 256 * MIB
-"""Of a file that was generated; a larger one is somebody else's."""
+"""The largest size of a generated file; a larger one is not ours."""
 
 
 def manifest(contents: Mapping[str, bytes], kept: Collection[str]) -> str:
@@ -56,7 +56,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """Whether a name stands for a file of this folder, not one that a link or `..` leads to."""
+    """Whether a name is a file in this folder, not one outside it by a link or `..`."""
     path = PurePosixPath(name)
     parents = [folder / part for part in path.parents if part != PurePosixPath(".")]
     return stays_below(name) and not any(parent.is_symlink() for parent in parents)

@@ -1,4 +1,4 @@
-"""Names of what is generated, with a prefix of the user's: files, functions, types and macros.
+"""Generated names with a prefix of the user: files, functions, types and macros.
 
 Source: docs/library.md, "Names".
 """
@@ -12,7 +12,7 @@ from ai8xtools.diagnostics import Diagnostic, Place
 
 OPTION = "--symbol-prefix"
 _LONGEST = 31
-"""Characters of a name that any linker tells apart."""
+"""The number of characters of a name that every linker distinguishes."""
 _KEYWORDS = frozenset(
     word
     for line in (

@@ -1,4 +1,4 @@
-"""What a checkpoint holds about data of one's own: classes, preparation, a sample; without torch.
+"""What a checkpoint holds about the user's own data: classes, preparation, a sample; without torch.
 
 Source: docs/own-data.md, "What the checkpoint holds".
 """
@@ -52,7 +52,7 @@ class Recorded:
 
 
 def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
-    """Return what the extras of a checkpoint hold about data of one's own; None for any other.
+    """Return what the extras of a checkpoint hold about the user's own data; None for any other.
 
     Raises InputError E506 for an entry of another form.
     """

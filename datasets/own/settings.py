@@ -1,4 +1,4 @@
-"""What options and checkpoints say about data of one's own.
+"""What options and checkpoints say about the user's own data.
 
 Source: docs/own-data.md.
 """

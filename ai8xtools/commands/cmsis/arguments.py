@@ -24,10 +24,10 @@ def arguments() -> Parser:
     option("--cmsis-software-nn", action="store_true",
            help="same as --device CMSIS-NN, beside any --device")  # fmt: skip
     option("--cmsis-nn", dest="library", metavar="DIR",
-           help="your copy of CMSIS 5.9.0 or older, in place of functions of ours")  # fmt: skip
+           help="your copy of CMSIS 5.9.0 or older, used instead of our functions")  # fmt: skip
     option("--fc-opt", dest="interleaving", action="store_true",
-           help="fully connected layers take the weights of arm_fully_connected_q7_opt or "
-           "q15_opt")  # fmt: skip
+           help="fully connected layers use the weight order of arm_fully_connected_q7_opt or "
+                "q15_opt")  # fmt: skip
     option = parser.group(FORMER).add_argument
     option("--fc-layer", action="store_true", help="accepted without effect")
     option("-e", "--embedded-code", action="store_true", help="accepted without effect")

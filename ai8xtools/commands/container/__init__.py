@@ -1,1 +1,1 @@
-"""What scripts/nnb.py is made of: containers shown, verified, taken apart, decrypted."""
+"""The implementation of scripts/nnb.py: show, verify, extract and decrypt containers."""

@@ -36,7 +36,7 @@ def parse(words: Sequence[str] | None = None) -> ContainerCommand:
     option("output", nargs="?", metavar="OUTPUT", help="extract: folder; decrypt: file")
     option("--key", metavar="KEYFILE", help="file with the 32-byte key of an encrypted container")
     option("--overwrite", action="store_true", help="extract: replace files of the folder")
-    option("--debug", action="store_true", help="show where in the program a failure arises")
+    option("--debug", action="store_true", help="show where in the program a failure occurs")
     args = parser.parse_args(words)
     writes = args.command in ("extract", "decrypt")
     if writes != (args.output is not None):

@@ -77,7 +77,7 @@ def _handle(command: ContainerCommand) -> int:
 
 
 def _verify(container: Container, key: bytes | None, tagged: bool) -> None:
-    """Check and run a container; say how much of it that was."""
+    """Check and run a container; report how much was verified."""
     check_executable(container)
     print("Header, checksums, tables and memory: no errors")
     if container.encrypted and key is None:

@@ -84,7 +84,7 @@ def _images(
 
 
 def _output(last: LayerRun, words: list[int]) -> Iterator[str]:
-    """Yield the words that the network's function reads out, and what they say of classes."""
+    """Yield the words that the network's unload function reads, and the classes they stand for."""
     output = last.output
     yield f"Output of layer {last.config.layer}: {'x'.join(map(str, output.shape))}"
     if words:
@@ -104,7 +104,7 @@ def _output(last: LayerRun, words: list[int]) -> Iterator[str]:
 
 
 def _without_sample(network: NetworkAlone, inferences: int, origin: str) -> int:
-    """Print the verdict where the output is not as expected, or nothing is expected."""
+    """Print the verdict if the output is not as expected, or there is no expected output."""
     if network.comparison is not None:
         print("FAIL")
         return 1

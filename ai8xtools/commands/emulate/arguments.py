@@ -22,15 +22,15 @@ behind its bus. With --words, recorded words are executed instead of firmware.
 
 
 COMPARED = 100
-"""Inputs that are compared with the simulation, unless an option tells."""
+"""Number of inputs that are compared with the simulation by default."""
 
 
 DEFAULT_LEVEL = "3"
-"""Level of the compiler for programs without accelerator, unless an option tells."""
+"""Default optimization level of the compiler for programs without accelerator."""
 
 
 LEAST_READING_SECONDS = 10.0
-"""For reading and compiling a project, however little time its program gets."""
+"""Least time for reading and compiling a project, in seconds."""
 
 
 _LARGEST_PORT = 65535
@@ -197,13 +197,14 @@ def arguments() -> Parser:
     what.add_argument("--words", metavar="FILE", help="execute recorded words (.npz) instead")
     option = parser.add_argument
     option("--device", type=chip, metavar="NAME",
-           help=f"{names_where()} (a project shows it by itself)")  # fmt: skip
+           help=f"{names_where()} (default: detected from the project)")  # fmt: skip
     option(
         "--apb-base", type=base_address, default=DEFAULT_APB_BASE, metavar="N", help="base address"
     )
     option("--time-limit", type=seconds, default=60.0, metavar="S",
-           help="end the program after S seconds, and reading and compiling it "
-           f"(at least {LEAST_READING_SECONDS:g}) likewise (default: 60)")  # fmt: skip
+           help="end the program after S seconds; the same limit, but at least "
+           f"{LEAST_READING_SECONDS:g}, applies to reading and compiling it (default: "
+           "60)")  # fmt: skip
     option("--accelerator-only", action="store_true",
            help="run the network of cnn.c without main(), and print its output")  # fmt: skip
     option("--input", metavar="FILE",
@@ -224,7 +225,7 @@ def arguments() -> Parser:
     option("--exclude", action="append", default=[], metavar="FILE",
            help="leave out C files by name or pattern (repeatable)")  # fmt: skip
     option("--shorten-loops", action="store_true",
-           help="run loops twice that repeat an inference to measure power")  # fmt: skip
+           help="run loops that repeat an inference to measure power only twice")  # fmt: skip
     option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
     option("--trace", metavar="FILE",
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
@@ -253,7 +254,8 @@ def arguments() -> Parser:
     option("--container", metavar="FILE.nnb",
            help="with --core: put another network into the slot of the firmware")  # fmt: skip
     option("--dma", action="store_true",
-           help="with --core: an engine makes the copies between levels of memory")  # fmt: skip
+           help="with --core: an emulated DMA controller makes the copies between levels of "
+                "memory")  # fmt: skip
     option("--optimization", choices=("0", "1", "2", "3", "s", "z"), metavar="LEVEL",
            help="with --core: the compiler's level, 0 to 3, s or z "
            f"(default: {DEFAULT_LEVEL})")  # fmt: skip

@@ -34,7 +34,7 @@ _PROGRESS_SECONDS = 2.0
 
 @frozen
 class _Departure:
-    """An input whose output differs: which value, and what it is on both sides."""
+    """An input whose output differs: which value, and both values."""
 
     number: int
     value: int
@@ -49,7 +49,7 @@ class _Departure:
 
 
 def emulate_data_set(project: Path, options: EmulateOptions) -> int:
-    """Run the network of a project on each input of a file; return 1 if an output departs."""
+    """Run the network of a project on each input of a file; return 1 if an output differs."""
     assert options.input is not None
     network = NetworkAlone(
         project,
@@ -110,7 +110,7 @@ def _inputs(
     options: EmulateOptions, network: NetworkAlone, trained: TrainedOn | None
 ) -> tuple[NDArray[np.int8], Integers | None, Samples | None]:
     """Return the inputs [N, C, H, W], their labels [N] if they are known, and where they come
-    from if that is data of one's own."""
+    from if that is the user's own data."""
     assert options.input is not None
     if kind_and_path(str(options.input)):
         samples = test_samples(str(options.input), trained)
@@ -178,7 +178,7 @@ def _comparisons(
 
 
 def _departures(expected: Integers, actual: Integers) -> list[_Departure]:
-    """Return the first wrong value of each input that departs."""
+    """Return the first wrong value of each input whose output differs."""
     differs = expected != actual
     return [
         _Departure(number, value, int(expected[number, value]), int(actual[number, value]))

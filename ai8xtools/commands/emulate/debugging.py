@@ -29,14 +29,14 @@ def server_for(options: EmulateOptions) -> GdbServer | None:
 
 
 def options_for_gdb(options: EmulateOptions) -> EmulateOptions:
-    """Return options with which a program is compiled for gdb and has all the time it needs."""
+    """Return options that compile a program for gdb and remove the time limit."""
     flags = (*options.tree.flags, *_FLAGS)
     return replace(options, time_limit_s=float("inf"), tree=replace(options.tree, flags=flags))
 
 
 @contextmanager
 def served(server: GdbServer | None, board: Board) -> Iterator[None]:
-    """Let gdb watch the program of a board, and print how to connect; nothing without a server."""
+    """Let gdb control the program of a board, and print how to connect; no effect without one."""
     if server is None:
         yield
         return

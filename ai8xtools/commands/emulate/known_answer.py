@@ -1,4 +1,4 @@
-"""The answer file of a project, and what comparing a program with it has shown."""
+"""The answer file of a project, and the results of comparing a program with it."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ class AnswerCheck:
 
     @property
     def departs(self) -> bool:
-        """Whether a layer departs from the simulation."""
+        """Whether the output of a layer differs from the simulation."""
         return self.layers is not None and self.layers.first is not None
 
     @property
     def objection(self) -> str | None:
-        """Say why the program is not that of the file; None if nothing speaks against it."""
+        """Say why the file does not belong to the program; None if it may."""
         if self.words is None:
             return None
         if self.words.stranger:

@@ -1,4 +1,4 @@
-"""How well firmware finds what is marked on pictures, as train.py measures it.
+"""Detection and segmentation metrics of firmware, as train.py measures them.
 
 Source: docs/own-data.md, "How good it is".
 """

@@ -8,7 +8,7 @@ from ai8xtools.emulator import Board
 from ai8xtools.emulator.firmware.progress import IMAGES
 
 _SILENT = ("LED_",)
-"""Functions of lamps, which nearly every program has; shown with --verbose only."""
+"""Functions of LEDs, which nearly every program has; shown with --verbose only."""
 _SHOWN = 40
 
 

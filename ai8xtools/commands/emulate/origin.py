@@ -1,4 +1,4 @@
-"""How a project was made, as the first lines of its C tell.
+"""How a project was generated, according to the first lines of its C files.
 
 Source: docs/generated-project.md, "Files".
 """

@@ -1,4 +1,4 @@
-"""Which value of a program's result is which of a layer's output."""
+"""The mapping from the values of a program's result to a layer's output."""
 
 from __future__ import annotations
 

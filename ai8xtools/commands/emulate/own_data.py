@@ -1,4 +1,4 @@
-"""Data of one's own for a project: `emulate.py PROJECT --input KIND:PATH`.
+"""The user's own data for a project: `emulate.py PROJECT --input KIND:PATH`.
 
 Source: docs/own-data.md, "How good it is".
 """

@@ -1,4 +1,4 @@
-"""A program without accelerator on a core of one's choice: `emulate.py DIR --core NAME`."""
+"""A program without accelerator on a chosen core: `emulate.py DIR --core NAME`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def core_of(options: EmulateOptions) -> str | None:
 
 
 def _plan(project: Path) -> dict[str, Any]:
-    """Return what the plan of a project says; nothing if it has none.
+    """Return the content of a project's plan; empty if it has none.
 
     Raises EmulatorError E865 for a file that ai8xize.py did not write.
     """
@@ -191,14 +191,14 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
 
 
 def _contents(options: EmulateOptions) -> dict[str, bytes]:
-    """Return what takes the place of arrays of the program."""
+    """Return the contents that replace arrays of the program."""
     if options.container is None:
         return {}
     return {_SLOT: read_bytes(options.container, _LARGEST_CONTAINER)}
 
 
 def _report(program: PlainProgram, run: PlainRun) -> Iterator[str]:
-    """Yield what a program took, line by line."""
+    """Yield the resources that a program used, line by line."""
     yield f"Core: {program.image.architecture.title}"
     yield (
         f"Flash: {run.flash_bytes} bytes, of which code of the network {run.code_bytes}; "
@@ -212,7 +212,7 @@ def _report(program: PlainProgram, run: PlainRun) -> Iterator[str]:
 
 
 def _counts(functions: dict[str, Cost], macs: int | None, inferences: int) -> Iterator[str]:
-    """Yield the table of functions; cycles are called what they are."""
+    """Yield the table of functions; cycles are marked as estimates."""
     count = max(inferences, 1)
     total = sum(functions.values(), NOTHING)
     yield f"{'instructions':>14} {'share':>6} {'cycles (estimate)':>18}  function"

@@ -1,4 +1,4 @@
-"""Firmware of a microcontroller on data of one's own: `emulate.py DIR --input KIND:PATH`.
+"""Firmware of a microcontroller on the user's own data: `emulate.py DIR --input KIND:PATH`.
 
 main() runs once for each sample, which takes the place of the program's own, and prints its output.
 Source: docs/own-data.md, "How good it is".

@@ -1,4 +1,4 @@
-"""What is shown of every run."""
+"""The output of every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a network is right, as train.py tells it: accuracies and the confusion matrix."""
+"""The accuracy of a network as train.py prints it, with the confusion matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network loader's simulation of a project, where its description is still there.
+"""The network loader's simulation of a project, if its description still exists.
 
 A project tells in its first lines how it was made. The description and the checkpoint named there
 are read again; paths count from the current folder, or from one that the project is in.
@@ -79,7 +79,7 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
 
 
 def _read(words: list[str], folder: Path) -> Simulation | None:
-    """Make the network anew, with paths that count from a folder; None if it is not there."""
+    """Build the network again, with paths relative to a folder; None if its files are missing."""
     from ai8xtools.commands.loader.arguments import parse
     from ai8xtools.commands.loader.model_sources import with_description
     from ai8xtools.commands.loader.recorded import with_recorded_data
@@ -103,7 +103,7 @@ def _read(words: list[str], folder: Path) -> Simulation | None:
 
 
 def _files(options: LoaderOptions) -> list[str]:
-    """Return the files that the network was made of."""
+    """Return the files from which the network was built."""
     described = options.config_file if options.model is None else None
     inputs = (described, options.resolve.checkpoint_file)
     return [file for file in inputs if isinstance(file, str)]
@@ -111,7 +111,7 @@ def _files(options: LoaderOptions) -> list[str]:
 
 @contextmanager
 def _current(folder: Path) -> Iterator[None]:
-    """Make a folder the current one for a while."""
+    """Make a folder the current one within the block."""
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -1,4 +1,4 @@
-"""Estimated time: the files of --profile and --vcd, and what is said of times."""
+"""Estimated time: the files of --profile and --vcd, and the note about measured times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_time_files(board: Board, options: EmulateOptions) -> None:
 
 
 def describe_times(board: Board) -> Iterator[str]:
-    """Yield a line that says what the times are which the program has measured."""
+    """Yield a line that explains the times that the program has measured."""
     runs = board.time.runs
     if not board.time.measured or not runs:
         return

@@ -45,12 +45,12 @@ class TrainedOn:
 
     @property
     def finds_anomalies(self) -> bool:
-        """Whether outputs are what the network did not expect."""
+        """Whether the outputs are anomaly scores."""
         return self.settings.task == ANOMALY
 
     @property
     def is_marked(self) -> bool:
-        """Whether not samples are of classes, but what is marked on pictures."""
+        """Whether the labels are marks on pictures instead of classes of samples."""
         return self.kind in MARKED
 
     def numbers(self, outputs: NDArray[np.int64]) -> Floats | None:

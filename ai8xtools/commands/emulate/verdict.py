@@ -72,7 +72,7 @@ def judge(
 
 
 def _evidence(board: Board, check: AnswerCheck | None) -> str:
-    """Say what the verdict rests on if not on an answer file."""
+    """Return the evidence for the verdict if there is no answer file."""
     if check is not None and check.all_words_right and check.has_results:
         return ""
     run, samples = board.first_run, len(board.inputs)
@@ -84,7 +84,7 @@ def _inferences(outcome: FirmwareOutcome) -> str:
 
 
 def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
-    """Say what the program left out before it could have a result; None if nothing."""
+    """Return which required step the program left out; None if none."""
     if not outcome.started:
         return "the program never started the accelerator"
     if not outcome.inferences:

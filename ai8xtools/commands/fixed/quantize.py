@@ -92,7 +92,7 @@ def _together(parts: Sequence[tuple[int, Summary]]) -> Summary:
 
 @frozen
 class Errors:
-    """What integers do to some samples: ratios (dB) by map, and how many largest results agree.
+    """Errors of integers on some samples: ratios (dB) by map, and how many classes agree.
 
     `vectors` are the first sample and its result.
     """

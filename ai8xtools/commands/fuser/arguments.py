@@ -10,7 +10,7 @@ from ai8xtools.values import frozen
 
 @frozen
 class FuserOptions:
-    """Files, the name of the model that is left, and transposed convolutions by name."""
+    """Files, the name of the resulting model, and transposed convolutions by name."""
 
     input: str
     output: str

@@ -75,7 +75,7 @@ def calibrated(devices: Sequence[str], output: str, output_help: str, descriptio
     option("--least-correlation", metavar="R", type=bounded("correlation", -1, 1), default=LEAST,
            help="refuse integers whose results correlate less with those of the source (default: "
            f"{LEAST:g})")  # fmt: skip
-    option("--debug", action="store_true", help="show where in the program a failure arises")
+    option("--debug", action="store_true", help="show where in the program a failure occurs")
     return parser
 
 

@@ -30,8 +30,9 @@ def arguments() -> Parser:
         "Quantize a network in floating point to 8 bits for a microcontroller. No limit of the "
         "accelerator applies. OUTPUT is a checkpoint for ai8xize.py --device MCU.",
     )
-    parser.add_argument("--import", dest="importing", action="store_true", help="INPUT is of an "
-                        "ordinary PyTorch network: accepted, it is seen anyway")  # fmt: skip
+    parser.add_argument("--import", dest="importing", action="store_true",
+        help="accepted without effect: an ordinary PyTorch network is recognized in "
+             "any case")  # fmt: skip
     return parser
 
 

@@ -1,4 +1,4 @@
-"""How accurate a network of one's own data was at the end of its training.
+"""How accurate a network of the user's own data was at the end of its training.
 
 Source: docs/own-data.md, "How good it is".
 """

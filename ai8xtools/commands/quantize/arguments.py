@@ -43,7 +43,7 @@ class CalibrationOptions:
 
     `dataset` is the name of a data set, KIND:PATH or an array FILE.npy, `folder` that of the data
     sets. `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
-    `own` says how pictures of one's own become samples.
+    `own` says how the user's own pictures become samples.
     """
 
     dataset: str
@@ -175,14 +175,14 @@ def arguments() -> Parser:
         "-c",
         "--config-file",
         metavar="S",
-        help="network description; its `quantization` keys count",
+        help="network description, whose `quantization` keys give the weight bits",
     )
     parser.add_argument(
         "--qat-weight-bits",
         metavar="N",
         type=int,
         choices=WEIGHT_BITS,
-        help="weight bits of layers that nothing else says (default: 8)",
+        help="weight bits of layers for which nothing else specifies them (default: 8)",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="report on each tensor")
     parser.add_argument(
@@ -198,10 +198,12 @@ def arguments() -> Parser:
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Add the report on errors by layer."""
     group = parser.add_argument_group("errors by layer")
-    group.add_argument("--report", metavar="FILE", help="write what quantization did to weights, "
-                       "outputs and results: text, .json or .html")  # fmt: skip
-    group.add_argument("--report-data", metavar="DATASET", help="data set whose samples show what "
-                       "happens to outputs (with --calibrate: those); needs PyTorch")  # fmt: skip
+    group.add_argument("--report", metavar="FILE",
+        help="write the errors of quantization in weights, outputs and results: text, "
+             ".json or .html")  # fmt: skip
+    group.add_argument("--report-data", metavar="DATASET",
+        help="data set on which the errors of outputs are measured (with --calibrate: "
+             "that one); needs PyTorch")  # fmt: skip
 
 
 def add_range_options(parser: argparse.ArgumentParser) -> None:
@@ -230,7 +232,8 @@ def add_batchnorm_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--keep-batchnorm",
         action="store_true",
-        help="leave it; `bn.weight` is then quantized like the weights of a layer",
+        help="leave batch normalization in place; `bn.weight` is then quantized like the weights "
+        "of a layer",
     )
     add_transposed(group)
 
@@ -272,15 +275,18 @@ def add_calibration_options(parser: argparse.ArgumentParser) -> None:
                        help="INPUT holds the weights of an ordinary PyTorch network: make an ai8x "
                        "network of it first")  # fmt: skip
     group.add_argument(
-        "--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates"
+        "--avg-pool-rounding",
+        action="store_true",
+        help="round in average pooling instead of truncating",
     )
-    group.add_argument("--search-bits", action="store_true", help="choose the bits of each layer, "
-                       "8, 4, 2 or 1, by what they do to the results")  # fmt: skip
-    group.add_argument("--budget", metavar="N", type=budget, help="what the weights may take: "
-                       "bytes, a share of what 8 bits take (40%%), or FITS: until the chip holds "
-                       "the network")  # fmt: skip
+    group.add_argument("--search-bits", action="store_true",
+        help="choose the bits of each layer, 8, 4, 2 or 1, by their effect on the "
+             "results")  # fmt: skip
+    group.add_argument("--budget", metavar="N", type=budget,
+        help="size limit of the weights: bytes, a share of their size with 8 bits "
+             "(40%%), or FITS: until the network fits the chip")  # fmt: skip
     group.add_argument("--write-policy", metavar="FILE",
-                       help="QAT policy with the bits that were found (YAML)")  # fmt: skip
+                       help="write the chosen bits as a QAT policy (YAML)")  # fmt: skip
 
 
 def budget(text: str) -> str:

@@ -81,7 +81,7 @@ def imported_checkpoint(source: NetworkOptions, calibration: CalibrationOptions)
 
 
 def _record(dataset: DatasetEntry, options: TrainingOptions) -> dict[str, Any]:
-    """Return classes, preparation and a sample of data of one's own, as train.py notes them."""
+    """Return classes, preparation and a sample of the user's own data, as train.py notes them."""
     if dataset.own is None:
         return {}
     _, test = dataset.loader((options.data, options), False, True)

@@ -67,8 +67,9 @@ def base(description: str, device: str) -> Parser:
     option("--flash", type=size, metavar="BYTES", help="flash, in place of the profile's")
     option("--scheme", choices=("auto", "first", "resident", "rows", "pixels", "planes", "chain"),
            default="auto", help="how layers use memory (default: whole tensors or rings of rows, "
-           "the first that fits; else what costs least in the levels of memory)")  # fmt: skip
-    option("--plan-report", action="store_true", help="print where everything stands")
+                                "whichever fits first; with levels of memory, the one with the "
+                                "fewest cycles)")  # fmt: skip
+    option("--plan-report", action="store_true", help="print the plan of the memory")
     option = parser.group(PLAN).add_argument
     option("--kernels", choices=("auto", "c", "dsp", "nomul"), default="auto",
            help="kernels that may be used (default: those of the core)")  # fmt: skip
@@ -76,7 +77,8 @@ def base(description: str, device: str) -> Parser:
         "--like",
         type=chip,
         metavar="CHIP",
-        help="refuse what this accelerator could not run: MAX78000, MAX78002 (default: no limits)",
+        help="refuse networks that this accelerator cannot run: MAX78000, MAX78002 (default: no "
+        "limits)",
     )
     group = parser.group("project, log and messages")
     add_folder_options(group)
@@ -127,15 +129,17 @@ def arguments() -> Parser:
     option("--dma", action="store_true", help="copy between memories while the core computes")
     add_library_options(parser.group(PLAN))
     option("--build", action="append", choices=(*SYSTEMS,), default=[],
-           help="also write what this build system needs (may be repeated)")  # fmt: skip
+           help="also write the files for this build system (repeatable)")  # fmt: skip
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
            "the project firmware that runs such files")  # fmt: skip
     option("--encrypt", metavar="KEYFILE", help="encrypt its data; the file has the 32-byte key")
-    option("--slot", type=size, metavar="BYTES", help="room of the firmware for containers "
-           "(default: what this one takes)")  # fmt: skip
-    option("--arena", type=size, metavar="BYTES", help="RAM of the firmware for networks "
-           "(default: what this one takes)")  # fmt: skip
+    option("--slot", type=size, metavar="BYTES",
+        help="flash that the firmware reserves for containers (default: the size of "
+             "this one)")  # fmt: skip
+    option("--arena", type=size, metavar="BYTES",
+        help="RAM that the firmware reserves for networks (default: what this one "
+             "needs)")  # fmt: skip
     return parser
 
 

@@ -1,4 +1,4 @@
-"""How data of one's own is trained where the command line leaves it open.
+"""How the user's own data is trained where the command line leaves it open.
 
 Source: docs/own-data.md, "The recipe".
 """
@@ -31,7 +31,7 @@ smooth series it would be most of what the first layer passes on, and test sampl
 
 
 def with_recipe(options: TrainingOptions) -> TrainingOptions:
-    """Return the options with those of the recipe for data of one's own, and say which.
+    """Return the options with those of the recipe for the user's own data, and say which.
 
     Other data sets are trained as before. What the command line names wins.
     """

@@ -44,7 +44,7 @@ _NAME, _SCORE, _TEST, _CYCLES, _FLASH, _REASON = (
 _LOW = ("loss", "mse")
 """Parts of names of scores of which the lowest is the best."""
 _SPLIT = ("--validation-split", "0.2")
-"""Of data of one's own, which a recipe would train on without validation."""
+"""Of the user's own data, which a recipe would train on without validation."""
 _TABLE, _PICTURE, _JOURNAL = "trials.csv", "front.svg", "trials.journal"
 
 

@@ -13,7 +13,7 @@ from ai8xtools.quantization.formats import Float64s, Int64s, ceil_log2, to_fixed
 
 
 class Division(enum.StrEnum):
-    """What D may be: a power of two, which becomes a shift, or an integer, which multiplies."""
+    """The kinds of D: a power of two, which becomes a shift, or an integer, which multiplies."""
 
     POWER_OF_TWO = "pow2"
     INTEGER = "int"
@@ -52,6 +52,6 @@ def divided(weights: ArrayLike, by: float, bits: int) -> Int64s:
 
 
 def restored(integers: Int64s, by: float, bits: int) -> Float64s:
-    """Return the weights for which integers stand."""
+    """Return the weights that the integers represent."""
     values: Float64s = np.ldexp(integers * by, 1 - bits)
     return values

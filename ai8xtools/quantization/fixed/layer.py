@@ -42,12 +42,12 @@ class FixedLayer:
 
     @property
     def spare(self) -> int:
-        """How often D = 1/2^spare halves: 0 for D of 1 and more, and for integers."""
+        """The exponent of D = 1/2^spare: 0 for D of 1 and more, and for integers."""
         return max(0, -ceil_log2(self.by)) if self.division.shifts else 0
 
     @property
     def factor(self) -> int:
-        """What sums are multiplied by."""
+        """The factor of the sums."""
         return int(self.by * (1 << self.spare))
 
     @property
@@ -62,7 +62,7 @@ class FixedLayer:
 
     @property
     def restored(self) -> Float64s:
-        """The weights for which the integers stand."""
+        """The weights that the integers represent."""
         return restored(self.weights, self.by, self.bits)
 
     @property

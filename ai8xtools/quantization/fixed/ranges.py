@@ -1,4 +1,4 @@
-"""Statistics of weights and data, and the magnitudes that formats are made for."""
+"""Statistics of weights and data, and the magnitudes that determine formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ai8xtools.values import frozen
 
 @frozen
 class Rule:
-    """Which magnitude counts: the maximum, a percentile, or mean and `number` deviations."""
+    """The magnitude that is used: the maximum, a percentile, or mean and `number` deviations."""
 
     kind: Literal["max", "percentile", "sigma"] = "max"
     number: float = 0.0

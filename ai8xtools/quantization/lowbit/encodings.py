@@ -23,7 +23,7 @@ _NF4 = (
 )  # fmt: skip
 _NF2 = (-1, -0.2998, 0.2998, 1)
 COARSE, FINE = 127, 2048
-"""By what the levels of NF4 and NF2 are multiplied: for activations of 8 bits, and of 4 bits."""
+"""Factors of the levels of NF4 and NF2: for activations of 8 bits, and of 4 bits."""
 
 
 @frozen
@@ -73,7 +73,7 @@ def _scaled(weights: Floats, factor: float, clip: float) -> Floats:
 def _rounded(
     factor: float, offset: float, low: int, high: int
 ) -> Callable[[Floats, float], NDArray[np.int64]]:
-    """Return what gives floor(u): weights times factor / clip, rounded after the offset."""
+    """Return the argument of floor(u): weights times factor / clip, rounded after the offset."""
 
     def level(weights: Floats, clip: float) -> NDArray[np.int64]:
         shifted = _scaled(weights, factor, clip) - np.float32(offset)

@@ -14,7 +14,7 @@ _ALL_TRITS = 3**TRITS
 
 
 def packed_inputs(inputs: int, encoding: Encoding) -> int:
-    """Return for how many inputs a row has codes: whole words."""
+    """Return the number of inputs for which a row has codes: whole words."""
     per_word = TRITS if encoding.name == "Ternary" else _WORD_BITS // encoding.bits
     return -(-inputs // per_word) * per_word
 

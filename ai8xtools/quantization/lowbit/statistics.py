@@ -1,4 +1,4 @@
-"""What the weights of a layer use of their encoding."""
+"""How the weights of a layer use their encoding."""
 
 from __future__ import annotations
 

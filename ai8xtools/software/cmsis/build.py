@@ -119,7 +119,7 @@ def _interface(plan: Plan, folder: str | None) -> Interface:
 
 
 def _files(ours: Sequence[str], *, with_library: bool) -> Iterable[tuple[str, str]]:
-    """Yield the C of functions that the project brings along, and what a library needs."""
+    """Yield the C of functions that the project contains, and the files that a library needs."""
     prototypes = prototypes_of(ours)
     yield (
         "arm_nn.h",

@@ -98,7 +98,7 @@ def _own_sums(step: Convolution) -> str | None:
 
 
 def _bias(step: Convolution) -> np.ndarray[tuple[int], np.dtype[np.int8]] | None:
-    """Return what sums begin with, without half of the last place, in units of 128."""
+    """Return the initial sums, without half of the last place, in units of 128."""
     half = 0 if step.wide else (1 << max(step.right, 0)) >> 1
     bias, rest = np.divmod(step.start - half, 1 << _BIAS_SHIFT)
     if rest.any() or bias.min() < -128 or bias.max() > 127:

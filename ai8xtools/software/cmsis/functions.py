@@ -80,7 +80,7 @@ def prototypes_of(functions: Iterable[str]) -> list[str]:
 
 
 def parts_of(functions: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the files that functions are made of, what others need in front."""
+    """Return the names of the files of functions, dependencies first."""
     return tuple(dict.fromkeys(_parts(functions)))
 
 

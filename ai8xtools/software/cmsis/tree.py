@@ -1,4 +1,4 @@
-"""The user's copy of Arm's library: what of it a project takes, and whether it is there."""
+"""The user's copy of Arm's library: the files that a project uses, and whether they exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ai8xtools.software.emit.interface import Library
 
 _OPTION = Place(option="--cmsis-nn")
 _PLACES = ("CMSIS/NN", "NN", "")
-"""Where a copy of CMSIS 5 has the library: from its root, from its folder CMSIS, or itself."""
+"""Places of the library in a copy of CMSIS 5: from its root, its folder CMSIS, or the library."""
 _BESIDE = ("DSP/Include", "DSP/PrivateInclude", "Core/Include")
 _OLD, _NEW = "arm_convolve_HWC_q7_basic.c", "arm_convolve_s8.c"
 _HEADER = "arm_nnfunctions.h"

@@ -1,4 +1,4 @@
-"""What is wrong with a container."""
+"""The error for containers."""
 
 from __future__ import annotations
 

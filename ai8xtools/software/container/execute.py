@@ -148,7 +148,7 @@ def _limits(tensor: Tensor) -> tuple[int, int]:
 
 
 def _stored(total: Int64, layer: Layer, output: Tensor) -> Int64:
-    """Limit values to the type of the output, and do what follows."""
+    """Limit values to the type of the output, and apply the activation."""
     low, high = _limits(output)
     match follow := Follow(layer.follow):
         case Follow.NOTHING:
@@ -228,7 +228,7 @@ def _means(data: Int64, layer: Layer, output: Tensor) -> Int64:
 
 
 def _taps(data: Int64, layer: Layer, output: Tensor, outside: int) -> Int64:
-    """Return what each place of the window reads, [place, row, column, channel]."""
+    """Return the values at each position of the window, [position, row, column, channel]."""
     border = [(pad, pad) for pad in layer.pad]
     padded = np.pad(data, (*border, (0, 0)), constant_values=outside)
     return np.stack([

@@ -19,7 +19,7 @@ _FORMAT = 1
 
 @frozen
 class Room:
-    """Bytes that an image has for containers, and for what they compute with and put out."""
+    """Bytes of an image for containers, for their working memory and for their outputs."""
 
     slot: int
     arena: int

@@ -24,7 +24,7 @@ from ai8xtools.software.container.records import (
 
 
 class FixedLowering:
-    """A container as it grows; `numbers` are its tensors by the maps of the graph."""
+    """A container under construction; `numbers` are its tensors by the maps of the graph."""
 
     def __init__(self, network: FixedNetwork) -> None:
         self.network = network

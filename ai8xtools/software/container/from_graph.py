@@ -111,7 +111,7 @@ def _rounded(size: int) -> int:
 
 
 class Lowering:
-    """The layers of a container as they grow; tensors of the graph by their number in the file."""
+    """The layers of a container under construction; tensors by their number in the file."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -116,7 +116,7 @@ def _vectors(vectors: Vectors | None) -> bytes:
 
 
 class Builder:
-    """A container as it grows: tensors and layers by number, in the order of execution."""
+    """A container under construction: tensors and layers by number, in the order of execution."""
 
     def __init__(self) -> None:
         self._tensors: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""The records of a container: header, tensors and layers, as they stand in the file.
+"""The records of a container: header, tensors and layers, as stored in the file.
 
 All numbers are little-endian. Source: docs/container.md, "The file".
 """
@@ -31,7 +31,7 @@ VECTORS = struct.Struct("<4I")
 
 
 class Flag(enum.IntFlag):
-    """What a container holds besides tables and data."""
+    """Flags for what a container has besides tables and data."""
 
     ENCRYPTED = 1
     PLAN = 2
@@ -54,7 +54,7 @@ class Element(enum.IntEnum):
 
     @property
     def dtype(self) -> str:
-        """What numpy calls values as they are stored."""
+        """The numpy type of stored values."""
         return f"<i{self.bits // 8}"
 
 
@@ -111,7 +111,7 @@ class Op(enum.IntEnum):
 
 
 class Follow(enum.IntEnum):
-    """What is done with the values of a layer before they are stored."""
+    """The operation on the values of a layer before they are stored."""
 
     NOTHING = 0
     RELU = 1
@@ -264,7 +264,7 @@ class Layer:
 
 @frozen
 class Vectors:
-    """Inputs and the outputs that belong to them, as bytes."""
+    """Test vectors: inputs and their outputs, as bytes."""
 
     inputs: tuple[bytes, ...]
     outputs: tuple[bytes, ...]

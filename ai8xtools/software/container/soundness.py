@@ -1,4 +1,4 @@
-"""What a reader must know before it computes: layers it has, sums that fit, memory that suffices.
+"""Checks before a container is executed: supported layers, sums that fit, sufficient memory.
 
 A file can keep to the format and still ask for what no reader can do. The C reader refuses the same
 under the same names, before it writes anything.
@@ -96,7 +96,7 @@ def arena_bytes(container: Container) -> int:
 
 
 def _unsupported(layer: Layer, container: Container) -> str | None:
-    """Return what of a layer no reader of this version computes."""
+    """Return which feature of a layer this version of the reader does not support."""
     tensors = container.tensors
     inputs = [tensors[number] for number in container.inputs_of(layer)]
     output = tensors[layer.output]
@@ -174,7 +174,7 @@ def _unsupported_sums(
 
 
 def plain(tensor: Tensor) -> bool:
-    """Whether activations stand as all kernels want them."""
+    """Whether activations have the order that all kernels support."""
     return not tensor.packed and tensor.count == 1 and _orderly(tensor, Order.CHW)
 
 
@@ -225,7 +225,7 @@ def _check_places(container: Container) -> None:
 
 
 def _areas(container: Container) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield what stands in the arena: name, start, end, first and last layer."""
+    """Yield the areas in the arena: name, start, end, first and last layer."""
     for number in intermediates(container):
         tensor = container.tensors[number]
         end = tensor.arena + tensor.size_bytes

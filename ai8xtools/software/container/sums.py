@@ -54,7 +54,7 @@ def _canvas(
 
 
 def _products(taps: _Values, weights: _Values, groups: int) -> _Values:
-    """Return what a tap adds: taps [row, column, channel], weights [filter, channel]."""
+    """Return the products of a tap: taps [row, column, channel], weights [filter, channel]."""
     rows, columns, _ = taps.shape
     if groups == 1:
         return (taps.reshape(rows * columns, -1) @ weights.T).reshape(rows, columns, -1)

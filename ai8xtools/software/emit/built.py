@@ -1,4 +1,4 @@
-"""A project for a microcontroller, and what it takes."""
+"""A project for a microcontroller, and the memory it needs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ai8xtools.software.plan.plan import Plan
 from ai8xtools.values import frozen
 
 CODE_BYTES = 6144
-"""Flash for the code of the network besides its weights: an estimate."""
+"""Estimated flash for the code of the network without its weights."""
 
 
 @frozen
 class Need:
-    """What a plan takes of a microcontroller, in bytes; `code` and `stack` are estimates.
+    """The memory that a plan needs, in bytes; `code` and `stack` are estimates.
 
     Weights are read from flash if they are `in_place`. `counters` are those of rows, or pointers.
     """
@@ -39,7 +39,7 @@ class Need:
 
 @frozen(slots=False)
 class Built:
-    """A project: its plan, what it takes, how it is called, and its files by path.
+    """A project: its plan, the memory it needs, its interface, and its files by path.
 
     It has no files while it is only planned.
     """

@@ -1,4 +1,4 @@
-"""What cnn.c says, as values for its template: what all plans have in common."""
+"""The values for the template of cnn.c that all plans have in common."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Code(ABC):
 
     template: ClassVar[str]
     caller: ClassVar[tuple[str, str]]
-    """How C calls the input and the output where they are the caller's."""
+    """Names in C of the input and the output if they belong to the caller."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.graph = plan, plan.graph
@@ -83,7 +83,7 @@ class Code(ABC):
         return "NULL" if spot is None else f"({_MEMORIES[spot.level]} + {spot.offset})"
 
     def common(self) -> dict[str, Any]:
-        """Return the values that all templates know."""
+        """Return the values for all templates."""
         kept = self.graph.kept
         return {
             "copies": [
@@ -105,6 +105,6 @@ def flags_of(step: Convolution) -> int:
 
 
 def value_kind(values: NDArray[Any]) -> str:
-    """Return what numbers are, as templates name it: `i1` is a signed byte."""
+    """Return the type of numbers as templates name it: `i1` is a signed byte."""
     kind = values.dtype
     return f"{kind.kind}{kind.itemsize}"

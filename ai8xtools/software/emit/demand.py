@@ -28,7 +28,7 @@ from ai8xtools.software.plan.planner import sums_of, window_bytes, windows_at_on
 from ai8xtools.software.plan.streaming import read_size, rows_of, streams
 
 WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
-"""What a library calls results of 32 bits, and the memory that it works in."""
+"""Names in a library of 32-bit results and of scratch memory."""
 
 
 class Demand(Code):

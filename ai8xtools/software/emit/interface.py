@@ -1,4 +1,4 @@
-"""How the C of a project is called, and what it consists of besides the kernels."""
+"""The interface of a project's C, and its files besides the kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Library:
 
 @frozen
 class Naming:
-    """What a library is called and what its results mean.
+    """The name of a library and the meaning of its results.
 
     `classes` are their names; an integer of output n times 2^`exponents[n]` is the number, and a
     number of the input times 2^`fraction` its integer.

@@ -1,4 +1,4 @@
-"""A project as a library: what its public header says.
+"""A project as a library: the content of its public header.
 
 Source: docs/library.md.
 """

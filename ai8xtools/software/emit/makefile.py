@@ -1,4 +1,4 @@
-"""Makefiles and the README of a project: how it is compiled for this computer and for its core."""
+"""Makefiles and the README of a project, for compiling it for this computer and for its core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ai8xtools.writing.templates import render
 
 @frozen
 class Cross:
-    """How a GNU compiler makes programs for a core: prefix of its commands and its options."""
+    """A GNU compiler for a core: prefix of its commands, and its options."""
 
     file: str
     prefix: str
@@ -42,7 +42,7 @@ _CROSS = {
 
 
 def cross_of(core: str) -> Cross:
-    """Return how programs for a core are made."""
+    """Return the GNU compiler for a core."""
     return _CROSS[core]
 
 

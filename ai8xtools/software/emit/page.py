@@ -1,4 +1,4 @@
-"""The plan of a project as a page: memory over time, and what stands where."""
+"""The plan of a project as a page: memory over time, and the contents of memory."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _LISTED = 1024
 
 @frozen
 class Sample:
-    """An input and what the network makes of it: int64 [channel, row, column] each."""
+    """An input and the network's output for it: int64 [channel, row, column] each."""
 
     input: Values
     outputs: tuple[Values, ...]

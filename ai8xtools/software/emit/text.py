@@ -24,7 +24,7 @@ def plan_text(built: Built, profile: Profile) -> str:
 
 
 def sentence(built: Built, profile: Profile) -> str:
-    """Say in a line what a project takes."""
+    """Return one line about the memory that a project needs."""
     plan, need = built.plan, built.need
     if plan.scheme is None:
         where = "in place" if need.in_place else "in l3"
@@ -56,7 +56,7 @@ def log_of(profile: Profile, command_line: str, *lines: str) -> str:
 
 
 def amount(used: int, limit: int) -> str:
-    """Return what is used of a memory, with its size if it has one."""
+    """Return how much of a memory is used, with its size if it has one."""
     return f"{used:,}" if limit == UNLIMITED else f"{used:,} of {limit:,}"
 
 

@@ -1,6 +1,6 @@
 """Options that a chip does not have.
 
-Source: docs/errors.md, "Options: wrong usage" and "Options: what they ask of the network".
+Source: docs/errors.md, "Options: wrong usage" and "Options that do not match the network".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data of one's own as a data set, and what checkpoints hold about it.
+"""The user's own data as a data set, and what checkpoints hold about it.
 
 A checkpoint that was trained on such data holds the names of the classes, how files become inputs,
 and a sample, so that the other tools need no option for any of it.
@@ -110,7 +110,7 @@ def dataset_of(options: TrainingOptions) -> DatasetEntry:
 
 
 def recorded_in(path: str) -> Recorded | None:
-    """Return what a checkpoint holds about data of one's own; None for any other.
+    """Return what a checkpoint holds about the user's own data; None for any other.
 
     Raises CheckpointError as `read_checkpoint`, InputError E506 for an entry of another form.
     """

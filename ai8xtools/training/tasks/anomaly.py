@@ -45,7 +45,7 @@ class Anomaly(Task):
 
     @property
     def is_judged(self) -> bool:
-        """Samples of one's own are."""
+        """The user's own samples are."""
         return True
 
     def quality(self, scores: Scores, samples: int) -> Separation:  # noqa: ARG002

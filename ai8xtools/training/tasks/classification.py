@@ -43,8 +43,8 @@ class Classification(Task):
         return torch.tensor(float(targets.numel())) if weight is None else weight[targets].sum()
 
     def meter(self, training: bool) -> Meter:
-        """Return a meter of accuracies, with the confusion matrix if that is wanted, and for data
-        of one's own."""
+        """Return a meter of accuracies, with the confusion matrix if that is wanted, and for the
+        user's own data."""
         return ClassificationMeter(
             self.classes, not training and (self.is_own or self.options.confusion)
         )
@@ -55,7 +55,7 @@ class Classification(Task):
 
     @property
     def is_judged(self) -> bool:
-        """Whether samples of one's own are classified."""
+        """Whether the user's own samples are classified."""
         return self.is_own
 
     def quality(self, scores: Scores, samples: int) -> Measured:  # noqa: ARG002

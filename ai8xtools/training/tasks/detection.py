@@ -87,7 +87,7 @@ class Detection(Task):
 
     @property
     def is_judged(self) -> bool:
-        """Whether the objects are on pictures of one's own."""
+        """Whether the objects are on the user's own pictures."""
         return self.is_own
 
     def quality(self, scores: Scores, samples: int) -> Measured:

@@ -59,7 +59,7 @@ class Regression(Task):
 
 
 class Measurements(Regression):
-    """The same for numbers of one's own: outputs and errors are in their units.
+    """The same for the user's own numbers: outputs and errors are in their units.
 
     `target` are the mean of the numbers, and their deviation, in training.
     """
@@ -115,7 +115,7 @@ class Measurements(Regression):
 
     @property
     def is_judged(self) -> bool:
-        """Numbers of one's own are."""
+        """The user's own numbers are."""
         return True
 
     def quality(self, scores: Scores, samples: int) -> Error:  # noqa: ARG002

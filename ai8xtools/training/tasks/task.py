@@ -92,13 +92,13 @@ class Task(ABC):
         """Return numbers by which epochs are sorted: the greatest tuple is the best."""
 
     def noted(self, record: Mapping[str, Any], example: Tensor) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return what checkpoints say about data of one's own, together with what reading the
+        """Return what checkpoints say about the user's own data, together with what reading the
         network's outputs takes; `example` is an input."""
         return record
 
     @property
     def is_judged(self) -> bool:
-        """Whether a run ends with how good its networks are: with data of one's own."""
+        """Whether a run ends with how good its networks are: with the user's own data."""
         return False
 
     def quality(self, scores: Scores, samples: int) -> Measured:

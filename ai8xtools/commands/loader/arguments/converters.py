@@ -1,4 +1,4 @@
-"""Texts of the command line of ai8xize.py become values, or argparse refuses them."""
+"""Converters for arguments of ai8xize.py, for argparse."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     option("--stop-start", action="store_true", help="stop and continue after the start")
     option("--debugwait", type=int, default=2, metavar="N", help="seconds to wait for a debugger")
     option("--input-split", type=int, default=1, metavar="N",
-           help="load CHW data in N parts of rows, each with its surroundings")  # fmt: skip
+           help="load CHW data in N groups of rows, each with adjacent rows")  # fmt: skip
     option("--fixed-input", action="store_true", help="load a bit pattern instead of the sample")
     compact = group.add_mutually_exclusive_group()
     compact.add_argument("--compact-data", action="store_true", default=True,
@@ -251,8 +251,10 @@ def _core_options(parser: argparse.ArgumentParser) -> None:
     cache.add_argument("--no-riscv-cache", dest="riscv_cache", action="store_false",
                        help="refused with --riscv: it needs the cache")  # fmt: skip
     option("--riscv-debug", action="store_true", help="debug it through its JTAG pins")
-    option("--riscv-exclusive", action="store_true", help="its SRAM is its own")
-    option("--deepsleep", action="store_true", help="the Arm core sleeps deeply meanwhile")
+    option(
+        "--riscv-exclusive", action="store_true", help="its SRAM is not shared with the Arm core"
+    )
+    option("--deepsleep", action="store_true", help="the Arm core enters deep sleep meanwhile")
     option("--define-default-riscv", default="MXC_ASSERT_ENABLE RV32", metavar="NAMES",
            help="default preprocessor definitions of the RISC-V program")  # fmt: skip
 
@@ -272,22 +274,23 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
         help="print a table of the weights",
     )
     option("--debug-computation", action="store_true",
-           help="write how each output value comes about (compute-<layer>.csv)")  # fmt: skip
+           help="write the computation of each output value (compute-<layer>.csv)")  # fmt: skip
     option("--debug-latency", action="store_true",
-           help="MAX78000: how the estimated cycles come about, in the verbose log")  # fmt: skip
+           help="MAX78000: write the terms of the estimated cycles to the verbose log")  # fmt: skip
     option("--log-intermediate", action="store_true",
            help="write data memory words, configurations and data of all layers")  # fmt: skip
     option("--log-pooling", action="store_true",
-           help="write what is pooled, and the result, as tables")  # fmt: skip
+           help="write the input and output of pooling as tables")  # fmt: skip
     option("--write-config", dest="configuration", metavar="FILE",
-           help="write the description with all places, and why they were chosen")  # fmt: skip
+           help="write the description with all chosen places and the reasons")  # fmt: skip
     option("--strict", action="store_true",
-           help="refuse what is not expected to work on the chip as it is")  # fmt: skip
+           help="refuse projects that are not expected to work on the chip as "
+                "they are")  # fmt: skip
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
     option("--verify-project", metavar="DIR",
-           help="compare the words of the project in DIR with those that these options give; write "
-           "nothing")  # fmt: skip
+           help="compare the words of the project in DIR with those that these options generate; "
+                "write nothing")  # fmt: skip
 
 
 def _refused_options(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,9 @@ SIMULATION_ONLY = (
     "--input-csv", "--input-csv-format", "--input-csv-retrace", "--input-csv-period",
     "--input-pix-clk", "--input-sync", "--input-fifo",
 )  # fmt: skip
-"""Options that mean nothing without --rtl."""
+"""Options that have no effect without --rtl."""
 CAMERA = SIMULATION_ONLY[-6:]
-"""Options that mean nothing without --input-csv."""
+"""Options that have no effect without --input-csv."""
 
 _CAMERA_FORMATS = (555, 565, 888)
 

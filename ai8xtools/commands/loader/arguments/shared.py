@@ -47,7 +47,7 @@ def add_description_options(group: Any) -> None:
     option("--input-shape", type=input_shape, metavar="CxHxW",
            help="input of the model (default: that of the sample, data set or model)")  # fmt: skip
     option("--no-prove-import", dest="prove_import", action="store_false",
-           help="do not compare what is made of an ONNX graph with that graph")  # fmt: skip
+           help="do not compare the imported network with its ONNX graph")  # fmt: skip
     option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
     option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
     option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),
@@ -60,7 +60,7 @@ def add_description_options(group: Any) -> None:
     option("--skip-yaml-layers", type=int, default=0, metavar="N",
            help="leave out the first N layers of the description")  # fmt: skip
     option("--reshape-inputs", action="store_true",
-           help="layers may read some of the channels, from 'in_channel_skip' on")  # fmt: skip
+           help="allow layers to read only some channels, from 'in_channel_skip' on")  # fmt: skip
     option("--output-width", type=int, choices=(8, 32), help="output width of the final layer")
     option(
         "--avg-pool-rounding",
@@ -69,10 +69,12 @@ def add_description_options(group: Any) -> None:
         help="average pooling rounds to nearest",
     )
     option("--synthesize-input", type=number, metavar="N",
-           help="make the sample of a few words, N more each time")  # fmt: skip
+           help="generate the sample from a few words, adding N in each round")  # fmt: skip
     option("--synthesize-words", type=int, default=8, metavar="N",
            help="number of these words (default: %(default)s)")  # fmt: skip
-    option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
+    option(
+        "--no-warn-zero", action="store_true", help="do not warn about outputs that are all zero"
+    )
     option(
         "--report", metavar="FILE", help="write a page (HTML) with tables and pictures, and JSON"
     )
@@ -138,8 +140,8 @@ def add_log_options(group: Any) -> None:
         help="stop after the checks (sizes and memories too), write nothing",
     )
     option("--fits", nargs="?", const="table", choices=("table", "json"),
-           help="print what the network takes of every chip and end; status 1 if it does not fit "
-           "that of --device")  # fmt: skip
+           help="print how much of each chip the network uses, then end; status 1 if it does not "
+                "fit the chip of --device")  # fmt: skip
     option("--no-version-check", action="store_true", help="accepted; nothing is looked up")
     for name in ("--version-check-interval", "--upstream", "--yamllint"):
         option(name, metavar="TEXT", help="accepted; neither network nor linter is used")

@@ -59,7 +59,7 @@ def arguments() -> Parser:
     option("--prefix", required=True, metavar="NAME", help="name of the project")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is written")
     option("--overwrite", action="store_true", help="replace a project that exists")
-    option("--debug", action="store_true", help="show where in the program a failure arises")
+    option("--debug", action="store_true", help="show where in the program a failure occurs")
     return parser
 
 

@@ -51,7 +51,7 @@ def arguments() -> Parser:
            help="compile the C with cc and compare all classes (needs --data)")  # fmt: skip
     option("--dataset", default="MNIST", metavar="NAME", help="pictures with classes")
     option("--data", metavar="DIR", help="folder of the data sets: measure the accuracy")
-    option("--debug", action="store_true", help="show where in the program a failure arises")
+    option("--debug", action="store_true", help="show where in the program a failure occurs")
     return parser
 
 

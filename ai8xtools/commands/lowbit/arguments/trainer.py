@@ -39,7 +39,11 @@ def arguments() -> Parser:
     option = parser.add_argument
     option("-a", "--arch", "--model", dest="model", required=True, choices=MODELS, metavar="MODEL",
            help=f"one of {', '.join(MODELS)}")  # fmt: skip
-    option("--qat-policy", metavar="FILE", help="encodings, widths, clipping and all else (YAML)")
+    option(
+        "--qat-policy",
+        metavar="FILE",
+        help="hyperparameters: encodings, widths, clipping and so on (YAML)",
+    )
     option("--dataset", default="MNIST", metavar="NAME", help="pictures with classes")
     option("--data", default="data", metavar="DIR", help="folder of the data sets")
     option("--epochs", type=int, metavar="N", help="instead of that of the policy")
@@ -62,7 +66,7 @@ def arguments() -> Parser:
     option("--teacher", metavar="FILE", help="trained teacher, instead of training one")
     option("-e", "--evaluate", action="store_true", help="evaluate on the test set, do not train")
     option("--device", metavar="NAME", help="BITNET, if given")
-    option("--debug", action="store_true", help="show where in the program a failure arises")
+    option("--debug", action="store_true", help="show where in the program a failure occurs")
     return parser
 
 

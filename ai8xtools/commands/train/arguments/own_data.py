@@ -1,4 +1,4 @@
-"""The options of train.py about data of one's own: folder:DIR, sounds:DIR, csv:FILE, ..."""
+"""The options of train.py about the user's own data: folder:DIR, sounds:DIR, csv:FILE, ..."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LARGEST = 1024
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the group."""
-    add = parser.add_argument_group("data of one's own (--dataset KIND:PATH)").add_argument
+    add = parser.add_argument_group("your own data (--dataset KIND:PATH)").add_argument
     add_picture_options(add)
     add(
         "--augment",
@@ -40,39 +40,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"random changes of training samples, separated by commas: {', '.join(AUGMENTATIONS)}",
     )
     add("--test-share", type=test_share, metavar="SHARE",
-        help="part of each class that is kept for tests where no folder or file has them "
-        "(default: 0.2)")  # fmt: skip
+        help="share of each class that is set aside for tests if no folder or file contains test "
+             "data (default: 0.2)")  # fmt: skip
     add("--split-seed", type=values.natural_number, metavar="N",
-        help="which samples those are (default: 0)")  # fmt: skip
+        help="selects the samples of --test-share (default: 0)")  # fmt: skip
     add("--test-part", type=values.natural_number, metavar="N",
-        help="test on this one of the parts that --test-share makes, from 0, so that runs can test "
-        "each sample once (cross-validation)")  # fmt: skip
+        help="number, from 0, of the part of --test-share to test on; several runs can thus test "
+             "each sample once (cross-validation)")  # fmt: skip
     add("--sample-rate", type=values.count, metavar="HZ",
         help="sounds: resample to this rate (default: 16000)")  # fmt: skip
     add("--window", type=values.count, metavar="N",
         help=f"sounds: samples of an input, a multiple of {FRAME} (default: {SOUND_WINDOW}); "
-        "series: steps of one cut from a CSV file (default: the whole recording)")  # fmt: skip
+        "series: steps of an input that is cut from a CSV file (default: the whole "
+        "recording)")  # fmt: skip
     add("--hop", type=values.count, metavar="N",
         help="series: steps from one window to the next (default: --window)")  # fmt: skip
     add("--label", metavar="COLUMN",
         help="csv, series in one CSV file: the column of the class, or of the number to learn with "
         "--regression, by name or number from 0 (default: last)")  # fmt: skip
     add("--anomaly", nargs="?", const="", metavar="CLASS",
-        help="csv, npz, series: learn what samples of this class are like (default: of the only "
-        "class of training), and find others by what an autoencoder does not expect")  # fmt: skip
+        help="csv, npz, series: train an autoencoder on samples of this class (default: the only "
+             "class in training) that detects all others as anomalies")  # fmt: skip
     add("--group", metavar="NAME",
-        help="series in CSV files: the column, or the word before a number in the names of files, "
-        "that tells whose recordings these are, for tests of other ones than training; "
-        f"{NO_GROUP}: nobody's (default: subject, person, ..., if there is one)")  # fmt: skip
+        help="series in CSV files: the column, or the word before a number in file names, that "
+        "identifies the source of a recording, such as a person, so that tests use other sources "
+        f"than training; {NO_GROUP}: no groups (default: subject, person, ..., if there is "
+        "one)")  # fmt: skip
 
 
 def add_picture_options(add: Callable[..., Any]) -> None:
     """Add how pictures in folders get their size and channels."""
     add("--resize", type=size, metavar="WxH",
-        help="pictures: scale them to this width and height (one number: both) and cut off what "
-        "is too much of the longer side")  # fmt: skip
+        help="pictures: scale them to this width and height (one number: both) and crop the "
+             "longer side")  # fmt: skip
     add("--stretch", action="store_const", const=True,
-        help="with --resize: scale both sides, cut nothing")  # fmt: skip
+        help="with --resize: scale both sides without cropping")  # fmt: skip
     add("--grayscale", action="store_const", const=True,
         help="pictures: one channel instead of three")  # fmt: skip
 

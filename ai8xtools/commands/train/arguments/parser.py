@@ -54,16 +54,17 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         help="the network, one of models/*.py, FILE:CLASS (the file is executed), or auto: the "
         "widest of models/sized.py that fits the chip")  # fmt: skip
     add("--import", dest="import_model", action="store_true",
-        help="make an ai8x network of one of ordinary PyTorch layers")  # fmt: skip
+        help="convert a network of ordinary PyTorch layers to ai8x layers")  # fmt: skip
     add("--fits", nargs="?", const="table", choices=("table", "json"),
-        help="print what the network takes of every chip and end; status 1 if it does not fit that "
-        "of --device")  # fmt: skip
+        help="print how much of each chip the network uses, then end; status 1 if it does not fit "
+             "the chip of --device")  # fmt: skip
     add("--strict", action="store_true",
-        help="refuse what could not be deployed to --device, in place of a warning")  # fmt: skip
+        help="refuse networks that cannot be deployed to --device, instead of a "
+             "warning")  # fmt: skip
     add("--dataset", required=True, metavar="NAME",
-        help="the data set, one of datasets/*.py, or files of one's own: folder:DIR (pictures in "
-        "class folders), masks:DIR, boxes:DIR, sounds:DIR, csv:FILE, npz:FILE, "
-        "series:PATH")  # fmt: skip
+        help="the data set, one of datasets/*.py, or your own files: folder:DIR (pictures in "
+             "class folders), masks:DIR, boxes:DIR, sounds:DIR, csv:FILE, npz:FILE, "
+             "series:PATH")  # fmt: skip
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip
     add("-j", "--workers", type=values.natural_number, default=DEFAULTS.workers, metavar="N",
@@ -75,7 +76,11 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         "(default: 0.1)")  # fmt: skip
     add("--truncate-testset", action="store_true", help="use the first test image only")
     add("--use-bias", action="store_true", help="give the model bias=True")
-    add("--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates")
+    add(
+        "--avg-pool-rounding",
+        action="store_true",
+        help="round in average pooling instead of truncating",
+    )
     add("-f", "--out-fold-ratio", type=values.count, default=1, metavar="N",
         help="unfold the model's output by N before loss and accuracy (default: 1)")  # fmt: skip
 
@@ -107,8 +112,8 @@ def _training(parser: argparse.ArgumentParser) -> None:
         "biases of 8 bits outside of it (fit), or that of the largest magnitude or shift_quantile "
         "(vendor; default: vendor if the policy has shift_quantile, else fit)")  # fmt: skip
     add("--regression", action="store_true",
-        help="learn numbers by their mean squared error; chosen by itself for data sets that say "
-        "so or have one class")  # fmt: skip
+        help="learn numbers by their mean squared error; automatic for data sets that declare it "
+             "or have one class")  # fmt: skip
     add("--deterministic", "--det", action="store_true",
         help="the same result in each run on the same machine")  # fmt: skip
     add("--seed", type=values.seed, default=DEFAULTS.seed, metavar="N",
@@ -153,7 +158,7 @@ def _display(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("log and display")
     add = group.add_argument
     add("-n", "--name", type=values.file_name, metavar="NAME",
-        help="begins the names of log folder and checkpoints")  # fmt: skip
+        help="prefix of the names of log folder and checkpoints")  # fmt: skip
     add("-o", "--out-dir", default=DEFAULTS.out_dir, metavar="DIR",
         help="of log folders (default: logs)")  # fmt: skip
     add("--copy-output-folder", metavar="DIR", help="copy the log folder there at the end")
@@ -176,9 +181,10 @@ def _display(parser: argparse.ArgumentParser) -> None:
 def _detection(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("detection of objects").add_argument
     add("--obj-detection", "--enable-obj-detection", dest="obj_detection", action="store_true",
-        help="find objects in boxes; the model gets one class more, the background")  # fmt: skip
+        help="detect objects in boxes; the model gets an additional class, the "
+             "background")  # fmt: skip
     add("--obj-detection-params", type=values.policy_file, metavar="FILE",
-        help="weights of the loss and limits of what counts as found (YAML)")  # fmt: skip
+        help="weights of the loss and thresholds for detections (YAML)")  # fmt: skip
 
 
 def _distillation(parser: argparse.ArgumentParser) -> None:
@@ -197,7 +203,7 @@ def _distillation(parser: argparse.ArgumentParser) -> None:
     add("--kd-teacher-wt", "--kd-tw", dest="kd_teacher_wt", type=float, default=0.0, metavar="W",
         help="must be 0: the teacher does not learn")  # fmt: skip
     add("--kd-start-epoch", type=values.natural_number, default=0, metavar="N",
-        help="first epoch in which the teacher counts (default: 0)")  # fmt: skip
+        help="first epoch with the teacher (default: 0)")  # fmt: skip
     add("--kd-relationbased", action="store_true",
         help="learn the teacher's outputs themselves, by their mean squared error; results are "
         "then measured by the overall loss")  # fmt: skip
@@ -213,7 +219,7 @@ def _embedding(parser: argparse.ArgumentParser) -> None:
         help="factor of the cosines (default: 64)")  # fmt: skip
     add("--scaf-margin", type=values.angle, default=DEFAULTS.scaf_margin, metavar="DEGREES",
         help="angle between identities (default: 28.6)")  # fmt: skip
-    add("--backbone-checkpoint", metavar="FILE", help="handed to the model")
+    add("--backbone-checkpoint", metavar="FILE", help="passed to the model")
 
 
 def _compatibility(parser: argparse.ArgumentParser) -> None:

@@ -13,11 +13,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the group."""
     add = parser.add_argument_group("refinements of training").add_argument
     add("--epoch-samples", type=values.count, metavar="N",
-        help="an epoch has so many training samples: several passes through a small set, part of a "
-        "large one (default: one pass)")  # fmt: skip
+        help="number of training samples in an epoch: several passes through a small set, part of "
+             "a large one (default: one pass)")  # fmt: skip
     add("--no-validation", action="store_true",
-        help="keep no samples for validation: training samples are measured in its place, and the "
-        "last epoch is the best one")  # fmt: skip
+        help="set no samples aside for validation: it uses training samples, and the last epoch "
+             "counts as the best")  # fmt: skip
     add("--lr-schedule", choices=("cosine",),
         help="lower the learning rate along half a cosine wave until the last epoch, in place of "
         "--compress")  # fmt: skip
@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="raise the learning rate evenly in the first N epochs (default: 0)")  # fmt: skip
     add("--weight-decay-of", type=decay_of, action="append", metavar="NAME=W",
         help="weight decay of parameters by name, * for any characters, as in '*.bias=0' "
-        "(repeatable; the first that matches counts)")  # fmt: skip
+             "(repeatable; the first match applies)")  # fmt: skip
     add("--clip-gradient", type=values.positive_number, metavar="NORM",
         help="shorten gradients that are longer than this")  # fmt: skip
     add("--label-smoothing", type=values.share, default=0.0, metavar="SHARE",
@@ -36,11 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="train on mixtures of two samples, with shares of the beta distribution of ALPHA "
         "(default: 0, none)")  # fmt: skip
     add("--ema", type=values.share, metavar="DECAY",
-        help="validate, test and save an exponential moving average of the weights, of which each "
-        "step keeps this share, like 0.999")  # fmt: skip
+        help="validate, test and save an exponential moving average of the weights; each step "
+             "keeps this share of it, such as 0.999")  # fmt: skip
     add("--early-stop", type=values.count, metavar="N",
-        help="end when the last N epochs were no better, not before quantization-aware training "
-        "that is to come")  # fmt: skip
+        help="end after N epochs without improvement, but not before quantization-aware training "
+             "has begun")  # fmt: skip
     add("--qat-diagnostics", action="store_true",
         help="log what quantization does to each layer in each validation: clipped share and "
         "signal-to-noise ratio of weights and outputs; also in TensorBoard")  # fmt: skip

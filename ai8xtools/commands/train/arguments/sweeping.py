@@ -56,13 +56,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the group."""
     add = parser.add_argument_group("search of settings").add_argument
     add("--sweep", metavar="FILE",
-        help="train again and again with settings from a file (YAML: option, and values to choose "
-        "from or a range)")  # fmt: skip
+        help="train repeatedly with settings from a file (YAML: options, each with values to "
+             "choose from or a range)")  # fmt: skip
     add("--trials", type=values.count, default=TRIALS, metavar="N",
-        help="trainings of --sweep, with those that its folder holds "
-        f"(default: {TRIALS})")  # fmt: skip
+        help="trainings of --sweep, including those already in its folder "
+             f"(default: {TRIALS})")  # fmt: skip
     add("--sweep-dir", default="sweep", metavar="DIR",
-        help="folder of --sweep; a search that is there goes on (default: sweep)")  # fmt: skip
+        help="folder of --sweep; a search in it is continued (default: sweep)")  # fmt: skip
     add("--budget-cycles", type=values.count, metavar="N",
         help="of --sweep: leave out networks that need more cycles")  # fmt: skip
     add("--budget-flash", type=values.count, metavar="BYTES",
