@@ -11,7 +11,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.values import frozen
 
 WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-"""What YAML takes for something else than a text."""
+"""Words that YAML does not read as text."""
 
 INPUT = -1
 """Stands for the input of the network where layers are numbered."""

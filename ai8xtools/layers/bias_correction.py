@@ -71,7 +71,7 @@ def layers_in_order(
 
 
 def reach(model: nn.Module, layer: nn.Module, x: Tensor) -> Tensor:
-    """Return what the layer is first given when the model computes a batch."""
+    """Return the first input that the layer gets when the model computes a batch."""
     inputs_seen: list[Tensor] = []
 
     def stop(_: Any, inputs: tuple[Tensor, ...]) -> None:

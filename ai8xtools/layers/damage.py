@@ -1,4 +1,4 @@
-"""What quantization does to the weights and the outputs of a layer in training.
+"""Quantization errors in the weights and the outputs of a layer in training.
 
 Source: docs/training.md, "Displays and exports".
 """

@@ -1,4 +1,4 @@
-"""What a layer stores beside its weights, in the two generations of quantization-aware training.
+"""The entries of a layer besides its weights, in the two generations of QAT.
 
 Source: docs/checkpoints.md, "The second generation of QAT".
 """

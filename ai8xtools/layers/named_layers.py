@@ -87,7 +87,7 @@ def _signature(base: type, fixed: set[str]) -> inspect.Signature:
 
 
 def _sentence(parts: re.Match[str]) -> str:
-    """Say what a layer does, in the order of its steps."""
+    """Describe a layer in the order of its steps."""
     steps = [
         f"{_pooling_word(PoolingKind(parts['pooling']))} pooling" if parts["pooling"] else None,
         ("depthwise " if parts["depthwise"] else "") + parts["operator"],

@@ -64,7 +64,7 @@ def _replace(layer: Any, steps: dict[str, nn.Module]) -> None:
 
 
 def _twin(step: nn.Module) -> nn.Module:
-    """Return what computes the same as a step in operations of ONNX."""
+    """Return an equivalent of a step in operations of ONNX."""
     if isinstance(step, Rounding):
         return exact_twin(step)
     if isinstance(step, Clamp):

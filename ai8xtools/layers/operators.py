@@ -27,7 +27,7 @@ from device.layer_limits import trainable_names
 
 
 class Convolution(QuantizationAwareModule):
-    """What convolutions share; `kernel_size` None makes a layer that only pools.
+    """The common base of convolutions; `kernel_size` None makes a layer that only pools.
 
     `pooling` ("Max", "Avg") comes first, `pool_stride` None is `pool_size`; `batchnorm` is "Affine"
     or "NoAffine" and divides by 4. Other keywords are those of `QuantizationAwareModule`. Exceeding

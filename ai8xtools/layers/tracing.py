@@ -61,7 +61,7 @@ class _Tracer(fx.Tracer):
     """Does not look inside the layers of ai8x."""
 
     def proxy(self, node: Node) -> fx.Proxy:
-        """Return what stands for the result of a node."""
+        """Return the proxy for the result of a node."""
         return _Data(node, self)
 
     def create_node(self, *args: Any, **kwargs: Any) -> Node:
@@ -138,7 +138,7 @@ class _SizedTracer(_Tracer):
 
 
 _SIZES = ("size", "dim", "ndimension", "numel", "getattr", "len")
-"""What makes numbers of tensors without reading their values."""
+"""Functions that turn tensors into numbers without reading their values."""
 
 
 def _is_data(result: Any) -> bool:
@@ -173,7 +173,7 @@ def modules_of(graph: Any, model: nn.Module) -> Iterator[tuple[Node, nn.Module]]
 
 
 def _reason(exc: Exception) -> str:
-    """Return what went wrong, and in which statement of the network."""
+    """Return the error, and the statement of the network in which it occurred."""
     reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
     frames = [
         frame

@@ -41,7 +41,7 @@ def has_thresholds(m: nn.Module) -> bool:
 
 
 def use_thresholds(m: nn.Module, enabled: bool = True) -> None:
-    """Make all layers those of the second generation of QAT, or with False of the first."""
+    """Make all layers use the second generation of QAT, or with False the first."""
     for module in m.modules():
         if isinstance(module, QuantizationAwareModule | Eltwise):
             module.use_thresholds(enabled)

@@ -62,7 +62,7 @@ class Tensor:
 
 
 class PoolKind(enum.StrEnum):
-    """What becomes of the values of a window."""
+    """The reduction of the values of a window."""
 
     MAX = "max"
     AVERAGE = "average"
@@ -182,7 +182,7 @@ class Convolution:
 
 
 class Join(enum.StrEnum):
-    """How operands become one."""
+    """How operands are combined."""
 
     ADD = "add"
     SUB = "sub"
@@ -234,7 +234,7 @@ class Copy:
 
 
 class Arithmetic(enum.StrEnum):
-    """What is computed of two whole numbers; FLOOR is the floor of their quotient."""
+    """An operation on two integers; FLOOR is the floor of their quotient."""
 
     ADD = "+"
     MUL = "*"

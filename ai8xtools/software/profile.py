@@ -103,7 +103,7 @@ class Profile:
         return profile
 
     def exceeded(self, flash: int, ram: int) -> list[Diagnostic]:
-        """Return what is wrong (E905) where a program without a plan of its memory is too large."""
+        """Return an error (E905) if a program without a plan of its memory is too large."""
         needs = (("flash", flash, self.flash), ("RAM", ram, self.l1))
         return [
             Diagnostic(
@@ -324,7 +324,7 @@ class _Reader:
 
 
 def _unknown(name: str) -> tuple[str, str]:
-    """Return what is wrong with a key that no profile has, and the remedy."""
+    """Return the error for an unknown key of a profile, and the remedy."""
     if _FURTHER.fullmatch(name):
         return (
             f"{name!r}: a profile has up to three levels of memory, l1 to l3",

@@ -77,7 +77,7 @@ Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is known before any data is read: network, policies, and what a checkpoint held.
+    """The state before any data is read: network, policies, and the content of a checkpoint.
 
     `loaded` is the checkpoint of --resume-from or --exp-load-weights-from, `surplus` are its names
     that the network has no place for. `progress` is that of the run that is resumed. `unscaled`:

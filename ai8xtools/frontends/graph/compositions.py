@@ -1,4 +1,4 @@
-"""What operators without a node of their own are made of: activations, normalizations, enlargement.
+"""Operators that are composed of others: activations, normalizations, upsampling.
 
 A pass for targets that compute every function of elements; others refuse these by name.
 """

@@ -20,7 +20,7 @@ Pads: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class Function(enum.Enum):
-    """What is computed of each element, or of elements in pairs, by its name in messages."""
+    """A function of each element, or of pairs of elements, with its name in messages."""
 
     ABS = "Abs"
     ADD = "Add"
@@ -59,7 +59,7 @@ _PAIRS = frozenset({
 
 
 class Reduction(enum.Enum):
-    """What becomes of the values along axes."""
+    """A reduction of values along axes."""
 
     MEAN = "mean"
     MAX = "maximum"
@@ -258,7 +258,7 @@ Operator: TypeAlias = (
 
 
 def name_of(operator: Operator) -> str:
-    """Return what messages call an operator."""
+    """Return the name of an operator for messages."""
     match operator:
         case Each():
             return operator.function.value

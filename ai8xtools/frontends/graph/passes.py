@@ -38,7 +38,7 @@ Readers: TypeAlias = Mapping[Node, Sequence[Node]]
 Rule: TypeAlias = Callable[[Node, Readers], Node]
 _MOST = 1 << 24
 _CLOSE = 1e-6
-"""By what share of the largest result a rewriting may change float64 results by rounding."""
+"""The share of the largest result by which a rewriting may change float64 results by rounding."""
 
 
 class DepartsError(ValueError):

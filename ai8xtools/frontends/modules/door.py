@@ -225,7 +225,7 @@ class Door:
         return self._constants[argument]
 
     def _computed(self, node: Node) -> Any:
-        """Return what a node computes from constants."""
+        """Return the result of a node that computes from constants."""
         args = [self._value(one) for one in node.args]
         kwargs = {name: self._value(one) for name, one in node.kwargs.items()}
         with once():

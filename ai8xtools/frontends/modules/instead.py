@@ -1,4 +1,4 @@
-"""What to use instead of a function or module that no layer stands for."""
+"""Alternatives to functions and modules that have no layer."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _INSTEAD = {
     "batchnorm1d": "Use track_running_stats=True, and train with it",
     "conv3d": "Use Conv2d over frames, and Conv1d over the time axis",
 }  # fmt: skip
-"""What to use instead of a function or module, by its name in lower case without underscores."""
+"""Alternatives to functions and modules, by name in lower case without underscores."""
 
 
 def instead_of(name: str) -> str | None:
-    """Return what to use instead of a function or module; None where nothing is known."""
+    """Return the alternative to a function or module; None if none is known."""
     remedy = _INSTEAD.get(name.lower().replace("_", ""))
     return None if remedy is None else f"{remedy}."

@@ -36,7 +36,7 @@ _LEFT = frozenset({
     "unsqueeze", "contiguous", "cat", "concat", "unflatten", "getitem", "normalize",
 })  # fmt: skip
 _LEFT_MODULES = (nn.Softmax, nn.LogSoftmax)
-"""What may follow the last layer: the application does it with the result."""
+"""Operators that may follow the last layer, because the application can apply them."""
 _INSTEAD = {
     **dict.fromkeys(("add", "iadd", "add_"), "Use ai8x.Add(): as on the chip, its sums are limited "
                     "to -1..1 in training."),

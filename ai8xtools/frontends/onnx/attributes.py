@@ -15,7 +15,7 @@ _SHOWN = 60
 
 
 def refused_attributes(node: OnnxNode, axes: int, kernel: tuple[int, ...] | None) -> Refusal | None:
-    """Return what is wrong with the attributes of a convolution or pooling over `axes` axes.
+    """Return why the attributes of a convolution or pooling over `axes` axes are not supported.
 
     `kernel` is the size of its weights, None where the node has to state one.
     """

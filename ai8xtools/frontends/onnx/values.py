@@ -1,4 +1,4 @@
-"""What is known of the results of a graph while its nodes become layers."""
+"""The state of a graph's results while its nodes become layers."""
 
 from __future__ import annotations
 

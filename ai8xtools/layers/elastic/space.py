@@ -1,4 +1,4 @@
-"""What can be chosen in an elastic network: depth, widths and kernel sizes of its units.
+"""The choices in an elastic network: depth, widths and kernel sizes of its units.
 
 Source: docs/architecture-search.md, "The search space".
 """
@@ -16,7 +16,7 @@ WIDTH_LEVELS = 4
 
 
 class Stage(IntEnum):
-    """What has become elastic so far; each stage includes those before it."""
+    """The parts that are elastic so far; each stage includes the previous ones."""
 
     FULL = 0
     KERNEL = 1

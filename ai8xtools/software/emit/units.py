@@ -76,7 +76,7 @@ class Units(Code):
         return [first, first if second == "NULL" else second]
 
     def _described(self, task: Task) -> Iterator[dict[str, Any]]:
-        """Yield what the template needs of a task, of a chain behind its links."""
+        """Yield the values of a task for the template, those of a chain after its links."""
         if not task.links:
             yield self._task(task)
             return

@@ -17,7 +17,7 @@ from ai8xtools.values import frozen
 
 @frozen
 class Core:
-    """What of a core decides about kernels.
+    """The features of a core that determine kernels.
 
     `simd`: it has the DSP instructions of Armv7E-M. `multiplier`: it multiplies in hardware.
     """

@@ -37,7 +37,7 @@ _PER_LINE = 8
 _BESIDE = {type(None): (2048, 192), Windows: (3072, 304), DepthwiseChain: (4608, 352)}
 _BESIDE_CODED = (512, 160)
 _RAM_BYTES = 2048 - _BESIDE[Windows][1]
-"""What the smallest cores have, less a stack."""
+"""The RAM of the smallest cores without a stack."""
 
 
 @frozen
@@ -147,7 +147,7 @@ def _row(windows: Windows) -> int:
 
 
 def _engine(network: LowBitNetwork, coded: CodedLayers) -> dict[str, Any]:
-    """Return what the template of the engine is about."""
+    """Return the values for the template of the engine."""
     rules = _rules(network)
     names = {rule: f"scale_{number}" for number, rule in enumerate(rules)}
     packed = [layer for layer in dense_layers(network) if layer.identifier not in coded]

@@ -22,7 +22,7 @@ from ai8xtools.values import frozen
 
 @frozen
 class Layer:
-    """What a layer computes: sums, and the activations after it (none after the last one)."""
+    """The results of a layer: sums, and the activations after it (none after the last one)."""
 
     name: str
     sums: Integers

@@ -1,4 +1,4 @@
-"""What a task costs: computing, and copies that go on at the same time.
+"""The cost of a task: computing, and copies that run at the same time.
 
 Source: docs/memory-levels.md, "Cost".
 """

@@ -1,4 +1,4 @@
-"""What of a layer decides about its memory: sizes, windows, bytes."""
+"""The properties of a layer that determine its memory: sizes, windows, bytes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class PlanError(ToolError):
 
 @frozen(slots=False, kw_only=True)
 class Plan:
-    """What runs in which order while a graph is computed, and where everything stands.
+    """The order of steps when a graph is computed, and the places of all data.
 
     In a single memory `segments` run one after the other; `rings` are the rows of each tensor that
     have room there, all of them for a tensor that is whole. For levels of memory, without `scheme`,
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """What the plan is called."""
+        """The name of the plan."""
         return "levels" if self.scheme is None else self.scheme
 
     @property

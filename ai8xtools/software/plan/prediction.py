@@ -1,4 +1,4 @@
-"""What steps cost on a core: amounts of work, and instructions and cycles for each.
+"""The cost of steps on a core: amounts of work, and instructions and cycles for each.
 
 The coefficients are measured with programs of random layers on the emulated cores. Source:
 docs/memory-levels.md, "Cost".
@@ -134,7 +134,7 @@ def total_work(steps: Sequence[Step], kernels: Mapping[int, Kernel]) -> dict[str
 
 @functools.cache
 def coefficients() -> Mapping[str, Mapping[str, Cost]]:
-    """Return what each amount of work costs, by core and name."""
+    """Return the cost of each amount of work, by core and name."""
     content = json.loads(FILE.read_text(encoding="utf-8"))
     return {
         core: {name: Cost(*pair) for name, pair in rates.items()} for core, rates in content.items()

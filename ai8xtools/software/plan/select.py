@@ -46,7 +46,7 @@ _Choice = tuple[int, float, tuple[Task, ...]]
 
 @frozen(kw_only=True)
 class Wish:
-    """What is asked of the planner.
+    """The settings of the planner.
 
     `ways` are taken where they are possible (none: any). `first`: the first that fits, without a
     cost model. `in_place`: weights are read where they are.

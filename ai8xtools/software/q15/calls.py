@@ -1,4 +1,4 @@
-"""What cnn_run calls, one step after another, and where in its memory maps and buffers stand."""
+"""The calls of cnn_run in order, and the places of maps and buffers in its memory."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class _Programmer:
         }
 
     def _planned(self, step: Step, scheme: Scheme) -> planner_call.Call:
-        """Return what the planner has to know of a step."""
+        """Return the properties of a step for the planner."""
         in_place = isinstance(step, Pool) and step.padding == (0, 0)
         in_place |= isinstance(step, Add) and len(step.sources) == 2 and not self._fixed(step)
         buffer = self._buffer(step)

@@ -120,7 +120,7 @@ def _flat(step: Weighted, weights: Int64s, code: Program, bits: int) -> Int64s:
 
 
 def _weights(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any]]:
-    """Yield what weights.h contains for each weighted step."""
+    """Yield the content of weights.h for each weighted step."""
     for step in network.graph.steps:
         if not isinstance(step, Weighted):
             continue
@@ -138,7 +138,7 @@ def _weights(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any
 
 
 def _arrays(network: QuantizedNetwork, code: Program) -> Iterator[dict[str, Any]]:
-    """Yield what else weights.h contains: tables, constants, numbers of rows and columns."""
+    """Yield the other content of weights.h: tables, constants, numbers of rows and columns."""
     for step in network.graph.steps:
         name, comment = code.arrays.get(step.target, ""), step.name
         if isinstance(step, Gather):

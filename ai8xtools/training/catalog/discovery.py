@@ -27,7 +27,7 @@ Named = TypeVar("Named", "ModelEntry", "DatasetEntry")
 
 
 LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
-"""What networks hand to each of their layers when they compute with integers."""
+"""Arguments that networks pass to each of their layers when they compute with integers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 
 _NOTES, _LEFT = "notes of the import", "left to the application"
 _WRAPPERS = ("module.", "_orig_mod.", "model.")
-"""What several devices and averaging, torch.compile and Lightning put before each name."""
+"""Prefixes of names by DataParallel and averaging, torch.compile and Lightning."""
 _COUNTS = ("n_averaged",)
 State = Mapping[str, Tensor]
 

@@ -46,7 +46,7 @@ def ready_for(file: Path) -> None:
 
 
 def remedy_of(exc: Exception, otherwise: str) -> str:
-    """Return what to do about a file that cannot be imported."""
+    """Return the remedy for a file that cannot be imported."""
     if isinstance(exc, ModuleNotFoundError) and exc.name:
         names = (exc.name, exc.name.partition(".")[0])
         return next((_OF_THE_VENDOR[n] for n in names if n in _OF_THE_VENDOR), otherwise)

@@ -102,7 +102,7 @@ def explained(exc: RuntimeError, options: TrainingOptions) -> Exception:
 def forward_of(
     model: nn.Module, device: torch.device, options: TrainingOptions, share: Share
 ) -> Callable[..., Any]:
-    """Return what runs the model: itself, compiled, or copies of it on several devices.
+    """Return the callable for the model: itself, compiled, or copies of it on several devices.
 
     Raises InputError for a compiler that does not exist.
     """

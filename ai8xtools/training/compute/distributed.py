@@ -136,7 +136,7 @@ def connected(share: Share, device: torch.device) -> Iterator[None]:
 
 
 def together(model: nn.Module, device: torch.device) -> nn.Module:
-    """Return what runs `model` and averages its gradients over all processes."""
+    """Return a wrapper that runs `model` and averages its gradients over all processes."""
     ids = [device.index] if device.type == "cuda" else None
     warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
     return DistributedDataParallel(model, device_ids=ids, find_unused_parameters=True)

@@ -32,7 +32,7 @@ from ai8xtools.training.options import TrainingOptions
 
 _TRAINING, _VALIDATION, _TEST = range(3)
 _MISTAKES = (NameError, AttributeError, TypeError, ImportError)
-"""What is raised for mistakes in a program, not in files that it reads."""
+"""Exceptions for mistakes in a program, not in files that it reads."""
 _MEASURED = 1000
 """So many training samples are measured where none are kept for validation."""
 _LOOKED_AT = 8  # samples that tell whether inputs are normalized
@@ -279,7 +279,7 @@ class _Collate:
 
 
 def stack_inputs(samples: Sequence[tuple[Tensor, Any]]) -> tuple[Tensor, list[Any]]:
-    """Make a batch whose targets are a list, for objects in boxes."""
+    """Return a batch whose targets are a list, for objects in boxes."""
     inputs, targets = zip(*samples, strict=True)
     return torch.stack(inputs), list(targets)
 

@@ -48,7 +48,7 @@ def check_input(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -
 
 
 def _fault(inputs: Tensor, integers: bool) -> str | None:
-    """Return what is wrong with values for the chip, if so."""
+    """Return why values do not suit the chip, or None."""
     low, high = float(inputs.min()), float(inputs.max())
     reach = f"has values from {low:g} to {high:g}"
     if not inputs.isfinite().all():

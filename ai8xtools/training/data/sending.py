@@ -1,4 +1,4 @@
-"""What can be pickled for a process that was not forked from this one."""
+"""Checks what can be pickled for a process that was not forked from this one."""
 
 from __future__ import annotations
 

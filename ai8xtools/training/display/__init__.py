@@ -1,4 +1,4 @@
-"""What a run displays besides its log: TensorBoard, tables and pictures.
+"""Displays of a run besides its log: TensorBoard, tables and pictures.
 
 Each function of `MAKERS` makes an observer if the options ask for it, and imports what it needs.
 Source: docs/training.md, "Displays and exports".

@@ -1,4 +1,4 @@
-"""What TensorBoard shows besides the curves of losses and scores.
+"""Displays in TensorBoard besides the curves of losses and scores.
 
 Source: docs/training.md, "Displays and exports".
 """

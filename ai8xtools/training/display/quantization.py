@@ -1,4 +1,4 @@
-"""What quantization does to each layer (--qat-diagnostics).
+"""Quantization errors of each layer (--qat-diagnostics).
 
 Source: docs/training.md, "Displays and exports".
 """

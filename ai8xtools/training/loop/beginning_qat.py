@@ -1,4 +1,4 @@
-"""What quantization-aware training begins with when weights get ranges of their own.
+"""The start of quantization-aware training when weights get their own ranges.
 
 Source: docs/quantization.md, "Ranges of weights".
 """

@@ -55,7 +55,7 @@ def layout_of(models: Iterable[nn.Module], sample: Tensor) -> torch.memory_forma
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What every pass needs beside the data.
+    """The settings that every pass needs besides the data.
 
     `forward` runs `model`, perhaps compiled or on several devices. With `mixed_precision`, training
     steps multiply bfloat16 numbers; weights stay float32. `average` follows the weights. Images lie

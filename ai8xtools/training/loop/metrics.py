@@ -1,4 +1,4 @@
-"""What is measured in a pass over the data: losses, and quality by the meter of a task."""
+"""The measurements of a pass over the data: losses, and quality by the meter of a task."""
 
 from __future__ import annotations
 

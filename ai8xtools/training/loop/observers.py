@@ -19,7 +19,7 @@ Phase = Literal["training", "validation", "test"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an observer is made from."""
+    """The arguments for creating an observer."""
 
     options: TrainingOptions
     dataset: DatasetEntry

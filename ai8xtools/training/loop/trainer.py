@@ -314,7 +314,7 @@ class Trainer:
         ]
 
     def _extras(self) -> dict[str, Any]:
-        """Return what a checkpoint says besides its quality."""
+        """Return the entries of a checkpoint besides its quality."""
         extras: dict[str, Any] = {KEY: self.progress.as_dict(), **self.data.record}
         if self.passes.average is not None:
             extras |= self.passes.average.extras(self.passes.model)

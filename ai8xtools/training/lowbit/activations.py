@@ -16,7 +16,7 @@ from ai8xtools.values import frozen
 
 @frozen
 class ActivationRule:
-    """How sums become activations; the fields are those of `software.lowbit.network.Rule`.
+    """The rule that turns sums into activations, with the fields of `software.lowbit.network.Rule`.
 
     `kind` is "shift", "max" or "reciprocal" with factors of `bits` bits, `limit` 127 or 15.
     """

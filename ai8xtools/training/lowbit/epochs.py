@@ -55,7 +55,7 @@ class Epochs:
         return self._samples(augmented(self._training.images, self._how, self._generator))
 
     def samples(self, epoch: int) -> tuple[Samples, Tensor]:
-        """Return what an epoch trains with, and the labels int64 [N]."""
+        """Return the samples of an epoch, and the labels int64 [N]."""
         numbers = range(epoch * self._copies, (epoch + 1) * self._copies)
         pool = self._pool
         parts = [

@@ -25,7 +25,7 @@ IMAGE, WINDOW = 16, 8
 
 @frozen
 class Architecture:
-    """What a low-bit network is made of.
+    """The structure of a low-bit network.
 
     `stem` is "dense", "cnn" (channels in `channels`) or "windows": `stride` 8, 4 or 2 gives 4, 9
     or 25 of them, whose layers have `window_widths`, `shared` or their own. `encodings` are those

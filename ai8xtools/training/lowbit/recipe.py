@@ -27,7 +27,7 @@ _MOST_WIDTH = 4096
 
 @frozen
 class Recipe:
-    """What a training does, under the names of its YAML file.
+    """The settings of a training run, with the names of its YAML file.
 
     `model` is ai85fcbit, ai85cnnbit or ai85winbit. `encoding` is that of all dense layers,
     `encodings` those of each, `window_encoding` those of windows ("": as `encoding`). `act_bits`
@@ -149,7 +149,7 @@ def read_recipe(path: str, model: str | None = None) -> Recipe:
 
 
 def recipe_of(content: Mapping[str, Any], path: str) -> Recipe:
-    """Return what the mapping of a checkpoint says; raises what `read_recipe` does."""
+    """Return the recipe in the mapping of a checkpoint; raises as `read_recipe`."""
     return _recipe(content, Complaints(CODE, path), None)
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from ai8xtools.training.loop.metrics import OBJECTIVE, OVERALL
 
 DISTILLED = "Distill Loss"
-"""How far the outputs are from the teacher's, before its weight and temperature are applied."""
+"""The distance of the outputs from the teacher's, before its weight and temperature apply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is wrong with the YAML file of a policy: all of it in one run, each with its line."""
+"""Errors in the YAML file of a policy: all of them in one run, each with its line."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class LearningRates:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFile:
-    """What a file says about the learning rate, checked; schedulers by what they steer and name."""
+    """The checked schedule of a file; schedulers by what they control and by name."""
 
     path: str
     schedulers: dict[tuple[str, str], _Scheduler]
@@ -162,7 +162,7 @@ class ScheduleFile:
 
 
 def read_schedule(path: str) -> ScheduleFile:
-    """Return what a YAML file says about the learning rate.
+    """Return the schedule of the learning rate in a YAML file.
 
     Raises InputError with every mistake: line, key, value and what is allowed.
     """

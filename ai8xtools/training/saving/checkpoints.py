@@ -32,7 +32,7 @@ from ai8xtools.frontends.modules.mixed import constant_tensors
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What training takes from a file: tensors by name, epoch (None: unknown), optimizer."""
+    """Data of a training checkpoint: tensors by name, epoch (None: unknown), optimizer."""
 
     state: dict[str, Tensor]
     epoch: int | None

@@ -1,4 +1,4 @@
-"""What a run takes from the checkpoint of another run besides the weights."""
+"""The data that a run takes from the checkpoint of another run besides the weights."""
 
 from __future__ import annotations
 

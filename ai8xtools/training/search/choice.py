@@ -36,10 +36,12 @@ CALIBRATION_SAMPLES = 1024
 
 
 class Deployment(Protocol):
-    """What a search needs of the chip; implemented outside of training."""
+    """The interface of a search to the chip; implemented outside of training."""
 
     def cost(self, network: SequentialNetwork, example: Tensor) -> Cost:
-        """Return what a network takes of the chip for inputs like `example`; it is changed."""
+        """Return how much of the chip a network uses for inputs like `example`; changes the
+        network.
+        """
 
     def write_model(self, path: Path, network: SequentialNetwork, about: str) -> None:
         """Write a network as a model file."""

@@ -15,12 +15,12 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.search.policy import Constraints, EvolutionPolicy
 
 _TRIES = 400
-"""How many networks are drawn for a place of the population before the search gives up."""
+"""The most networks that are drawn for a place in the population before the search gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a network takes of the chip; `refusal` says why it does not fit, "" if it does."""
+    """How much of the chip a network uses; `refusal` says why it does not fit, "" if it does."""
 
     weights: int
     cycles: int = 0
@@ -64,7 +64,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """What networks are judged by: costs, and how well the trained part does its task."""
+    """The criteria for networks: costs, and how well the trained part does its task."""
 
     cost: Callable[[Architecture], Cost]
     rank: Callable[[Architecture], tuple[float, ...]]

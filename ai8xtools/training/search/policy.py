@@ -41,7 +41,7 @@ class StagePolicy:
 
 @dataclass(frozen=True, slots=True)
 class TeacherPolicy:
-    """What elastic stages learn from: the whole network before the first, or before each stage."""
+    """The teacher of elastic stages: the whole network before the first, or before each stage."""
 
     teacher: Teacher
     distill_weight: float
@@ -51,7 +51,7 @@ class TeacherPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What a chosen network may have; None: no limit beside the chip's. `widths` () means all."""
+    """Limits of the chosen network; None: no limit besides the chip's. `widths` () means all."""
 
     min_weights: int = 0
     max_weights: int | None = None

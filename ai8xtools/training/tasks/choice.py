@@ -22,7 +22,7 @@ from datasets.own.settings import ANOMALY
 Item = tuple[Tensor, Any]
 """A sample: input and target."""
 _UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
-"""What layers raise for tensors that they cannot take."""
+"""Exceptions of layers for tensors that they cannot process."""
 
 
 def is_regression(entry: DatasetEntry, options: TrainingOptions) -> bool:
@@ -78,7 +78,7 @@ def is_boxes(target: Any) -> bool:
 
 
 def _kind(target: Any) -> str:
-    """Return what a target is, for messages."""
+    """Return the kind of a target, for messages."""
     tensor = torch.as_tensor(target)
     kind = "fractions" if tensor.is_floating_point() else "whole numbers"
     return f"{kind} of shape {dimensions(tensor)}"

@@ -59,7 +59,7 @@ class Task(ABC):
         return self.loss(outputs, targets)
 
     def divisor(self, targets: Any) -> Tensor:
-        """Return what the mean loss of a batch is divided by (scalar): samples, unless overridden.
+        """Return the divisor of the mean loss of a batch (scalar): samples, unless overridden.
 
         Means of parts of a batch count in this relation.
         """
@@ -75,7 +75,7 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, outputs: Any, target: Any) -> str | None:
-        """Return what is wrong with prepared outputs [1, ...] for the target of a sample, if so."""
+        """Return why prepared outputs [1, ...] do not match the target of a sample, or None."""
 
     def fault_of_targets(self, targets: Any) -> str | None:  # noqa: ARG002
         """Return why no loss can be computed for the targets of a batch, if that is known."""
@@ -127,7 +127,7 @@ class Task(ABC):
         ]
 
     def extras(self, current: Scores, best: Scores) -> dict[str, Any]:
-        """Return what a checkpoint says about its quality."""
+        """Return the entries of a checkpoint about its quality."""
         return {
             "current_top1": current.values[self.title],
             "best_top1": best.values[self.title],

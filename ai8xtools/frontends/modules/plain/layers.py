@@ -159,8 +159,8 @@ def _fill_norm(ours: Any, norm: Node) -> None:
 
 
 def ones(shape: tuple[int, ...]) -> LayerSpec:
-    """Return what changes nothing of data [C, ...]: 1x1 kernels that are exactly one, depth-wise
-    where the chip has that.
+    """Return an identity for data [C, ...]: 1x1 kernels that are exactly one, depth-wise if the
+    chip supports it.
     """
     chip, channels, axes = ai8x.dev, shape[0], len(shape) - 1
     assert chip is not None

@@ -561,7 +561,7 @@ def _activation(node: Node | None) -> tuple[str | None, float]:
 
 
 def _unless_refused(result: Any) -> Any:
-    """Return what is no refusal; raise what is one."""
+    """Return the value unless it is a refusal, which is raised."""
     if isinstance(result, Refusal):
         raise _RefusedError(result.why, result.remedy)
     return result

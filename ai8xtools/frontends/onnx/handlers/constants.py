@@ -1,4 +1,4 @@
-"""What is computed of constants alone."""
+"""Nodes that compute only from constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with each element, and along an axis."""
+"""Element-wise operations, and operations along an axis."""
 
 from __future__ import annotations
 

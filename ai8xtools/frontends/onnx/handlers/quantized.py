@@ -29,7 +29,7 @@ class _Scale:
         return call.make(Clip(self.low, self.high), moved)
 
     def values(self, call: Call, data: Node) -> Node:
-        """Return what integers stand for."""
+        """Return the values that integers represent."""
         moved = call.make(Each(Function.SUB), data, constant(self.zero))
         return call.make(Each(Function.MUL), moved, constant(self.scale))
 
