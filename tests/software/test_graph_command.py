@@ -144,6 +144,20 @@ def test_libraries_have_the_units_and_shapes_of_the_network(folder: Path) -> Non
     assert found.shape == wanted.shape and abs(found - wanted).max() < 0.05
 
 
+def test_results_may_be_held_by_dictionaries_but_are_no_constants(folder: Path) -> None:
+    text = LIBRARY_FILE[: LIBRARY_FILE.index("        x = ")]
+    torch.save(torch.nn.ModuleDict({
+        "first": torch.nn.Conv2d(2, 1, 3), "deep": torch.nn.Conv2d(1, 3, (3, 5)),
+    }).state_dict(), folder / "held.pth")  # fmt: skip
+    made = "self.deep(self.first(x))"
+    (folder / "held.py").write_text(f"{text}        return {{'a': [{made}]}}\n")
+    assert quantize(folder, "held") == 0
+    constant = "self.first.bias + 1"
+    (folder / "held.py").write_text(f"{text}        return {made}, {constant}\n")
+    with pytest.raises(InputError, match="does not depend on its input"):
+        quantize(folder, "held")
+
+
 def test_the_checkpoint_holds_the_network_and_a_sample(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

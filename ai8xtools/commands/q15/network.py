@@ -28,7 +28,7 @@ from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph.maps import MapsReader
 from ai8xtools.frontends.graph.nodes import Graph as Operators
 from ai8xtools.frontends.layers import refuse, times
-from ai8xtools.frontends.modules.door import read_module
+from ai8xtools.frontends.modules.door import listed, read_module
 from ai8xtools.frontends.onnx.door import input_shape, read_fractions, read_operators
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.quantization.q15.floating import compute
@@ -108,8 +108,11 @@ def read_source(options: CaseOptions, alike: float | None = None) -> Source:
     operators = read_module(model, samples[0][:1])
     with torch.no_grad():  # one by one, as devices see them
         results = [model(one[None].clone()) for one in samples[0][:_COMPARED]]
-    several = [one if isinstance(one, tuple | list) else (one,) for one in results]
+    several = [[part for part in listed(one) if isinstance(part, Tensor)] for one in results]
     outputs = [torch.cat(parts).double().numpy() for parts in zip(*several, strict=True)]
+    if len(outputs) != len(operators.outputs):
+        raise InputError("E670", "a result of the network does not depend on its input",
+                         options.input, "Return what depends on it only.")  # fmt: skip
     name = type(model).__name__
     return Source(operators, [batch.double().numpy() for batch in samples], outputs, name,
                   name.lower())  # fmt: skip

@@ -102,7 +102,7 @@ class _Call:
                       if isinstance(value, int | float | str | tuple))  # fmt: skip
         stated = Foreign(name, self.shape, known=self.name, settings=plain)
         stated = stated if remedy is None else replace(stated, remedy=remedy)
-        data = [one for one in _listed(list(self.args)) if isinstance(one, Result)]
+        data = [one for one in listed(list(self.args)) if isinstance(one, Result)]
         own = [
             self.settings[key] for key in ("weight", "bias") if self.settings.get(key) is not None
         ]
@@ -176,10 +176,10 @@ class Door:
                 self._results[node] = source
             elif node.op == "output":
                 self.returned = fx.map_arg(node.args[0], self._value)
-                outputs = [one for one in _listed(self.returned) if isinstance(one, Result)]
+                outputs = [one for one in listed(self.returned) if isinstance(one, Result)]
             elif _is_data(node) and any(one in self._results for one in node.all_input_nodes):
                 self._results[node] = result = self._read(node)
-                nodes += _listed(result)
+                nodes += listed(result)
         assert source is not None
         return graph_of(source, nodes, outputs)
 
@@ -259,11 +259,12 @@ def _attributes(module: nn.Module) -> dict[str, Any]:
     return {**vars(module), **tensors}
 
 
-def _listed(values: Any) -> list[Any]:
+def listed(values: Any) -> list[Any]:
+    """Return what tuples, lists and dictionaries hold, in order, however deep."""
     if isinstance(values, dict):
         values = list(values.values())
     several = isinstance(values, list | tuple)
-    return [one for value in values for one in _listed(value)] if several else [values]
+    return [one for value in values for one in listed(value)] if several else [values]
 
 
 def _handled(call: _Call) -> Any:
@@ -573,7 +574,7 @@ def _permute(call: _Call) -> Result:
     order = list(range(axes))
     if call.name == "permute":
         stated = call.settings.get("dims") or call.args[1:]
-        order = [int(n) % axes for n in _listed(list(stated))]
+        order = [int(n) % axes for n in listed(list(stated))]
     else:
         a, b = (int(n) % axes for n in (*call.args[1:], *call.settings.values())[:2])
         order[a], order[b] = order[b], order[a]
