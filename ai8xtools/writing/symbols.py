@@ -25,10 +25,11 @@ _KEYWORDS = frozenset(
         "template this thread_local throw true try typedef typeid typename typeof union unsigned",
         "using virtual void volatile wchar_t while xor xor_eq",
         "main errno stdin stdout stderr linux unix mips arm",
+        "assert ctype limits math stdarg stdbool stddef stdint stdio stdlib string time",
     )
     for word in line.split()
 )
-"""Of C and C++, and words that many compilers or libraries define."""
+"""Of C and C++, words that many compilers or libraries define, and headers."""
 _TAKEN = frozenset({"cnn", "nn", "nnb", "mxc", "softmax"})
 """What names of the project and of the SDK begin with."""
 _PROGRAM = re.compile(r"main(_riscv)?\.c")
@@ -48,7 +49,9 @@ def complaints(prefix: str | None) -> Iterator[Diagnostic]:
         why, remedy = "is no identifier of C", "Begin with a letter; use letters, digits and _."
     elif prefix.lower() in _KEYWORDS:
         why, remedy = "is a reserved word", "Use another name, for example that of the network."
-    elif prefix.lower() in _TAKEN:
+    elif prefix.lower() in _TAKEN or any(
+        map(_OWN.fullmatch, (f"{prefix}_a", f"{prefix.lower()}_a", f"{prefix.upper()}_A"))
+    ):
         why, remedy = "is what other names begin with", "Use that of your network."
     elif len(prefix) > _LONGEST or "__" in prefix or prefix.endswith("_"):
         why = "is no name that everything takes"

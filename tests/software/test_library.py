@@ -269,8 +269,15 @@ def test_names_that_c_or_cpp_do_not_take_are_refused(prefix: str) -> None:
     assert told.code == "E911" and told.place == Place(option="--symbol-prefix") and told.remedy
 
 
+@pytest.mark.parametrize("prefix", ["output", "Input_x", "sample", "cnn_1", "NN_X", "string"])
+def test_names_that_begin_as_other_names_or_headers_are_refused(prefix: str) -> None:
+    (complaint,) = complaints(prefix)
+    assert complaint.code == "E911"
+
+
 def test_names_that_everything_takes_are_not_refused() -> None:
-    assert [*complaints(None), *complaints("kws20"), *complaints("My_Net")] == []
+    for prefix in (None, "kws20", "My_Net", "outputs"):
+        assert [*complaints(prefix)] == []
 
 
 def test_command_writes_a_library_or_nothing(tmp_path: Path) -> None:
