@@ -13,7 +13,7 @@ from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of, make
-from ai8xtools.frontends.graph.operators import Conv, Input, Softmax, Transpose
+from ai8xtools.frontends.graph.operators import Conv, Input, Reshape, Softmax, Transpose
 from ai8xtools.frontends.graph.recurrent import Recurrence
 from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
 from ai8xtools.quantization.operators import PASSES, measured, quantized
@@ -140,6 +140,7 @@ def _sums(m: Maker) -> Node:
     ("said", "make"),
     [
         ("its results are fractions", lambda m: m.each("Mul", m.given, 0.5)),
+        ("its result has no batch", lambda m: m(Reshape((2, 16)), m.given)),
         ("it takes 8 bits", lambda m: m.conv(_sums(m), 2, (1, 1))),
         ("do not fit 8 bits", lambda m: m(PLAIN, m.given, np.full((1, 2, 1), 999))),
         ("it divides by data", lambda m: m.each("Floor", m.each("Div", m.given, _sums(m)))),

@@ -97,6 +97,9 @@ class Lowering(Moving, Weighing, Windowing):
         stored = self._stored.get(node)
         if stored is None:
             self._refuse(node, "its result does not depend on the input", "Leave it out.")
+        elif len(node.shape) == 2 and node.shape[0] > 1:
+            self._refuse(node, "its result has no batch: nothing says what its channels are",
+                         "Give it the shape 1xCxN.")  # fmt: skip
         elif (stored.over != 1).any():
             self._refuse(node, "its results are fractions", ROUND)
         else:
