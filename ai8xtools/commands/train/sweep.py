@@ -103,11 +103,9 @@ def _tried(trial: Any, sweep: Sweep, options: TrainingOptions, folder: Path) -> 
     text = fits.stdout
     if fits.returncode or "[\n" not in text:
         raise _LeftOutError(f"does not fit: {_last(text)}")
-    chip, (listed, _) = (
-        chip_of_die(options.device),
-        JSONDecoder().raw_decode(text, text.index("[\n")),
-    )
-    takes = next((one for one in listed if chip is not None and one["chip"] == chip.name), None)
+    listed, _ = JSONDecoder().raw_decode(text, text.index("[\n"))
+    chip = chip_of_die(options.device)
+    takes = None if chip is None else {one["chip"]: one for one in listed}.get(chip.name)
     if takes is None:
         raise _LeftOutError("--fits does not know this chip")
     cycles, flash = takes["cycles"], takes["memories"]["flash"]["used"]
@@ -120,7 +118,7 @@ def _tried(trial: Any, sweep: Sweep, options: TrainingOptions, folder: Path) -> 
     if done.returncode:
         raise _LeftOutError(f"training ended with status {done.returncode}: {_last(done.stdout)}")
     (metrics,) = folder.glob(f"trial-{trial.number}___*/metrics.json")
-    found = json.loads(metrics.read_text())
+    found = json.loads(metrics.read_bytes())
     name, score = next((key, value) for key, value in found["best"].items() if key != "epoch")
     measured = measured_of(found.get("accuracy", {}).get(_CHIP))
     for what, noted in ((_NAME, name), (_SCORE, score), (_TEST, str(measured or ""))):
@@ -150,9 +148,14 @@ def _called(words: Sequence[str], log: Path) -> subprocess.CompletedProcess[str]
     start = [] if sys.argv[0].endswith(".exe") else [sys.executable]
     command = [*start, sys.argv[0], *words]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
     )
-    log.write_text(f"{shlex.join(command)}\n{done.stdout}")
+    log.write_text(f"{shlex.join(command)}\n{done.stdout}", encoding="utf-8")
     return done
 
 
