@@ -314,3 +314,27 @@ def test_graphs_in_whole_numbers_compute_the_rounding_that_they_have(
         generate(folder, *words)
     assert generate(folder, *words, "--sample-input", str(folder / "sample.npy")) == 0
     assert "N669" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30])
+def test_weights_that_are_no_numbers_are_refused(
+    value: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A variance below zero has no root either."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(NETWORK_FILE)
+    namespace: dict[str, Any] = {}
+    exec(NETWORK_FILE, namespace)
+    net = namespace["Net"]().eval()
+    tensor = net.norm.running_var if value == -1e30 else net.first.weight
+    tensor.data.view(-1)[0] = value
+    torch.save(net.state_dict(), "net.pth")
+    pictures = np.random.default_rng(0).integers(0, 256, (8, 2, 8, 8)).astype(np.uint8)
+    np.savez("x.npz", x=pictures, y=np.arange(8) % 2)
+    words = ["net.pth", "q.pth.tar", "--device", "MCU", "--model", "net.py:Net"]
+    with pytest.raises(InputError) as refused:
+        main("quantize.py", [*words, "--calibrate", "npz:x.npz"])
+    assert refused.value.code == "E507" and not Path("q.pth.tar").exists()

@@ -46,6 +46,7 @@ def quantize_mcu(options: McuOptions) -> int:
             _compare(operators, samples, source.expected, path)
         graph, left = without_shares(operators)
         graph = passes.improved(graph, PASSES)
+    _check_finite(graph, path)
     whole = quantized(graph, measured(graph, samples))
     refuse(Lowering(whole.graph, source.arch).refusals, path, BY)
     some = samples[:_MEASURED]
@@ -77,6 +78,15 @@ def quantize_mcu(options: McuOptions) -> int:
         warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
     print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
     return 0
+
+
+def _check_finite(graph: Graph, path: str) -> None:
+    """Raise InputError E507 for weights that are no numbers."""
+    for node in graph.nodes:
+        values = [one.constant for one in node.inputs]
+        if not all(one is None or np.isfinite(one).all() for one in values):
+            raise InputError("E507", f"{node.place} holds weights that are no finite numbers", path,
+                             "Train the network again.")  # fmt: skip
 
 
 def _compare(graph: Graph, samples: list[Float64s], expected: list[Float64s], path: str) -> None:
