@@ -44,7 +44,8 @@ from ai8xtools.frontends.graph.nodes import Node, constant, shape_of
 from ai8xtools.frontends.graph.operators import Each, Function, Reshape, Slice, Transpose
 from ai8xtools.frontends.graph.passes import results
 from ai8xtools.frontends.layers import Refusal, refuse
-from ai8xtools.frontends.modules import door as torch_door
+from ai8xtools.frontends.modules import calls as torch_calls
+from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.modules.plain.network import import_network, import_operators
 from ai8xtools.frontends.onnx import calls as onnx_calls
 from ai8xtools.frontends.onnx.door import read_operators
@@ -277,7 +278,7 @@ INPUTS = torch.rand(importer._SAMPLES, *SHAPE, generator=torch.Generator().manua
 class OfTorch:
     """A network of torch whose door calls a handler."""
 
-    door: Any = torch_door
+    door: Any = torch_calls
     names = TORCH.keys()
 
     def __init__(self, name: str) -> None:
@@ -290,7 +291,7 @@ class OfTorch:
 
     def read(self) -> Any:
         """Return the graph of operators."""
-        return torch_door.read_module(self.network, INPUTS[:1])
+        return read_module(self.network, INPUTS[:1])
 
     def accelerator(self) -> None:
         """Import it for the accelerator."""

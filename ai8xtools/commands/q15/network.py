@@ -28,7 +28,8 @@ from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph.maps import MapsReader
 from ai8xtools.frontends.graph.nodes import Graph as Operators
 from ai8xtools.frontends.layers import refuse, times
-from ai8xtools.frontends.modules.door import listed, read_module
+from ai8xtools.frontends.modules.calls import listed
+from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.onnx.door import input_shape, read_fractions, read_operators
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.quantization.q15.floating import compute

@@ -1,0 +1,97 @@
+"""Axes, parts and joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ai8xtools.frontends.graph.nodes import Node as Result
+from ai8xtools.frontends.graph.operators import Concat, Foreign, Reshape, Slice, Transpose
+from ai8xtools.frontends.modules.calls import Call, handles, listed, operand
+
+
+@handles("permute transpose swapaxes")
+def _permute(call: Call) -> Result:
+    axes = len(call.shape)
+    order = list(range(axes))
+    if call.name == "permute":
+        stated = call.settings.get("dims") or call.args[1:]
+        order = [int(n) % axes for n in listed(list(stated))]
+    else:
+        a, b = (int(n) % axes for n in (*call.args[1:], *call.settings.values())[:2])
+        order[a], order[b] = order[b], order[a]
+    return call.make(Transpose(tuple(order)), call.data)
+
+
+@handles("cat concat concatenate", "dim")
+def _cat(call: Call) -> Result:
+    parts = [operand(one) for one in call.args[0]]
+    return call.make(Concat(int(call.get("dim", 0)) % len(call.shape)), *parts)
+
+
+_SIZES = ("size", "chunks", "split_size", "split_sizes", "split_size_or_sections")
+
+
+@handles("chunk split splitwithsizes tensorsplit unbind", "size dim")
+def _split(call: Call) -> Any:
+    size = next((call.get(name) for name in _SIZES if call.get(name) is not None), None)
+    shape = call.data.shape
+    axis = int(call.get("dim", 0)) % len(shape)
+    many = shape[axis]
+    if call.name == "chunk" and size is not None:
+        size = -(-many // int(size))
+    if isinstance(size, int) and call.name in ("chunk", "split"):
+        sizes = [min(size, many - at) for at in range(0, many, size)]
+    elif isinstance(size, list) and call.name.startswith("split"):
+        sizes = size
+    else:
+        return call.foreign(call.name)
+    parts = []
+    for number, count in enumerate(sizes):
+        start = tuple(sum(sizes[:number]) if n == axis else 0 for n in range(len(shape)))
+        counts = tuple(count if n == axis else size for n, size in enumerate(shape))
+        parts.append(call.make(Slice(start, (1,) * len(shape), counts), call.data))
+    return parts
+
+
+@handles("getitem")
+def _getitem(call: Call) -> Result:
+    whole, index = call.args[0], call.args[1]
+    if not isinstance(whole, Result):
+        if isinstance(index, int) and index >= len(whole):  # of a maximum
+            return call.make(Foreign("indices", call.shape), whole[0])
+        part: Result = whole[index]
+        return part
+    if isinstance(whole.operator, Foreign):
+        return call.make(replace(whole.operator, shape=call.shape), whole)
+    indices = index if isinstance(index, list) else [index]
+    if Ellipsis in indices:
+        at = indices.index(Ellipsis)
+        missing = len(whole.shape) - len([one for one in indices if one is not None]) + 1
+        indices = [*indices[:at], *[slice(None)] * missing, *indices[at + 1 :]]
+    parts = [one for one in indices if one is not None]
+    if not all(isinstance(one, int | slice) for one in parts):
+        return call.foreign("an index of values")
+    ranges = [
+        range(n)[one] if isinstance(one, slice) else [range(n)[one]]
+        for n, one in zip(whole.shape, [*parts, *[slice(None)] * len(whole.shape)], strict=False)
+    ]
+    cut = Slice(tuple(r[0] if len(r) else 0 for r in ranges),
+                tuple(r.step if isinstance(r, range) else 1 for r in ranges),
+                tuple(map(len, ranges)))  # fmt: skip
+    return call.make(Reshape(call.shape), call.make(cut, whole))
+
+
+@handles("channelshuffle pixelshuffle", "factor")
+def _shuffle(call: Call) -> Result:
+    batch, channels, *size = call.data.shape
+    if call.name == "channelshuffle":
+        groups = int(call.get("groups", call.get("factor", 1)))
+        parts = call.make(Reshape((batch, groups, channels // groups, *size)), call.data)
+        order = (0, 2, 1, *range(3, 3 + len(size)))
+    else:
+        factor = int(call.get("upscale_factor", call.get("factor", 1)))
+        outputs = channels // factor**2
+        parts = call.make(Reshape((batch, outputs, factor, factor, *size)), call.data)
+        order = (0, 1, 4, 2, 5, 3)
+    return call.make(Reshape(call.shape), call.make(Transpose(order), parts))

@@ -1,0 +1,86 @@
+"""Layers with weights, and what stands in for them in training."""
+
+from __future__ import annotations
+
+import torch
+
+from ai8xtools.frontends.graph.nodes import Node as Result
+from ai8xtools.frontends.graph.nodes import constant
+from ai8xtools.frontends.graph.operators import (
+    BatchNormalization,
+    Conv,
+    ConvTranspose,
+    Dropout,
+    Gemm,
+    MatMul,
+    Pads,
+)
+from ai8xtools.frontends.modules.calls import Call, alike, handles, operand
+from ai8xtools.frontends.modules.handlers.sizes import padded
+
+
+@handles("conv", "weight bias stride padding dilation groups")
+def _conv(call: Call) -> Result:
+    weights, strides = operand(call.get("weight")), call.each_axis("stride", 1)
+    dilations, padding = call.each_axis("dilation", 1), call.get("padding", 0)
+    data = call.data
+    if padding in ("same", "valid"):
+        reach = [d * (k - 1) if padding == "same" else 0
+                 for k, d in zip(weights.shape[2:], dilations, strict=True)]  # fmt: skip
+        pads: Pads = tuple((n // 2, n - n // 2) for n in reach)
+    else:
+        pads = alike(call.each_axis("padding", 0))
+    mode = call.get("padding_mode", "zeros")
+    if mode != "zeros":
+        data = padded(call, data, ((0, 0), (0, 0), *pads), mode)
+        pads = ((0, 0),) * len(pads)
+    operator = Conv(strides, pads, dilations, int(call.get("groups", 1)))
+    return call.make(operator, data, weights, *_bias(call))
+
+
+@handles("convtranspose", "weight bias stride padding output_padding groups dilation")
+def _conv_transpose(call: Call) -> Result:
+    operator = ConvTranspose(
+        call.each_axis("stride", 1), alike(call.each_axis("padding", 0)),
+        call.each_axis("dilation", 1), call.each_axis("output_padding", 0),
+        int(call.get("groups", 1)),
+    )  # fmt: skip
+    return call.make(operator, call.data, operand(call.get("weight")), *_bias(call))
+
+
+@handles("linear", "weight bias")
+def _linear(call: Call) -> Result:
+    return call.make(Gemm(), call.data, operand(call.get("weight")), *_bias(call))
+
+
+@handles("matmul")
+def _matmul(call: Call) -> Result:
+    a, b = map(operand, call.args)
+    if b.constant is not None and len(b.shape) == 2:
+        return call.make(Gemm(), a, constant(b.constant.T))
+    return call.make(MatMul(), a, b)
+
+
+@handles("batchnorm", "running_mean running_var weight bias training momentum eps")
+def _batch_norm(call: Call) -> Result:
+    mean, variance = call.get("running_mean"), call.get("running_var")
+    if mean is None:
+        return call.foreign("normalization by the statistics of each batch")
+    gain, offset = call.get("weight", torch.ones_like(mean)), call.get("bias", 0 * mean)
+    momentum = call.get("momentum", 0.1)
+    operator = BatchNormalization(float(call.get("eps", 1e-5)), 1 - float(momentum))
+    return call.make(operator, call.data, *map(operand, (gain, offset, mean, variance)))
+
+
+def _bias(call: Call) -> list[Result]:
+    bias = call.get("bias")
+    return [] if bias is None else [operand(bias)]
+
+
+@handles("dropout")
+def _dropout(call: Call) -> Result:
+    """Return what training needs of a module; a function passes its data on."""
+    if not call.shown.startswith("Dropout"):
+        return call.data
+    axes = 0 if call.shown == "Dropout" else int(call.shown[-2])
+    return call.make(Dropout(float(call.get("p")), axes), call.data)
