@@ -416,7 +416,7 @@ def _class(path: Path, number: int, name: str, column: str) -> str:
         what = "is missing" if not name else f"is {name!r}" if name.isprintable() else (
             "cannot be printed"
         )  # fmt: skip
-        raise _refused(path, number, f"the class in column {column} {what}",
+        raise _refused(path, number, f"the label in column {column} {what}",
                        "Fill it in, or remove the row.")  # fmt: skip
     return name
 

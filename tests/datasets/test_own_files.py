@@ -396,7 +396,7 @@ def test_cells_that_are_no_numbers_are_named(tmp_path: Path, cell: str, line: in
     [
         ("2019,2020,animal\n" + BODY, None, "column titles or data?"),
         ("1,2x,mouse\n" + BODY, None, "column titles or data?"),
-        ("1,cat\n2,dog\n3,\n4,cat\n", None, "the class in column 1 is missing"),
+        ("1,cat\n2,dog\n3,\n4,cat\n", None, "the label in column 1 is missing"),
         ("cat,1,-3\ndog,2,6\ncat,3,0.25\n", None, "the last column has fractions (0.25)"),
         ("a,b,c\n1,2,30\n3,4,20\n5,6,10\n", None, "another number in each row"),
         ("1,2,1\n3,4,1.0\n5,6,0\n", None, "spelled differently"),
@@ -405,7 +405,7 @@ def test_cells_that_are_no_numbers_are_named(tmp_path: Path, cell: str, line: in
         (BODY, "cat", "may be a column"), ("c,0,9\n0,2,3\n1,4,5\n", "0", "may be a column"),
         ('1,"2,cat\n3,4,dog\n', None, "no CSV file"), ("1\n2\n", None, "one column"),
         (b"1,2,k\xe4se\n3,4,dog\n", None, "UTF-8"), ("x,y,z\n", None, "no rows"),
-        (BODY + "9,9,NaN\n", None, "the class in column 2 is 'NaN'"),
+        (BODY + "9,9,NaN\n", None, "the label in column 2 is 'NaN'"),
         ("id,kind\n1,cat\n2,dog\n3,cat\n", None, "no column is left"),
     ],
 )  # fmt: skip

@@ -359,6 +359,25 @@ QDQ = [op("QuantizeLinear", "x", "scale", "zero", to="a"),
        op("DequantizeLinear", "e", "coarse", "low")]  # fmt: skip
 
 
+@pytest.mark.parametrize("operator", ["Identity", "Abs"])
+def test_scales_that_nodes_compute_are_followed_or_refused(operator: str, tmp_path: Path) -> None:
+    path = graph(tmp_path / "net.onnx", op(operator, "given", to="coarse"), *QDQ, tensors=[
+        ("w", np.random.default_rng(0).normal(size=(4, 3, 3, 3)) / 5), ("scale", 1 / 128),
+        ("given", 0.02),
+    ])  # fmt: skip
+    model = onnx.load(path)
+    for name, zero in (("zero", 0), ("low", -128)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.int8(zero), name))
+    onnx.save(model, path)
+    samples = np.random.default_rng(1).uniform(-1, 1, (2, 3, 8, 8)).astype(np.float32)
+    if operator == "Identity":
+        assert executed(path, samples, 0.99) is not None
+        return
+    with pytest.raises(InputError, match="'coarse' is computed by other nodes") as refused:
+        executed(path, samples, 0.99)
+    assert refused.value.code == "E667"
+
+
 def saturating(model: Any, name: str, *, optimized: bool = False) -> Iterator[Any]:
     """Yield what executes a graph, with results that are limited by optimization."""
     for plain in RUNNERS(model, name):

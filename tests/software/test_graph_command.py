@@ -338,3 +338,24 @@ def test_weights_that_are_no_numbers_are_refused(
     with pytest.raises(InputError) as refused:
         main("quantize.py", [*words, "--calibrate", "npz:x.npz"])
     assert refused.value.code == "E507" and not Path("q.pth.tar").exists()
+
+
+def test_the_remedy_is_not_the_command_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = torch.nn.Linear(4, 3)
+    for tensor in net.parameters():
+        tensor.data *= 1e-20
+    torch.save({f"fc.{name}": tensor for name, tensor in net.state_dict().items()}, "net.pth")
+    Path("net.py").write_text(
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(4, 3)\n\n"
+        "    def forward(self, x):\n        return self.fc(x)\n"
+    )
+    x = np.random.default_rng(0).uniform(-1, 1, (9, 4)).astype(np.float32)
+    np.savez("x.npz", x=x, y=np.arange(9) % 3)
+    words = ["net.pth", "q.pth.tar", "--device", "MCU", "--model", "net.py:Net"]
+    with pytest.raises(InputError) as refused:
+        main("quantize.py", [*words, "--calibrate", "npz:x.npz"])
+    assert refused.value.code == "E670" and "quantize.py" not in f"{refused.value.remedy}"

@@ -117,7 +117,7 @@ def executed(path: str, samples: Array, alike: float | None = None) -> Outputs |
         print_diagnostics([_unchecked(path, _MISSING)])
         return None
     plain = type(model).FromString(model.SerializeToString())
-    if alike is None or not _without_rounding(plain):
+    if alike is None or not _without_rounding(plain, path):
         return _results(path, graph, model, samples)
     results = _results(path, graph, plain, samples)
     for usual, how in ((False, "its quantize nodes round it"), (True, "onnxruntime computes it")):
@@ -229,9 +229,11 @@ def _cut(model: Any, left: Sequence[str]) -> None:
             needed.update(node.input)
 
 
-def _without_rounding(model: Any) -> bool:
+def _without_rounding(model: Any, path: str) -> bool:
     """Replace quantize and dequantize nodes of data by what they do to fractions: limits from zero
     on stay. Return whether there were any; operators of whole numbers keep all of them.
+
+    Raises InputError E667 for a scale that is no constant of the graph.
     """
     helper = importlib.import_module("onnx").numpy_helper
     fixed = {one.name: helper.to_array(one) for one in model.graph.initializer}
@@ -241,13 +243,22 @@ def _without_rounding(model: Any) -> bool:
     for node in model.graph.node:
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             fixed[node.output[0]] = helper.to_array(node.attribute[0].t)
+        if node.op_type == "Identity" and node.input[0] in fixed:
+            fixed[node.output[0]] = fixed[node.input[0]]
         if node.op_type not in _QUANTIZING or node.input[0] in fixed:
             continue
-        zero = fixed.get(node.input[2]) if len(node.input) > 2 else np.zeros(1, np.uint8)
-        limits = np.iinfo(zero.dtype) if zero is not None and zero.dtype.kind in "iu" else None
-        low = limits is not None and zero is not None and zero.min() == limits.min
+        unknown = [name for name in node.input[1:] if name and name not in fixed]
+        if unknown:
+            raise InputError(
+                "E667", f"{node.name or node.output[0]}: its scale or zero point {unknown[0]!r} is "
+                "computed by other nodes, so the imported network cannot be compared", path,
+                "Fold the constants of the graph.",
+            )  # fmt: skip
+        named = len(node.input) > 2 and node.input[2]
+        zero = fixed[node.input[2]] if named else np.zeros(1, np.uint8)
+        limits = np.iinfo(zero.dtype) if zero.dtype.kind in "iu" else None
         ends: list[str] = []
-        if low and limits and node.op_type == "QuantizeLinear":
+        if limits and zero.min() == limits.min and node.op_type == "QuantizeLinear":
             high = float(limits.max - limits.min) * float(fixed[node.input[1]].min())
             for name, value in (("low", 0.0), ("high", high)):
                 ends.append(f"{name} of {node.output[0]}")

@@ -5,6 +5,8 @@ Source: docs/software.md, "Graphs".
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint, write_checkpoint
@@ -23,9 +25,11 @@ from ai8xtools.frontends.layers import refuse
 from ai8xtools.quantization.formats import Float64s, to_fixed
 from ai8xtools.quantization.operators import PASSES, Whole, measured, quantized
 from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import QUANTIZE
 
 BY = "a microcontroller"
 _MEASURED = 16
+_SCALE = "Scale what it computes: powers of two of 8 bits do not reach that far."
 _TOLERANCE = 1e-4
 
 
@@ -48,7 +52,9 @@ def quantize_mcu(options: McuOptions) -> int:
         graph = passes.improved(graph, PASSES)
     _check_finite(graph, path)
     whole = quantized(graph, measured(graph, samples))
-    refuse(Lowering(whole.graph, source.arch).refusals, path, BY)
+    refused = Lowering(whole.graph, source.arch).refusals
+    refuse([replace(one, remedy=_SCALE) if one.remedy == QUANTIZE else one for one in refused],
+           path, BY)  # fmt: skip
     some = samples[:_MEASURED]
     agreement = _agreement(_results(graph, some), whole, some)
     refuse_low(agreement, options.least, "floating point", path, "Train it with normalization, "

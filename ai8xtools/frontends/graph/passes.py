@@ -123,7 +123,8 @@ def factors_of(norm: Node) -> tuple[Array, Array]:
         np.asarray(one.constant, np.float64) for one in norm.inputs[1:]
     )  # fmt: skip
     assert isinstance(norm.operator, BatchNormalization)
-    factor = gain / np.sqrt(variance + norm.operator.epsilon)
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is no number is refused by others
+        factor = gain / np.sqrt(variance + norm.operator.epsilon)
     return factor, offset - mean * factor
 
 
