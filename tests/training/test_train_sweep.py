@@ -121,6 +121,8 @@ def test_settings_are_read(tmp_path: Path) -> None:
     [
         ("lrr: [1]", "Did you mean 'lr'?"),
         ("name: [a]", "unknown key"),
+        ("sweep: [a.yaml]", "Allowed are the options of train.py for training (see --help)."),
+        ("sense: [a]", "unknown key"),
         ("lr: []", "lr is []"),
         ("lr: 3", "lr is 3"),
         ("lr: [[1]]", "a list of values"),

@@ -33,14 +33,8 @@ from datasets.own.settings import kind_and_path
 from device import chip_of_die
 
 _CHIP = "integers of the chip"
-_NAME, _SCORE, _TEST, _CYCLES, _FLASH, _REASON = (
-    "name",
-    "score",
-    "test",
-    "cycles",
-    "flash",
-    "reason",
-)
+_NAME, _SCORE, _TEST = "name", "score", "test"
+_CYCLES, _FLASH, _REASON = "cycles", "flash", "reason"
 _LOW = ("loss", "mse")
 """Parts of names of scores of which the lowest is the best."""
 _SPLIT = ("--validation-split", "0.2")

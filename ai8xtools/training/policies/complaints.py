@@ -111,12 +111,20 @@ class Complaints:
         return {key: value for key, value in section.items() if key in allowed}
 
     def unknown(
-        self, section: Mapping[Any, Any], key: Any, allowed: tuple[str, ...], what: str
+        self,
+        section: Mapping[Any, Any],
+        key: Any,
+        allowed: tuple[str, ...],
+        what: str,
+        listed: str | None = None,
     ) -> None:
-        """Complain about a key that is not `allowed`; with a slip it counts as the one meant."""
+        """Complain about a key that is not `allowed`; with a slip it counts as the one meant.
+
+        Of many keys the complaint says what is `listed` in place of their names.
+        """
         near = closest(str(key), allowed)
         remedy = f"Did you mean '{near}'? " if near else ""
-        remedy += f"Allowed are {', '.join(allowed)}."
+        remedy += f"Allowed are {listed or ', '.join(allowed)}."
         self.add(f"unknown key {shown(key)} in {what}", section, key, remedy)
         if near and near not in section and isinstance(section, Section):
             section.move(key, near)

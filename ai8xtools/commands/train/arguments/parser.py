@@ -259,7 +259,7 @@ def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | Sweep
     own_data.settle(args)
     if args.qat_policy.lower() == "none":
         args.qat_policy = None
-    beyond: FirmwareChoice | Sweep | None = sweep_of(args, words, [*parser._option_string_actions])
+    beyond: FirmwareChoice | Sweep | None = sweep_of(args, words, parser._option_string_actions)
     if args.firmware:
         beyond = FirmwareChoice(args.firmware, args.firmware_fast)
     del args.no_effect, args.kd_teacher_wt, args.firmware, args.firmware_fast

@@ -16,8 +16,13 @@ from ai8xtools.training.policies.yaml_file import read_section
 from ai8xtools.values import frozen
 
 TRIALS = 20
-_OWN = ("--name", "--out-dir", "--evaluate", "--fits", "--resume-from", "--dataset", "--device")
-"""What is the same in all trials, or chosen by the search itself."""
+_OWN = frozenset({
+    "--name", "--out-dir", "--evaluate", "--fits", "--resume-from", "--dataset", "--device",
+    "--nas", "--summary", "--yaml-template", "--sweep", "--trials", "--sweep-dir",
+    "--budget-cycles", "--budget-flash", "--firmware", "--save-sample", "--help", "--version",
+})  # fmt: skip
+"""What is the same in all trials, chosen by the search itself, or ends a run before it trains."""
+_LISTED = "the options of train.py for training (see --help)"
 _RANGE = ("from", "to", "log", "step")
 
 
@@ -89,7 +94,7 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
 
 
 def sweep_of(
-    args: argparse.Namespace, words: Sequence[str], options: Sequence[str]
+    args: argparse.Namespace, words: Sequence[str], options: Mapping[str, argparse.Action]
 ) -> Sweep | None:
     """Take the options of this group out of `args`; return what they ask for.
 
@@ -106,12 +111,18 @@ def sweep_of(
     return Sweep(_space(path, options), trials, folder, cycles, flash, rest)
 
 
-def _space(path: str, options: Sequence[str]) -> Space:
+def _space(path: str, options: Mapping[str, argparse.Action]) -> Space:
     complaints = Complaints("E699", path)
     section = read_section(complaints)
-    names = [one[2:] for one in options if one.startswith("--") and one not in _OWN]
+    allowed = tuple(
+        one[2:]
+        for one, action in options.items()
+        if one.startswith("--") and one not in _OWN and action.help != argparse.SUPPRESS
+    )
+    for key in [key for key in section if key not in allowed]:
+        complaints.unknown(section, key, allowed, "settings to search", _LISTED)
     space: dict[str, Range | tuple[str | bool, ...]] = {}
-    for key in complaints.keys(section, names, "settings to search"):
+    for key in (key for key in section if key in allowed):
         value = section[key]
         read = _range(value) if isinstance(value, dict) else _choices(value)
         if read is None:
