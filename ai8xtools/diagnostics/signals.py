@@ -19,15 +19,22 @@ class Terminated(KeyboardInterrupt):
 def ending_as_interrupts() -> Iterator[None]:
     """Raise Terminated for SIGTERM and its like, KeyboardInterrupt for SIGINT, within the block.
 
-    A signal that was to be ignored (nohup) stays ignored. Processes that the block starts by
+    An interrupted import may end as another error; it is raised as the interrupt it was. A signal
+    that was to be ignored (nohup) stays ignored. Processes that the block starts by
     forking end at once, as they would without it.
     """
     owner = os.getpid()
+    arrived: list[int] = []
+
+    def interrupt_noted(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+        signal.default_int_handler(number, frame)
 
     def end(number: int, _frame: FrameType | None) -> None:
         if os.getpid() != owner:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
+        arrived.append(number)
         raise Terminated
 
     try:
@@ -38,12 +45,16 @@ def ending_as_interrupts() -> Iterator[None]:
     handled = {number: signal.getsignal(number) for number in ending_signals()}
     before = {n: handler for n, handler in handled.items() if handler == signal.SIG_DFL}
     interrupt = signal.getsignal(signal.SIGINT)
-    if interrupt == signal.SIG_DFL:  # the scripts ask for it while they import
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if interrupt in (signal.SIG_DFL, signal.default_int_handler):
+        signal.signal(signal.SIGINT, interrupt_noted)
     for number in before:
         signal.signal(number, end)
     try:
         yield
+    except (ImportError, AttributeError, SystemError) as exc:
+        if arrived:  # a library that was being loaded tells of the interrupt in its own way
+            raise (KeyboardInterrupt if signal.SIGINT in arrived else Terminated) from exc
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -235,7 +235,7 @@ def test_same_entry_twice_is_refused(tmp_path: Path) -> None:
         (pickle.dumps({"state_dict": {}}, 2), "E502", "torch.save"),
         (zip_container(b"N.").replace(b"data.pkl", b"date.pkl"), "E502", "data.pkl"),
         (zip_container(b"\x80\x02N."), "E506", "dictionary"),
-        (zip_container(b"\x80\x02}."), "E506", "no state_dict"),
+        (zip_container(b"\x80\x02}."), "E506", "empty dictionary"),
     ],
 )
 def test_other_files(tmp_path: Path, content: bytes, code: str, words: str) -> None:

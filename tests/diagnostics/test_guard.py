@@ -71,3 +71,22 @@ def test_closed_output_is_no_failure() -> None:
 def test_profiler_sees_the_usual_end() -> None:
     ended = end("sys.setprofile(lambda *_: None)")
     assert ended.returncode == 0
+
+
+@pytest.mark.parametrize(("number", "words"), [("SIGINT", b"interrupted"), ("SIGTERM", b"ended")])
+def test_import_that_was_interrupted_is_no_defect(number: str, words: bytes) -> None:
+    """A compiled library that a signal stops while it loads tells of it as an ImportError."""
+    program = (
+        "import os, signal, sys; from ai8xtools.diagnostics import leave, run\n"
+        "def main():\n"
+        "    try:\n"
+        f"        os.kill(os.getpid(), signal.{number})\n"
+        "    except KeyboardInterrupt as exc:\n"
+        "        raise ImportError('C extensions failed')\n"
+        "leave(run(main))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+    assert ended.returncode == 1
+    assert b"[E001]" in ended.stderr and words in ended.stderr
