@@ -40,8 +40,8 @@ class Preparation:
     `kind` is "picture", "sound", "features" for rows of numbers, or "series" for numbers over time;
     their columns or channels reach from `low` to `high` in training. `rate` is that of sounds in
     Hz. `stretch` scales both sides of pictures. `fold` time steps of a series are the channels of
-    one. Of numbers that are learned, `target` are mean and standard deviation in training, of which
-    outputs are multiples.
+    one, and so are blocks of `fold` x `fold` pixels of a picture. Of numbers that are learned,
+    `target` are mean and standard deviation in training, of which outputs are multiples.
     """
 
     kind: str
@@ -57,6 +57,12 @@ class Preparation:
     def scale(self) -> tuple[Doubles, Floats]:
         """Offsets and factors of the columns or channels."""
         return offsets_and_factors(self.low, self.high)
+
+    @property
+    def unfolded(self) -> tuple[int, int, int]:
+        """Channels, rows and columns of a picture whose blocks become channels."""
+        channels, rows, columns = self.shape
+        return channels // self.fold**2, rows * self.fold, columns * self.fold
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -96,11 +102,15 @@ class Preparation:
         folded = numbers.reshape(len(numbers), channels, self.shape[1], self.fold)
         return folded.transpose(0, 1, 3, 2).reshape(len(numbers), *self.shape)
 
+    def of_bytes(self, values: Bytes) -> Integers:
+        """Return pictures [..., C, H, W] or sounds of bytes as inputs."""
+        return integers(folded(values, self.fold))
+
     def inputs_of(self, path: Path, tell: Tell = ignore) -> list[Integers]:
         """Return the inputs in a picture or a sound, int8 of `shape`; DatasetError for others."""
         ending = path.suffix.lower()
         if self.kind == "picture" and ending in PICTURES:
-            return [integers(read_picture(path, self, tell))]
+            return [self.of_bytes(read_picture(path, self, tell))]
         if self.kind == "sound" and ending in SOUNDS:
             return [integers(part) for part in read_sound(path, self, tell)]
         endings = ", ".join(sorted(PICTURES if self.kind == "picture" else SOUNDS))
@@ -111,6 +121,15 @@ class Preparation:
         )  # fmt: skip
 
 
+def folded(pictures: NDArray[Any], fold: int) -> NDArray[Any]:
+    """Return pictures [..., C, H, W] with blocks of pixels as channels, as `ai8x.fold` does."""
+    if fold == 1:
+        return pictures
+    steps = range(fold)
+    blocks = [pictures[..., i::fold, j::fold] for i in steps for j in steps]
+    return np.concatenate(blocks, axis=-3)
+
+
 def integers(values: Bytes) -> Integers:
     """Return bytes as the integers -128..127 that `ai8x.normalize` makes of them."""
     scaled = (values.astype(np.float32) / np.float32(255) - np.float32(0.5)) * np.float32(256)
@@ -118,8 +137,8 @@ def integers(values: Bytes) -> Integers:
 
 
 def read_picture(path: Path, preparation: Preparation, tell: Tell = ignore) -> Bytes:
-    """Return a picture as uint8 [C, H, W]; DatasetError E613 for what is none."""
-    channels, rows, columns = preparation.shape
+    """Return a picture as uint8 [C, H, W], not folded; DatasetError E613 for what is none."""
+    channels, rows, columns = preparation.unfolded
     image = pictures.read(path, _MODES[channels], tell)
     image = fitted(image, rows, columns, preparation.stretch)
     return np.asarray(image, np.uint8).reshape(rows, columns, channels).transpose(2, 0, 1)

@@ -22,6 +22,7 @@ from datasets.own.arrays import as_bytes, as_numbers, read_archive
 from datasets.own.augmentation import Augmentation
 from datasets.own.boxes import boxed_pictures, read_boxes
 from datasets.own.folders import Sample, class_files, endings_of_others
+from datasets.own.folding import FOLDABLE, fold_of, folding, refuse_fold
 from datasets.own.labels import (
     Pair,
     answers,
@@ -39,12 +40,14 @@ from datasets.own.preparation import (
     PICTURES,
     SOUNDS,
     Preparation,
+    folded,
     read_picture,
     read_sound,
 )
 from datasets.own.series import preparation_of, read_series, widened
 from datasets.own.settings import (
     ANOMALY,
+    AUTO_FOLD,
     BOXES,
     MARKED,
     MASKS,
@@ -98,6 +101,8 @@ def open_data(
     place = Path(path).expanduser()
     if not path:
         raise DatasetError("E620", "it names no file or folder", f"{kind}:", "Name it.")
+    if kind not in FOLDABLE:
+        refuse_fold(kind, settings)
     if kind == "npz":
         series = series or (recorded and recorded.kind) == "series"
         return _arrays(place, settings, recorded, series)
@@ -168,22 +173,27 @@ def _of_pictures(
     """Return data of pictures, those of training and of tests, each with what `targets_of` makes
     the targets of, together with the word for such pictures."""
     first = parts[0][0][0]
+    channels, resize = 1 if settings.grayscale else 3, settings.resize
+    if recorded is not None and settings.fold == AUTO_FOLD:
+        settings = replace(settings, fold=recorded.fold)
+    fold = fold_of(channels, settings, (path for path, _ in parts[0]))
     with opened(first) as image:
-        size = settings.resize or size_of(image)
-    channels = 1 if settings.grayscale else 3
-    how = _agreed(Preparation("picture", (channels, *size), bool(settings.stretch)), recorded)
+        size = size_of(image) if resize is None else (resize[0] * fold, resize[1] * fold)
+    own = folding((channels, *size), fold, first)
+    how = _agreed(replace(own, stretch=bool(settings.stretch)), recorded)
     lines: list[str] = []
 
     def read(training: bool) -> tuple[Any, Any, Sequence[str]]:
         samples, notes = parts[not training], _Notes()
         large = len(samples) * int(np.prod(how.shape)) > _IN_MEMORY
-        if settings.resize is None or large:
-            _look_through(samples, None if settings.resize else size, first,
-                          notes if large else ignore)  # fmt: skip
+        is_sampled = how.fold > 1 and training and recorded is None
+        if resize is None or large or is_sampled:
+            _look_through(samples, how, None if resize else first, notes if large else ignore,
+                          is_sampled=is_sampled)  # fmt: skip
         targets, what = targets_of(samples, how)
         lazy = LazyPictures(tuple(path for path, _ in samples), how)
         inputs = lazy if large else lazy.of(range(len(samples)), notes)
-        kind = f"{len(samples)} {what}, {_text(classes)}, {'x'.join(map(str, how.shape))}"
+        kind = f"{len(samples)} {what}, {_text(classes)}, {_size(how)}"
         lines.append(f"{folder}, {_PARTS[training]}: {kind}{notes}")
         return inputs, targets, [str(path) for path, _ in samples]
 
@@ -191,19 +201,35 @@ def _of_pictures(
 
 
 def _look_through(
-    samples: Sequence[tuple[Path, Any]], size: tuple[int, int] | None, first: Path, tell: Tell
-) -> None:
-    """Note what is unusual in pictures before they are read; DatasetError E625 for another size."""
+    samples: Sequence[tuple[Path, Any]], how: Preparation, first: Path | None, tell: Tell,
+    *, is_sampled: bool,
+) -> None:  # fmt: skip
+    """Note what is unusual in pictures before they are read.
+
+    Raises DatasetError E625 for another size than that of the `first`, or for a smaller one than
+    that of which more than one pixel `is_sampled`.
+    """
+    _, rows, columns = how.unfolded
     for path, _ in samples:
         with opened(path) as image:
             for note in notes_of(image, path):
                 tell(note, path)
-            actual = size_of(image) if size else None
-        if size and actual and actual != size:
+            height, width = size_of(image)
+        if first is not None and (height, width) != (rows, columns):
             raise DatasetError(
-                "E625", f"the picture has {actual[1]}x{actual[0]} pixels, but {first} has "
-                f"{size[1]}x{size[0]}", str(path), "Add --resize 64x64 (or another size).",
+                "E625", f"the picture has {width}x{height} pixels, but {first} has "
+                f"{columns}x{rows}", str(path), "Add --resize 64x64 (or another size).",
             )  # fmt: skip
+        if is_sampled and (height < rows or width < columns):
+            raise DatasetError(
+                "E625", f"the picture has {width}x{height} pixels, fewer than the {columns}x{rows} "
+                f"of --fold {how.fold}", str(path), "Use --fold auto, or a smaller --resize.",
+            )  # fmt: skip
+
+
+def _size(how: Preparation) -> str:
+    shape, whole = ("x".join(map(str, size)) for size in (how.shape, how.unfolded))
+    return f"{shape}, folded by {how.fold} from {whole}" if how.fold > 1 else shape
 
 
 def _others(folder: Path, endings: Collection[str]) -> list[str]:
@@ -284,6 +310,7 @@ def _arrays(
             )
     first = arrays.get("x", arrays.get("x_train"))
     if series and first is not None and first.ndim == 3 and first.dtype != np.uint8:
+        refuse_fold("npz", settings)
         return _series(path, settings, recorded)
     x, y, places = divided(arrays, settings, path)
     if x[0].shape[1:] != x[1].shape[1:] or x[0].dtype != x[1].dtype:
@@ -294,17 +321,19 @@ def _arrays(
     first_type = x[0].dtype
     pictures = [as_bytes(path, part) for part in x]
     if pictures[0] is None or pictures[1] is None:
+        refuse_fold("npz", settings)
         names = ("x", "x") if "x" in arrays else ("x_train", "x_test")
         rows = [as_numbers(path, name, part) for name, part in zip(names, x, strict=True)]
         x, y, places = normal_only((rows[0], rows[1]), y, places, path, settings)
         answer = answers(y, path, settings)
         return _of_features(x, answer, places, path, f"{first_type}{left}", recorded)
     classes, numbers, target = answers(y, path, settings)
-    own = Preparation("picture", _shape(pictures[0].shape[1:]), target=target)
-    how = _agreed(own, recorded)
+    shape = _shape(pictures[0].shape[1:])
+    own = folding(shape, fold_of(shape[0], settings, ()), path)
+    how = _agreed(replace(own, target=target), recorded)
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
     lines = [f"{path}: {len(x[0])} and {len(x[1])} pictures to train and to test, "
-             f"{_text(classes)}, {'x'.join(map(str, how.shape))}{left}"]  # fmt: skip
+             f"{_text(classes)}, {_size(how)}{left}"]  # fmt: skip
     return _in_memory(classes, how, tensors, numbers, places, lines)
 
 
@@ -388,12 +417,13 @@ class LazyPictures:
 
 class OwnSet(Dataset[tuple[Tensor, Tensor]]):
     """Samples, uint8 [N, ...] normalized or int8 [N, ...] as they are, with targets as `OwnData`
-    has them: labels and masks become int64."""
+    has them: labels and masks become int64. Pictures are folded after they were changed."""
 
     def __init__(
-        self, samples: Any, labels: Any, args: Any, augment: Augmentation | None = None
-    ) -> None:
-        self.samples, self.labels, self.augment = samples, labels, augment
+        self, samples: Any, labels: Any, args: Any, augment: Augmentation | None = None,
+        fold: int = 1,
+    ) -> None:  # fmt: skip
+        self.samples, self.labels, self.augment, self.fold = samples, labels, augment, fold
         self.normalize = ai8x.normalize(args)
         self.divisor = 1 if args.act_mode_8bit else 128
 
@@ -413,7 +443,7 @@ class OwnSet(Dataset[tuple[Tensor, Tensor]]):
         values = samples.to(torch.float32).div_(255)
         if self.augment is not None:
             values = self.augment(values)
-        return self.normalize(values), targets
+        return torch.from_numpy(folded(self.normalize(values).numpy(), self.fold)), targets
 
     def __getitem__(self, index: int) -> tuple[Tensor, Any]:
         inputs, targets = self._items(torch.tensor([index]))
@@ -445,7 +475,8 @@ def load(
         make = OwnSet if isinstance(samples, LazyPictures) else OwnSetInMemory
         if not training and args.truncate_testset:
             samples, labels = samples[torch.arange(1)], labels[:1]
-        sets.append(make(samples, labels, args, augment if training else None))
+        fold = data.preparation.fold
+        sets.append(make(samples, labels, args, augment if training else None, fold))
     return sets[0], sets[1]
 
 

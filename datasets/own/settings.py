@@ -27,7 +27,7 @@ class DataSettings:
     class, by name or number from 0. `window` counts the samples of a sound, or the steps of a
     series, of which one begins every `hop`. With `task` REGRESSION samples have a number to learn
     in place of a class. `group` tells whose recordings these are: a column, or a word in names of
-    files; NO_GROUP: nobody's.
+    files; NO_GROUP: nobody's. Blocks of `fold` x `fold` pixels become channels of a pixel.
     """
 
     resize: tuple[int, int] | None = None
@@ -44,6 +44,7 @@ class DataSettings:
     test_part: int | None = None
     task: str | None = None
     normal: str | None = None
+    fold: int | None = None
 
     def over(self, recorded: DataSettings) -> DataSettings:
         """Return these settings; what they leave open is as `recorded`."""
@@ -74,6 +75,8 @@ OPEN = DataSettings()
 USUAL = DataSettings(
     stretch=False, grayscale=False, augment=(), test_share=0.2, split_seed=0, sample_rate=16000
 )  # fmt: skip
+AUTO_FOLD = 0
+"""As much as the pictures and the chip's processors allow."""
 SOUND_WINDOW = 16384
 NO_GROUP = "none"
 REGRESSION = "regression"

@@ -79,6 +79,11 @@ def run_here(line: str) -> str:
     return done.stdout
 
 
+def write_pictures(place: Path) -> None:
+    """Write pictures of three kinds."""
+    draw(place / "large")
+
+
 def write_sounds(place: Path) -> None:
     """Write tones of two heights, 2048 samples of 16 bits each."""
     rng = np.random.default_rng(0)
@@ -274,6 +279,7 @@ def test_other_classes_than_those_of_the_checkpoint_are_refused(
 @pytest.mark.parametrize(
     ("write", "dataset", "network", "classes"),
     [
+        (write_pictures, "folder:large --resize 6 --grayscale --fold auto", "sized2d_32", CLASSES),
         (write_sounds, "sounds:sounds --window 2048", "sized1d_32", ("high tone", "low tone")),
         (write_table, "csv:table.csv", "sizedrow_32", ("down", "up")),
         pytest.param(write_arrays, "npz:arrays.npz", "sized2d_32", ("0", "1"), marks=LATER),
@@ -304,6 +310,8 @@ def test_data_of_every_kind_leads_to_firmware_that_is_measured(
         measured = run_here(f"python emulate.py projects/{project} --input {name}")
         assert f"Accuracy of the firmware: {accuracy}\n" in measured, project
         assert "not compared" not in measured and "inputs depart" not in measured
+        if "--fold" in dataset:
+            assert "PREPARE_FOLD 2 " in (tmp_path / "projects" / project / "prepare.h").read_text()
         for place in re.findall(r"^input \d+ \((.*?)\): ", measured, re.M):
             assert place.startswith(name.partition(":")[2])
     printed = run_here("python emulate.py projects/own")

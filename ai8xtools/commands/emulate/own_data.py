@@ -51,8 +51,7 @@ def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -
             "Generate it from a checkpoint of 8 bits that was trained on data of your own"
             f"{'' if plain else ', or name a .npy file, with --labels'}.",
         )  # fmt: skip
-    from datasets.own.preparation import integers  # here: all of it needs torch
-    from datasets.own.sets import LazyPictures, open_data
+    from datasets.own.sets import LazyPictures, open_data  # here: it needs torch
 
     data = open_data(*location, trained.settings, trained.preparation)
     if (data.is_marked or trained.is_marked) and location[0] != trained.kind:
@@ -76,7 +75,7 @@ def test_samples(name: str, trained: TrainedOn | None, *, plain: bool = False) -
     if isinstance(samples, LazyPictures):
         samples = samples.of(range(len(samples)))
     values = samples.numpy()
-    images = values if values.dtype == np.int8 else integers(values)
+    images = values if values.dtype == np.int8 else data.preparation.of_bytes(values)
     shape = len(images), *trained.preparation.shape
     targets = labels if data.is_marked else labels.numpy()
     return Samples(images.reshape(shape), targets, data.classes, names, data.notes, trained)

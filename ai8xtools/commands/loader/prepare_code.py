@@ -18,12 +18,14 @@ _DIGITS = 3
 def prepare_header(
     how: Preparation, name: str = "", one: float = 128.0, threshold: int | None = None
 ) -> str | None:
-    """Return the text of the header for rows of numbers and series; None for other inputs.
+    """Return the text of the header for rows of numbers, series and folded pictures, else None.
 
     Of numbers that are learned, `name` is what they are called, `one` the output that stands for
     1.0 in training. Where anomalies are looked for, it is the name of the normal class, and
     `threshold` that of scores.
     """
+    if how.kind == "picture" and how.fold > 1:
+        return render("c/prepare_picture.h.j2", shape=how.unfolded, fold=how.fold)
     if not how.low:
         return None
     offsets, factors = how.scale

@@ -116,7 +116,9 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
     if args.report_data is not None and args.calibrate is not None:
         parser.error("argument --report-data: the samples of --calibrate serve; leave out one")
     if args.calibrate is None and args.report_data is None and picture_settings(args) != OPEN:
-        parser.error("argument --resize, --stretch, --grayscale: add --calibrate folder:DIR")
+        parser.error(
+            "argument --resize, --stretch, --grayscale, --fold: add --calibrate folder:DIR"
+        )
     calibration = samples_of(args, args.calibrate, rounding=args.avg_pool_rounding)
     return QuantizeOptions(
         network=NetworkOptions(args.input, args.model, args.device, args.importing),

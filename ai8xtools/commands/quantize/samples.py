@@ -53,7 +53,7 @@ def data_set(
     kind = kind_and_path(name)
     if settings != OPEN and (kind is None or kind[0] not in OF_PICTURES):
         raise InputError(
-            "E687", "--resize, --stretch and --grayscale do not apply to such samples", name,
+            "E687", "--resize, --stretch, --grayscale, --fold do not apply to such samples", name,
             "Leave out the options; they are for pictures in folders (folder:DIR).",
         )  # fmt: skip
     axes = [len(tensor.shape) for tensor in weights]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ai8xtools.training.options import TrainingOptions
-from datasets.own.settings import ANOMALY, BOXES, kind_and_path
+from datasets.own.settings import ANOMALY, AUTO_FOLD, BOXES, kind_and_path
 
 _EPOCHS = 40
 """Of which the usual policy leaves 30 to floating point."""
@@ -28,6 +28,19 @@ _AUGMENT = {
 }  # fmt: skip
 """Changes that keep the meaning of any data of the kind. Classes of time series get no noise: in
 smooth series it would be most of what the first layer passes on, and test samples have none."""
+
+
+def with_fold(options: TrainingOptions) -> TrainingOptions:
+    """Return the options with the number that `--fold auto` stands for, and say it."""
+    if options.own.fold != AUTO_FOLD:
+        return options
+    from ai8xtools.training.catalog.own_data import dataset_of
+
+    how = dataset_of(options).own.preparation
+    if os.environ.get("RANK", "0") == "0":
+        _, rows, columns = how.unfolded
+        print(f"--fold auto: {how.fold}, pictures are read in {columns}x{rows}")
+    return replace(options, own=replace(options.own, fold=how.fold))
 
 
 def with_recipe(options: TrainingOptions) -> TrainingOptions:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.commands.train.arguments import files
 from ai8xtools.commands.train.arguments.sweeping import Sweep
-from ai8xtools.commands.train.recipe import with_recipe
+from ai8xtools.commands.train.recipe import with_fold, with_recipe
 
 if TYPE_CHECKING:
     from ai8xtools.commands.train.arguments import FirmwareChoice
@@ -26,6 +26,7 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | Sweep | None]) -> int:
     refuse_overwriting(*files(options))
     if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    options = with_fold(options)
     if options.arch == "auto":
         from ai8xtools.commands.train.automatic import settled
 

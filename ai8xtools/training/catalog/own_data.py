@@ -86,6 +86,8 @@ def dataset_named(
     chosen = (settings or DataSettings()).over(base)
     preparation = None if recorded is None else recorded.preparation
     data = open_data(*location, chosen, preparation, series=series)
+    if chosen.fold is not None:
+        chosen = replace(chosen, fold=data.preparation.fold)
     if recorded is not None:
         _compare(recorded, data.classes, data.preparation, name, str(checkpoint))
     used = chosen if training else limited(chosen)

@@ -9,10 +9,12 @@ from dataclasses import fields
 from typing import Any
 
 from ai8xtools.commands.train.arguments import converters as values
+from datasets.own.folding import FOLDABLE
 from datasets.own.preparation import FRAME
 from datasets.own.settings import (
     ANOMALY,
     AUGMENTATIONS,
+    AUTO_FOLD,
     BOXES,
     KINDS,
     NO_GROUP,
@@ -77,11 +79,17 @@ def add_picture_options(add: Callable[..., Any]) -> None:
         help="with --resize: scale both sides without cropping")  # fmt: skip
     add("--grayscale", action="store_const", const=True,
         help="pictures: one channel instead of three")  # fmt: skip
+    add("--fold", type=fold, metavar="N|auto",
+        help="pictures: read them N times as high and wide as the network's input and make each "
+             "block of NxN pixels its channels; auto: the largest N for 64 channels and these "
+             "pictures")  # fmt: skip
 
 
 def picture_settings(args: argparse.Namespace) -> DataSettings:
     """Return what these options say."""
-    return DataSettings(resize=args.resize, stretch=args.stretch, grayscale=args.grayscale)
+    return DataSettings(
+        resize=args.resize, stretch=args.stretch, grayscale=args.grayscale, fold=args.fold
+    )
 
 
 def with_task(args: argparse.Namespace) -> None:
@@ -105,7 +113,7 @@ def settle(args: argparse.Namespace) -> None:
 def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that mean nothing for the data set, and whether they do."""
     kinds = {
-        "resize": OF_PICTURES, "stretch": OF_PICTURES, "grayscale": OF_PICTURES,
+        "resize": OF_PICTURES, "stretch": OF_PICTURES, "grayscale": OF_PICTURES, "fold": FOLDABLE,
         "augment": (*OF_PICTURES, "sounds", "npz", "series"), "sample_rate": ("sounds",),
         "window": ("sounds", "series"), "hop": ("series",), "group": ("series",),
         "label": ("csv", "series"), "test_share": KINDS, "split_seed": KINDS,
@@ -140,6 +148,11 @@ def size(text: str) -> tuple[int, int]:
     if not (1 <= rows <= _LARGEST and 1 <= columns <= _LARGEST):
         raise argparse.ArgumentTypeError(f"{text} is outside 1x1 to {_LARGEST}x{_LARGEST}")
     return rows, columns
+
+
+def fold(text: str) -> int:
+    """Return a count, or `AUTO_FOLD`."""
+    return AUTO_FOLD if text == "auto" else values.count(text)
 
 
 def augmentations(text: str) -> tuple[str, ...]:
