@@ -105,6 +105,13 @@ class _Lowering:
             self._roll(layer, previous, position)
             return
         self._check_size(layer)
+        if layer.exit_margin is not None:
+            self.problems.append(
+                layer.diagnostic(
+                    "E336", "only the accelerator of MAX78002 ends early", "exit_margin",
+                    "Remove the key: both outputs are delivered then.",
+                )
+            )  # fmt: skip
         operands = self._operands(layer, previous)
         kind = _pool_kind(layer, rounding=self.average_rounding)
         if layer.combination and not layer.pool_first:

@@ -133,7 +133,7 @@ def _layers(result: Synthesis, room: int) -> list[LayerAnswer]:
     layers = [
         layer for layer in result.mapped.layers if layer.index in outputs and not layer.buffer_shift
     ]
-    marked = {layer.index for layer in result.mapped.outputs()}
+    marked = {layer.index for layer in result.mapped.delivered(outputs)}
     forms = choose_forms([_sizes(layer, outputs[layer.index]) for layer in layers], room)
     return [
         _layer(

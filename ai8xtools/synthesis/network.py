@@ -155,7 +155,8 @@ class Layer:
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
-    one. What the layer delivers is to be multiplied by 2^`final_scale`. `tensor_name` is that of
+    one. What the layer delivers is to be multiplied by 2^`final_scale`. With an `exit_margin`
+    the network ends here if the largest value exceeds the second by at least so much. `tensor_name` is that of
     its tensors in the checkpoint, if the description states it; `weight_source` the layer whose
     weights it uses. The last `zero_outputs` have weights of zero; `copied` (first, count) are the
     channels that kernels without a tensor copy. `place` and `places` tell where the layer and its
@@ -190,6 +191,7 @@ class Layer:
     flatten: bool = False
     bypass: bool = False
     is_output: bool = False
+    exit_margin: int | None = None
     sources: tuple[int, ...] | None = None
     next_layer: int | None = None
     buffer_shift: int = 0
@@ -322,6 +324,20 @@ class Schedule(Generic[AnyLayer]):
         """Layers whose output is checked and delivered, ascending."""
         marked = tuple(layer for layer in self.layers if layer.is_output)
         return marked or (self.terminating,)
+
+    @property
+    def exit(self) -> AnyLayer | None:
+        """The layer at which the network may end early."""
+        return next((layer for layer in self.layers if layer.exit_margin is not None), None)
+
+    def delivered(self, values: Mapping[int, Tensor]) -> tuple[AnyLayer, ...]:
+        """Layers whose output is delivered if layers have these values, by index; with an early
+        exit it is one of two."""
+        early = self.exit
+        if early is None or early.exit_margin is None:
+            return self.outputs()
+        second, best = np.sort(values[early.index].reshape(-1))[-2:].tolist()
+        return (early if best - second >= early.exit_margin else self.final,)
 
 
 @frozen(slots=False, kw_only=True)

@@ -231,6 +231,18 @@ class UnloadLayer:
 
 
 @frozen
+class EarlyExit:
+    """The network ends early if the largest value of `scores` exceeds the second by `margin`.
+
+    Otherwise the program writes `resume`, which starts the other layers.
+    """
+
+    margin: int
+    scores: UnloadLayer
+    resume: tuple[Block, ...]
+
+
+@frozen
 class Power:
     """What `cnn_enable` does: groups to power, their clock, and the delay of the load switches.
 
@@ -281,6 +293,8 @@ class Program:
     """Registers of conditional execution with the values they should hold after the inference."""
     fifo: tuple[FifoStream, ...] = ()
     """Input through FIFOs, word by word in turn; `inputs` is empty then."""
+    exit: EarlyExit | None = None
+    """Where the network may end early; `unload` is the last layer then."""
 
     @property
     def control_addresses(self) -> tuple[int, ...]:

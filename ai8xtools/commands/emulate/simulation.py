@@ -58,7 +58,10 @@ class Simulation:
         sample = image[:channels].astype(np.int64).reshape(shape)
         network = replace(self.network, sample=sample)
         outputs = simulate(network, average_rounding=self.average_rounding).outputs
-        values = np.concatenate([outputs[index].reshape(-1) for index in self.outputs])
+        delivered = self.outputs
+        if network.exit is not None:
+            delivered = tuple(layer.index for layer in network.delivered(outputs))
+        values = np.concatenate([outputs[index].reshape(-1) for index in delivered])
         return values if self.order is None else values[self.order]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ai8xtools.commands.deliver import Folder, deliver
 from ai8xtools.commands.loader.options import LoaderOptions, inputs
 from ai8xtools.diagnostics import Diagnostic, print_diagnostics, refuse_errors
+from ai8xtools.diagnostics.options import excludes
 from ai8xtools.synthesis.emit import emit_arrays
 from ai8xtools.synthesis.emit.rtl import (
     RtlOptions,
@@ -45,6 +46,8 @@ def create_test(
     folder = Path(loader.test_dir, name)
     options = with_network(rtl, name, folder, result.mapped)
     checked = check_rtl_options(options, loader.test_dir, result.program)
+    if result.program.exit is not None:
+        checked = [*checked, excludes("--rtl", "exit_margin")]
     diagnostics = dict.fromkeys((*complaints, *checked))
     refuse_errors(diagnostics)
     written = Folder(folder, loader.overwrite, tuple(inputs(loader)), _test_list(options))

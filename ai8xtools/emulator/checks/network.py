@@ -23,10 +23,13 @@ Integers = NDArray[np.int64]
 _SHOWN_PROCESSORS = 8
 
 
-def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Iterator[LayerFinding]:
+def layers_without_part(
+    memory: Memory, visited: Sequence[LayerConfig], *, goes_on: bool
+) -> Iterator[LayerFinding]:
     """Yield findings on layers that do nothing: those without processors, and behind LCNT_MAX.
 
-    `visited`: the layers from the first to the last, with or without processors.
+    `visited`: the layers from the first to the last, with or without processors. If the program
+    `goes_on`, another start may execute those behind.
     """
     chip, base = memory.chip, memory.addresses.apb_base
     last = memory.control_register("LCNT_MAX")["last"]
@@ -47,7 +50,7 @@ def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Itera
         )
     behind = [
         layer
-        for layer in range(last + 1, chip.max_layers)
+        for layer in range(chip.max_layers if goes_on else last + 1, chip.max_layers)
         if any(memory.register(layer, "ENA", group)["processors"] for group in range(GROUPS))
     ]
     if behind:

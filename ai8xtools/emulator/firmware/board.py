@@ -28,6 +28,7 @@ from ai8xtools.emulator.firmware.interrupts import (
     TIMER_INTERRUPTS,
     WAKE_INTERRUPT,
     accelerator_interrupt,
+    may_go_on,
 )
 from ai8xtools.emulator.firmware.progress import FAIL, PASS, Progress
 from ai8xtools.emulator.firmware.starter import Starter
@@ -166,6 +167,7 @@ class Board:
             if self.bus.addresses is None:
                 raise EmulatorError("E834", "the accelerator is started before it was set up")
             self._accelerator = Accelerator(self.bus.addresses.chip, self.bus.apb_base)
+            self._accelerator.goes_on = may_go_on(self.core.image.symbols)
         self._accelerator.write(self.bus.writes(self._applied))
         self._applied = len(self.bus.log)
         return self._accelerator
@@ -389,16 +391,17 @@ class Board:
         before = self.before_first_run if self.first_run is None else self.before_later_run
         if self.first_memory is None:
             self.first_memory = accelerator.memory.snapshot()
-        if accelerator.is_finished:
+        resumes = accelerator.resumes
+        if accelerator.is_finished and not resumes:
             self.inputs.add(hash(input_values(accelerator.memory)))
         self._read_before.update(self.bus.reads or ())
-        if before is not None:
+        if before is not None and not resumes:
             before(accelerator.memory)
         self.last_run = accelerator.start()
         self.time.ran(self.last_run, accelerator.memory)
         self._errors |= dict.fromkeys(self.last_run.errors)
         self.first_run = self.first_run or self.last_run
-        if self.accelerator.is_finished:
+        if self.accelerator.is_finished and not resumes:
             self.progress.inferred()
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()

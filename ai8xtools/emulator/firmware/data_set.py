@@ -31,12 +31,19 @@ class FirmwareOnData:
     def __init__(self, network: NetworkAlone, *, fast: bool) -> None:
         self.fast = fast
         self._network = network
+        self.input_shape = network.input_shape
+        """Channels, rows and columns of an input."""
         image = None if network.has_sample else np.zeros(network.input_shape, np.int8)
         self.first_run = network.run(image)
         self.sample_is_right = network.comparison
         self.errors: list[LayerFinding] = list(self.first_run.errors)
         self.places = result_places(network, self.first_run)
         try:
+            if self.may_exit:
+                raise EmulatorError(
+                    "E860", "the network may end early: data decides what is executed",
+                    remedy="Run it without --fast.",
+                )  # fmt: skip
             places = self.places.instance, self.places.offset
             self._batch: NetworkBatch | None = NetworkBatch(network.board.accelerator, places)
         except EmulatorError:
@@ -47,9 +54,14 @@ class FirmwareOnData:
         self._repeated = None if fast else RepeatedNetwork(network)
 
     @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """Channels, rows and columns of an input."""
-        return self._network.input_shape
+    def may_exit(self) -> bool:
+        """Whether the network may end early."""
+        return self._network.board.accelerator.goes_on
+
+    @property
+    def cycles(self) -> Integers:
+        """Estimated cycles of the accelerator for each input that the program ran on."""
+        return np.array([] if self._repeated is None else self._repeated.cycles, np.int64)
 
     @property
     def memory(self) -> Memory:

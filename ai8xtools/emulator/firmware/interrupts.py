@@ -5,13 +5,22 @@ Source: docs/emulator.md, "The core and its peripherals".
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 
 TIMER_INTERRUPTS = 127
 """No interrupt of the chip: the run time calls the handlers of all timers that may interrupt."""
 WAKE_INTERRUPT = 63
 """With this one, the RISC-V core wakes the Arm core."""
+_EXITED = re.compile(r"(^|_)cnn_exited$")
 _ACCELERATOR = {CORTEX_M4: 101, RISCV: 57}
+
+
+def may_go_on(symbols: Iterable[str]) -> bool:
+    """Whether a program that defines these names starts the layers behind an early exit."""
+    return any(map(_EXITED.search, symbols))
 
 
 def accelerator_interrupt(core: Architecture) -> int:

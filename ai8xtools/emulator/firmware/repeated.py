@@ -15,17 +15,18 @@ from ai8xtools.emulator.decode.locations import output_bytes
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.alone import NetworkAlone
 from ai8xtools.emulator.firmware.input_arrays import LOAD_INPUT, InputArrays
-from ai8xtools.emulator.firmware.interrupts import accelerator_interrupt
 from ai8xtools.emulator.firmware.marking import TRIALS, numbers_delivered, random_bytes
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.machine.execution import LayerRun
+from ai8xtools.emulator.machine.timing import TimedRun
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-_INTERRUPT = "emulator_interrupt"
+_NETWORKS = 2
+"""One to an early exit, and one behind it."""
 
 
 @frozen
@@ -79,7 +80,9 @@ class RepeatedNetwork:
             )
         self._network = network
         self._arrays = InputArrays(network.board, network.time_limit)
-        self._decoded: NetworkBatch | None = None
+        self._decoded: list[tuple[NetworkBatch, int]] = []  # with their cycles
+        self.cycles: list[int] = []
+        """Estimated cycles of the accelerator, of each input."""
 
     @property
     def array_names(self) -> tuple[str, ...]:
@@ -97,29 +100,46 @@ class RepeatedNetwork:
         self._arrays.place(image)
         board.core.call(LOAD_INPUT, time_limit=network.time_limit)
         network.call("start")
-        accelerator = board.accelerator
-        if not (board.bus.start_requested and accelerator.input_complete()):
+        if not (board.bus.start_requested and board.accelerator.input_complete()):
             raise EmulatorError("E834", "the program does not start the accelerator")
-        before = accelerator.memory.data.copy()
-        run = self._execute(accelerator)
-        board.bus.words.update(accelerator.changed_words(before))
-        board.bus.finish()
-        if board.core.has(_INTERRUPT):
-            number = accelerator_interrupt(board.core.architecture)
-            board.core.call(_INTERRUPT, number, time_limit=network.time_limit)
+        run = self._execute()
+        if network.interrupted() and board.accelerator.goes_on:
+            run = self._execute(resumed=True) or run
+            network.interrupted()
         board.forget_writes()
         return run
 
-    def _execute(self, accelerator: Accelerator) -> NetworkRun | None:
-        if self._decoded is not None and self._decoded.fits(accelerator.memory):
-            self._decoded.run_in(accelerator.memory)
-            return None
-        self._network.about_to_run(is_sample=False)
-        try:
-            self._decoded = NetworkBatch(accelerator)
-        except EmulatorError:  # it is executed step by step, and says itself what is wrong
-            self._decoded = None
-        return accelerator.run()
+    def _execute(self, *, resumed: bool = False) -> NetworkRun | None:
+        """Execute the layers from a start to the end, which may be an early exit."""
+        board = self._network.board
+        accelerator = board.accelerator
+        memory, run = accelerator.memory, None
+        before = memory.data.copy()
+        known = next((pair for pair in self._decoded if pair[0].fits(memory)), None)
+        if known is not None:
+            known[0].run_in(memory)
+            cycles = known[1]
+        else:
+            if not resumed:
+                self._network.about_to_run(is_sample=False)
+            try:
+                batch = NetworkBatch(accelerator)
+            except EmulatorError:  # it is executed step by step, and says itself what is wrong
+                batch = None
+            run = accelerator.run()
+            ran = [done.config for done in run.layers]
+            if batch is not None:
+                ran = [step.config for step in batch.steps]
+            cycles = TimedRun.of(0, memory, ran, 1.0).total_cycles
+            if batch is not None:
+                self._decoded = [(batch, cycles), *self._decoded][:_NETWORKS]
+        if resumed:
+            self.cycles[-1] += cycles
+        else:
+            self.cycles.append(cycles)
+        board.bus.words.update(accelerator.changed_words(before))
+        board.bus.finish()
+        return run
 
     def result(self, size_bytes: int) -> Bytes:
         """Return the first bytes that the program's cnn_unload() delivers."""

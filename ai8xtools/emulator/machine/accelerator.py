@@ -81,7 +81,11 @@ class Accelerator:
 
     def __init__(self, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> None:
         self.memory = Memory(chip, apb_base)
+        self.goes_on = False
+        """The program may go on with another start where a network ends (early exit)."""
         self._progress: _Progress | None = None
+        self._ended: NetworkRun | None = None
+        self._counts: dict[int, int] = {}
         self._decoded = DecodedKernels()
 
     def write(self, writes: Writes) -> None:
@@ -124,15 +128,40 @@ class Accelerator:
         return any(memory.pushes) and all(len(p) >= needed for p in memory.pushes.values())
 
     def run(self) -> NetworkRun:
-        """Execute the network once, from the start layer to the last.
+        """Execute the network once, from the start layer to the last; behind an early exit the
+        layers are added to the run that ended there.
 
         Raises EmulatorError: no layer does anything (E831), impossible registers (E832), a FIFO
         lacks words (E833), a group that takes part is not enabled or has no power (E834).
         """
+        earlier = self._ended if self.resumes else None
+        if earlier is None:
+            self._counts = self._layer_counts()
         progress = self._begin()
         while progress.layers:
             self._advance(progress)
-        return progress.run
+        if earlier is None:
+            self._ended = progress.run
+            return progress.run
+        earlier.layers += progress.run.layers
+        earlier.findings += progress.run.findings
+        return earlier
+
+    def rewind(self) -> None:
+        """Let the layer counts be those of the start that began the network."""
+        self.memory.registers |= self._counts
+
+    def _layer_counts(self) -> dict[int, int]:
+        base, chip = self.memory.addresses.apb_base, self.memory.chip
+        counts = [base + chip.control_address(group, "LCNT_MAX") for group in range(GROUPS)]
+        return {a: self.memory.registers[a] for a in counts if a in self.memory.registers}
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the next start goes on behind the layers of the last one, after an early exit."""
+        first = self.memory.control_register("LCNT_MAX")["first"]
+        last = self._ended.layers[-1].config.layer if self._ended is not None else None
+        return self.goes_on and last is not None and first == last + 1
 
     def start(self) -> NetworkRun:
         """Execute until the accelerator stops: as `run`, but with one-shot only the next layer.
@@ -172,7 +201,7 @@ class Accelerator:
                 remedy="The accelerator must be configured before it is started.",
             )
         check_power(self.memory.registers, self._enabled_groups(layers))
-        run.findings += layers_without_part(self.memory, visited)
+        run.findings += layers_without_part(self.memory, visited, goes_on=self.goes_on)
         own = DataMemory.of(self.memory)
         return _Progress(run, layers, own, own)
 

@@ -7,6 +7,7 @@ Source: docs/errors.md, "Operators of a layer" to "The known answer".
 
 from ai8xtools.synthesis.check import (
     data,
+    exits,
     layout,
     misplaced,
     operators,
@@ -33,6 +34,7 @@ __all__ = [
     "check_network",
     "check_repetition",
     "data",
+    "exits",
     "layout",
     "misplaced",
     "operators",

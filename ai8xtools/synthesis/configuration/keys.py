@@ -71,6 +71,8 @@ def computed(network: Network, layer: Layer) -> Keys:
     ):
         if is_set:
             yield key, "true"
+    if layer.exit_margin is not None:
+        yield "exit_margin", str(layer.exit_margin)
     if layer.buffer_shift:
         yield "buffer_shift", str(layer.buffer_shift)
     if layer.buffer_insert:

@@ -58,6 +58,7 @@ def program_values(program: Program, summary: Summary, options: ProjectOptions) 
         "start": _written(program.start),
         "clears_memory": any(isinstance(s, Clear) for b in program.init for s in b.steps),
         "unload": code,
+        "early": _early(program, options),
         "final_scales": [layer.scale for layer in program.unload],
         "kernel_arrays": processor_arrays(program) if options.old_kernel_loader else [],
         "kernel_stride": program.chip.kernel_stride,
@@ -67,6 +68,16 @@ def program_values(program: Program, summary: Summary, options: ProjectOptions) 
         "statistics": format_statistics(summary.statistics),
         "trigger_pins": options.energy and program.chip.has_trigger_pins,
     }
+
+
+def _early(program: Program, options: ProjectOptions) -> dict[str, Any] | None:
+    """Return what the code of an early exit needs: its scores and the start of the other layers."""
+    if program.exit is None:
+        return None
+    scores = unload_code((program.exit.scores,), options.unroll_wide, options.unroll_8bit)
+    return {
+        "margin": program.exit.margin, "scores": scores, "resume": _written(program.exit.resume),
+    }  # fmt: skip
 
 
 def _written(blocks: tuple[Block, ...]) -> list[Block]:

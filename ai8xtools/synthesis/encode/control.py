@@ -11,7 +11,7 @@ from typing import assert_never
 from ai8xtools.synthesis.encode.numbering import Numbering
 from ai8xtools.synthesis.encode.writer import RegisterWriter
 from ai8xtools.synthesis.layout import InputPort
-from ai8xtools.synthesis.mapping import MappedNetwork
+from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write
 from device import SNOOP_REGISTERS, SNOOP_RESULTS, Chip
@@ -219,12 +219,35 @@ def start_blocks(
         steps.append(writer.shared("AON_CTL", fields, "Power down unused quadrants"))
     if options.snoop_loop:
         steps += _snoop_loop(network, writer, numbering, options, mode)
+    if network.exit is not None:
+        yield _count_block(network, writer, numbering.first, numbering.number(network.exit))
     steps.append(TimerStart())
     fields = {**mode, "enable": 1, **(_fifo_fields(network, master) if fifo else {})}
     if options.snoop_loop:
         fields["snoop"] = 1
     steps.append(writer.control(master, "CTL", fields, f"Master enable quadrant {master}"))
     yield Block("", tuple(steps))
+
+
+def _count_block(network: MappedNetwork, writer: RegisterWriter, first: int, last: int) -> Block:
+    """Return the words that say which layers the next start executes, by hardware numbers."""
+    counts = {"first": first, "last": last}
+    writes = (writer.control(g, "LCNT_MAX", counts, forced=True) for g in network.groups_used)
+    return Block(f"Layers {first} to {last}", tuple(writes))
+
+
+def resume_blocks(
+    network: MappedNetwork,
+    early: MappedLayer,
+    writer: RegisterWriter,
+    numbering: Numbering,
+    options: EncodeOptions,
+) -> Iterator[Block]:
+    """Yield the words that start the layers behind the `early` exit."""
+    yield _count_block(network, writer, numbering.number(early) + 1, numbering.last)
+    *_, start = start_blocks(network, writer, numbering, options)
+    steps = tuple(step for step in start.steps if not isinstance(step, TimerStart))
+    yield Block(start.title, steps)
 
 
 def _snoop_loop(

@@ -197,7 +197,7 @@ def expected_output(
 ) -> ExpectedOutput:
     """Return the words that the output layers leave in data memory, sorted by mask and address."""
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    for layer in network.outputs():
+    for layer in network.delivered(outputs):
         values = outputs[layer.index]
         flat = values.reshape(layer.out_channels, -1)
         source = delivery_of(layer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
-from ai8xtools.diagnostics.options import no_effect
+from ai8xtools.diagnostics.options import excludes, no_effect
 from ai8xtools.synthesis.encode.control import power
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.mapping import MappedNetwork, map_network
@@ -28,6 +28,7 @@ def _limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnost
     yield from _clock(network, options)
     yield from _snoop(network, options)
     yield from _without_effect(network, options)
+    yield from _exit(network, options)
 
 
 def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
@@ -71,6 +72,17 @@ def _snoop(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnosti
             network.place.with_option("--debug-snoop"),
             "Add the global key snoop, or leave the option out.",
         )
+
+
+def _exit(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
+    """A network that may end early is started up to its exit, and once more behind it."""
+    used = {
+        "--one-shot": options.one_shot,
+        "--snoop-loop": options.snoop_loop,
+        "--repeat-layers": options.place.repeat_layers > 1,
+    }
+    for option in (name for name, value in used.items() if value and network.exit is not None):
+        yield excludes(option, "exit_margin")
 
 
 def _without_effect(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:

@@ -7,6 +7,7 @@ from ai8xtools.synthesis.encode.control import (
     init_blocks,
     interrupt_mask,
     power,
+    resume_blocks,
     snoop_blocks,
     snoop_results,
     start_blocks,
@@ -26,7 +27,7 @@ from ai8xtools.synthesis.mapping import MappedNetwork, map_network
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.place import Placement
-from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.program import EarlyExit, Program
 from ai8xtools.synthesis.simulate import Activations
 from device import Chip
 
@@ -56,6 +57,12 @@ def _encode(
     configure += tuple(fifo_blocks(network, writer, options))
     final = network.terminating
     through_fifo = network.input_port.is_fifo
+    unload = tuple(unload_layers(network, options.apb_base, options.ready_select))
+    early = None
+    if network.exit is not None and network.exit.exit_margin is not None:
+        resume = tuple(resume_blocks(network, network.exit, writer, numbering, options))
+        early = EarlyExit(network.exit.exit_margin, unload[0], resume)
+        unload = unload[1:]
     return Program(
         chip=chip,
         apb_base=options.apb_base,
@@ -73,9 +80,10 @@ def _encode(
         start=tuple(start_blocks(network, writer, numbering, options)),
         interrupt_mask=interrupt_mask(network, options),
         expected=expected_output(network, activations.outputs, options.apb_base),
-        unload=tuple(unload_layers(network, options.apb_base, options.ready_select)),
+        unload=unload,
         output_count=final.out_channels * final.out_dim[0] * final.out_dim[1],
         output_width=final.output_width,
         softmax_shift=8 - abs(final.weight_bits) if final.weights is not None else 0,
         fifo=tuple(fifo_streams(network, options.apb_base)) if through_fifo else (),
+        exit=early,
     )

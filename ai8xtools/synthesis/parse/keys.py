@@ -244,6 +244,13 @@ LAYER_KEYS = (
         blocks=(),
     ),
     Key(
+        "exit_margin",
+        Integer(1, (1 << 31) - 1),
+        "The network ends here if the largest value exceeds the second by at least so much.",
+        "none",
+        blocks=(),
+    ),
+    Key(
         "weights",
         Text(),
         "Name of the layer in the checkpoint: that of its tensors, without .weight or .op.weight.",

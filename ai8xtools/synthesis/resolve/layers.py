@@ -146,6 +146,7 @@ class LayerBuilder:
             flatten=layer.get("flatten", False),
             bypass=layer.get("bypass", False),
             is_output=layer.get("output", False),
+            exit_margin=layer.get("exit_margin"),
             sources=sources,
             next_layer=self._next_layer(layer),
             buffer_shift=layer.get("buffer_shift", 0),
