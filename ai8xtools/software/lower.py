@@ -108,7 +108,7 @@ class _Lowering:
         if layer.exit_margin is not None:
             self.problems.append(
                 layer.diagnostic(
-                    "E336", "only the accelerator of MAX78002 ends early", "exit_margin",
+                    "E328", "only the accelerator of MAX78002 ends early", "exit_margin",
                     "Remove the key: both outputs are delivered then.",
                 )
             )  # fmt: skip

@@ -156,11 +156,11 @@ class Layer:
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
     one. What the layer delivers is to be multiplied by 2^`final_scale`. With an `exit_margin`
-    the network ends here if the largest value exceeds the second by at least so much. `tensor_name` is that of
-    its tensors in the checkpoint, if the description states it; `weight_source` the layer whose
-    weights it uses. The last `zero_outputs` have weights of zero; `copied` (first, count) are the
-    channels that kernels without a tensor copy. `place` and `places` tell where the layer and its
-    keys stand in the description.
+    the network ends here if the largest value exceeds the second by at least so much. `tensor_name`
+    is that of its tensors in the checkpoint, if the description states it; `weight_source` the
+    layer whose weights it uses. The last `zero_outputs` have weights of zero; `copied` (first,
+    count) are the channels that kernels without a tensor copy. `place` and `places` tell where the
+    layer and its keys stand in the description.
     """
 
     index: int

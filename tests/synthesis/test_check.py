@@ -1906,6 +1906,21 @@ VIOLATIONS = [
         others=RING,
     ),
     Violation(
+        "E328",
+        [{**PLAIN, "exit_margin": 5}],
+        [],
+        [
+            (
+                0,
+                "exit_margin",
+                "MAX78000 always starts with the first layer, so that it cannot go on behind an "
+                "early exit",
+                NEWER,
+            ),
+            (0, "exit_margin", "the last layer is no early exit", "Remove the key."),
+        ],
+    ),
+    Violation(
         "E398",
         [{**PLAIN, "buffer_insert": 1}],
         [],

@@ -24,7 +24,7 @@ _SHOWN_PROCESSORS = 8
 
 
 def layers_without_part(
-    memory: Memory, visited: Sequence[LayerConfig], *, goes_on: bool
+    memory: Memory, visited: Sequence[LayerConfig], *, goes_on: bool = False
 ) -> Iterator[LayerFinding]:
     """Yield findings on layers that do nothing: those without processors, and behind LCNT_MAX.
 

@@ -16,7 +16,7 @@ from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.alone import NetworkAlone
 from ai8xtools.emulator.firmware.input_arrays import LOAD_INPUT, InputArrays
 from ai8xtools.emulator.firmware.marking import TRIALS, numbers_delivered, random_bytes
-from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
+from ai8xtools.emulator.machine.accelerator import NetworkRun
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.machine.execution import LayerRun
 from ai8xtools.emulator.machine.timing import TimedRun

@@ -14,7 +14,7 @@ from device import names_where
 _WIDE = 32
 
 
-@constraint("E336", Kind.HARDWARE)
+@constraint("E328", Kind.HARDWARE)
 def early_exit_is_possible(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A network that may end early is started twice: up to the exit, and behind it. The program
     compares the values of the exit, which mean what those of the last layer do."""
@@ -40,26 +40,37 @@ def _obstacles(layer: MappedLayer, network: MappedNetwork) -> Iterator[tuple[str
     if layer.index not in network.order or network.order != tuple(
         range(network.order[0], network.order[-1] + 1)
     ):
-        yield "an early exit needs layers that are executed one after the other", (
-            "Remove next_sequence and --stop-after, or the key."
+        yield (
+            "an early exit needs layers that are executed one after the other",
+            "Remove next_sequence and --stop-after, or the key.",
         )
     if network.outputs() != (layer, final) or network.layout.deliveries:
-        yield "the exit and the last layer are to be the outputs, and no other", (
-            f"Mark {layer} and {final} with output: true, and only these; remove unload."
-        )
-    if layer.out_dim != (1, 1) or layer.out_channels != final.out_channels or layer.out_channels < 2:
         yield (
-            f"the exit has {_shape(layer)} values and the last layer {_shape(final)}; both are to "
-            "have one value for each class"
-        ), "Let both give as many channels of one pixel, two at least."
+            "the exit and the last layer are to be the outputs, and no other",
+            (f"Mark {layer} and {final} with output: true, and only these; remove unload."),
+        )
+    if (
+        layer.out_dim != (1, 1)
+        or layer.out_channels != final.out_channels
+        or layer.out_channels < 2
+    ):
+        yield (
+            (
+                f"the exit has {_shape(layer)} values and the last layer {_shape(final)}; both "
+                "are to have one value for each class"
+            ),
+            "Let both give as many channels of one pixel, two at least.",
+        )
     kinds = [(one.output_width, one.weight_bits, one.final_scale) for one in (layer, final)]
     if kinds != [(_WIDE, final.weight_bits, 0)] * 2:
-        yield "the values of the exit and of the last layer are not of one kind", (
-            "Give both output_width: 32, weights of as many bits, and a final scale of 0."
+        yield (
+            "the values of the exit and of the last layer are not of one kind",
+            "Give both output_width: 32, weights of as many bits, and a final scale of 0.",
         )
     if network.input_port.is_fifo or network.streams:
-        yield "an early exit is not possible with a FIFO or with layers that stream", (
-            "Load the input into memory."
+        yield (
+            "an early exit is not possible with a FIFO or with layers that stream",
+            "Load the input into memory.",
         )
     if network.layout.snoop is not None:
         yield "an early exit and conditional execution exclude each other", "Remove snoop."
