@@ -22,7 +22,10 @@ def set_deterministic(options: TrainingOptions) -> None:
     if options.deterministic or options.evaluate:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.utils.deterministic.fill_uninitialized_memory = False
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        if options.compiler_mode == "none":  # the other way loads torch's compiler: seconds
+            torch.set_deterministic_debug_mode("warn")
+        else:
+            torch.use_deterministic_algorithms(True, warn_only=True)
         torch.backends.cudnn.benchmark = False
 
 
