@@ -509,11 +509,50 @@ layers:
     out_offset: 0x6000
 """
 
+EXIT = """\
+# an early exit
+arch: test
+dataset: small
+
+layers:
+  - name: first
+    processors: 0x0000.0000.0000.0003
+    op: conv2d
+    activate: ReLU
+    output_processors: 0x0000.0000.0000.00ff
+    out_offset: 0x2000
+  - name: exit
+    processors: 0x0000.0000.0000.00ff
+    op: linear
+    flatten: true
+    output_width: 32
+    output: true
+    exit_margin: 600
+    output_processors: 0x0000.0000.0000.000f
+    out_offset: 0x4000
+  - name: second
+    in_sequences: first
+    in_offset: 0x2000
+    processors: 0x0000.0000.0000.00ff
+    op: conv2d
+    activate: ReLU
+    output_processors: 0x0000.0000.0000.00ff
+    out_offset: 0x0000
+  - name: classes
+    processors: 0x0000.0000.0000.00ff
+    op: linear
+    flatten: true
+    output_width: 32
+    output: true
+    out_offset: 0x6000
+"""
+
 _CLASSIFIER_SHAPES = ((1, 8, 8), ((8, 1, 3, 3), (16, 8, 3, 3), (8, 16, 1, 1), (10, 32)))
 _RESIDUAL_SHAPES = ((3, 8, 8), ((20, 3, 3, 3), (20, 20, 3, 3), (16, 20, 1, 1), (4, 16, 1, 1)))
 _SERIES_SHAPES = ((8, 32), ((16, 8, 5), (12, 16, 3), (12, 12, 1), (5, 96)))
 _STREAMING_SHAPES = ((3, 16, 16), ((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 1, 1)))
 _KERNEL = (4, 4, 3, 3)
+_EXIT_SHAPES = ((2, 6, 6), ((8, 2, 3, 3), (4, 8 * 36), (8, 8, 3, 3), (4, 8 * 36)))
 
 NETWORKS = (
     SmallNetwork(
@@ -534,6 +573,7 @@ NETWORKS = (
     SmallNetwork(
         "concatenation", "MAX78000", CONCATENATION, (2, 6, 6), ((4, 2, 3, 3), (4, 8, 3, 3))
     ),
+    SmallNetwork("exit", "MAX78002", EXIT, *_EXIT_SHAPES),
     SmallNetwork("rolling", "MAX78000", ROLLING, (4, 3, 3), (_KERNEL, _KERNEL, (4, 4, 3))),
     SmallNetwork(
         "wide", "MAX78000", WIDE, (4, 6, 6), ((104, 4, 3, 3), (16, 104, 1, 1), (70, 16, 3, 3))
