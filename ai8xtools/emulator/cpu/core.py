@@ -38,7 +38,8 @@ from device.chip import SRAM_BASE
 RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 PAGE = 0x1000
 DEFAULT_SECONDS = 60.0
-_INTERRUPT = "emulator_interrupt"  # function of the program that gets the number of an interrupt
+INTERRUPT = "emulator_interrupt"
+"""Function of the program that gets the number of an interrupt."""
 _ENDLESS = 1_000_000
 """A program that is out of time counts as stuck after so many instructions without an access to a
 register.
@@ -299,7 +300,7 @@ class Core:
             back = position
             self._uc.ctl_flush_tb()  # what is translated already does not end there
         self._depth += 1
-        self._run_function(self.image.symbols[_INTERRUPT], number, back=back)
+        self._run_function(self.image.symbols[INTERRUPT], number, back=back)
         self._depth -= 1
         if back is not None:
             self._uc.ctl_flush_tb()

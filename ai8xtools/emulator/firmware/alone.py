@@ -17,7 +17,7 @@ from ai8xtools.emulator.decode.own_input import input_shape, set_input
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.board import Board
 from ai8xtools.emulator.firmware.compiling import compile_network
-from ai8xtools.emulator.firmware.interrupts import accelerator_interrupt
+from ai8xtools.emulator.firmware.interrupts import interrupt_by_accelerator
 from ai8xtools.emulator.firmware.samples import expected_words, sample_words, sample_writes
 from ai8xtools.emulator.machine.accelerator import NetworkRun
 from ai8xtools.emulator.project.network import NetworkSources
@@ -29,7 +29,6 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE
 
 _OK = 1
-_INTERRUPT = "emulator_interrupt"
 _BUFFER, _BUFFER_FILL = RAM + MEMORY_BYTES // 2, 0xA5
 _BUFFER_BYTES = MEMORY_BYTES // 4
 _CHECKS = ("check_output", "cnn_check")
@@ -111,26 +110,27 @@ class NetworkAlone:
         self.about_to_run(is_sample=image is None)
         if image is None:
             self.sample_memory = accelerator.memory.snapshot()
-        run = accelerator.run()
-        board.bus.words.update(accelerator.result_words())
-        board.bus.finish()
+        run = self._execute()
         if accelerator.goes_on and self.interrupted():
-            run = board.accelerator.run()
-            board.bus.words.update(accelerator.result_words())
-            board.bus.finish()
+            run = self._execute()
             self.interrupted()
             board.accelerator.rewind()
         self.comparison = self._compare() if image is None else None
         return run
 
+    def _execute(self) -> NetworkRun:
+        """Run the accelerator to its end; the program sees the results."""
+        accelerator, bus = self.board.accelerator, self.board.bus
+        run = accelerator.run()
+        bus.words.update(accelerator.result_words())
+        bus.finish()
+        return run
+
     def interrupted(self) -> bool:
-        """Call the program's interrupt handler, if there is one; tell whether the accelerator is
-        started again, behind an early exit."""
-        board = self.board
-        if board.core.has(_INTERRUPT):
-            number = accelerator_interrupt(board.core.architecture)
-            board.core.call(_INTERRUPT, number, time_limit=self.time_limit)
-        return board.bus.start_requested
+        """Let the accelerator interrupt the program; tell whether it is started again, behind an
+        early exit."""
+        interrupt_by_accelerator(self.board.core, self.time_limit)
+        return self.board.bus.start_requested
 
     def load(self) -> None:
         """Call the functions that load the network, by the names of the project's generation.

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
+from ai8xtools.emulator.cpu.core import INTERRUPT, Core
 
 TIMER_INTERRUPTS = 127
 """No interrupt of the chip: the run time calls the handlers of all timers that may interrupt."""
@@ -26,3 +27,12 @@ def may_go_on(symbols: Iterable[str]) -> bool:
 def accelerator_interrupt(core: Architecture) -> int:
     """Return the number under which the accelerator interrupts a core."""
     return _ACCELERATOR[core]
+
+
+def interrupt_by_accelerator(core: Core, time_limit: float) -> None:
+    """Call what the program does when the accelerator interrupts it, if it does anything.
+
+    Raises EmulatorError as Core.call does.
+    """
+    if core.has(INTERRUPT):
+        core.call(INTERRUPT, accelerator_interrupt(core.architecture), time_limit=time_limit)

@@ -19,7 +19,7 @@ from ai8xtools.emulator.cpu.core import DEFAULT_SECONDS, MEMORY_BYTES, RAM, Core
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.bus import Bus
 from ai8xtools.emulator.firmware.compiling import compile_project
-from ai8xtools.emulator.firmware.interrupts import accelerator_interrupt, may_go_on
+from ai8xtools.emulator.firmware.interrupts import interrupt_by_accelerator, may_go_on
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.words.addresses import DATA, AddressMap
 from ai8xtools.emulator.words.writes import Effect, Writes, effect_of
@@ -72,8 +72,7 @@ class LoaderRecord:
         if accelerator.goes_on:
             written = len(self.bus.log)
             self.bus.finish()
-            number = accelerator_interrupt(self.core.architecture)
-            self.core.call("emulator_interrupt", number, time_limit=self.time_limit)
+            interrupt_by_accelerator(self.core, self.time_limit)
             accelerator.write(self.bus.writes(written))
             if accelerator.resumes:
                 run = accelerator.run()
