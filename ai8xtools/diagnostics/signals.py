@@ -51,7 +51,7 @@ def ending_as_interrupts() -> Iterator[None]:
         signal.signal(number, end)
     try:
         yield
-    except (ImportError, AttributeError, SystemError) as exc:
+    except ImportError as exc:
         if arrived:  # a library that was being loaded tells of the interrupt in its own way
             raise (KeyboardInterrupt if signal.SIGINT in arrived else Terminated) from exc
         raise
