@@ -13,12 +13,12 @@ from datasets.errors import DatasetError
 from datasets.own.pictures import opened, size_of
 from datasets.own.preparation import Preparation
 from datasets.own.settings import AUTO_FOLD, DataSettings
+from device import CHIPS
+from device.chip import PROCESSORS
 
 FOLDABLE = ("folder", "npz")
 """The kinds of data whose pictures may be folded; marks would not move with them."""
-_PROCESSORS = 64
-"""Of the chip; each takes a channel of an input in one pass."""
-_MOST_CHANNELS = 1024
+_MOST_CHANNELS = max(chip.max_channels for chip in CHIPS)
 
 
 def refuse_fold(kind: str, settings: DataSettings) -> None:
@@ -43,7 +43,7 @@ def fold_of(channels: int, settings: DataSettings, paths: Iterable[Path]) -> int
             "Add --resize WxH to pictures in folders, or name a number.",
         )  # fmt: skip
     rows, columns = settings.resize
-    fold = math.isqrt(_PROCESSORS // channels)
+    fold = math.isqrt(PROCESSORS // channels)  # each takes a channel in one pass
     for path in paths:
         with opened(path) as image:
             height, width = size_of(image)
