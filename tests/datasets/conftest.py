@@ -8,14 +8,28 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from datasets.own.sets import OwnData, load, open_data
+from datasets.own.settings import USUAL, DataSettings
+
+ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
+
+
+def opened(name: str, **settings: Any) -> tuple[OwnData, Any, Any]:
+    """Return data of one's own by its name in --dataset, and its sets to train and to test."""
+    kind, _, path = name.partition(":")
+    chosen = DataSettings(**settings).over(USUAL)
+    data = open_data(kind, path, chosen)
+    return data, *load(data, chosen, ARGS, (True, True))
 
 
 @pytest.fixture
 def args() -> Namespace:
     """Options as a training run gives them to a loader."""
-    return Namespace(act_mode_8bit=False, truncate_testset=False)
+    return ARGS
 
 
 @pytest.fixture

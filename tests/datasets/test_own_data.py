@@ -17,10 +17,10 @@ from datasets.errors import DatasetError
 from datasets.image_files import opened as opened_file
 from datasets.own.folders import class_files
 from datasets.own.preparation import PICTURES, Preparation, integers, read_sound
-from datasets.own.sets import LazyPictures, load, open_data
+from datasets.own.sets import LazyPictures, open_data
 from datasets.own.settings import USUAL, DataSettings, plain_name
+from tests.datasets.conftest import opened
 
-ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 INTEGERS = Namespace(act_mode_8bit=True, truncate_testset=False)
 
 
@@ -47,13 +47,6 @@ def sound(path: Path, samples: Any, rate: int = 16000, width: int = 2) -> Path:
         file.setparams((1 if np.ndim(samples) == 1 else 2, width, rate, 0, "NONE", ""))
         file.writeframes(data)
     return path
-
-
-def opened(name: str, **settings: Any) -> tuple[Any, Any, Any]:
-    kind, _, path = name.partition(":")
-    chosen = DataSettings(**settings).over(USUAL)
-    data = open_data(kind, path, chosen)
-    return data, *load(data, chosen, ARGS, (True, True))
 
 
 def test_test_pictures_are_the_same_in_each_run_and_in_no_training(tmp_path: Path) -> None:

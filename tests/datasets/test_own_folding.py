@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from ai8xtools.commands.loader.prepare_code import prepare_header
 from ai8xtools.training.catalog.own_data import dataset_named
 from datasets.errors import DatasetError
 from datasets.own.preparation import Preparation, folded, integers
-from datasets.own.sets import OwnData, load, open_data
+from datasets.own.sets import open_data
 from datasets.own.settings import AUTO_FOLD, USUAL, DataSettings
-
-ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
+from tests.datasets.conftest import opened
 
 
 def naively(pixels: Any, fold: int) -> Any:
@@ -43,13 +41,6 @@ def pictures(root: Path, size: tuple[int, int] = (12, 24), count: int = 5) -> Pa
             pixels = rng.integers(0, 256, (*size, 3), np.uint8)
             Image.fromarray(pixels).save(root / name / f"{n}.png")
     return root
-
-
-def opened(name: str, **settings: Any) -> tuple[OwnData, Any, Any]:
-    kind, _, path = name.partition(":")
-    chosen = DataSettings(**settings).over(USUAL)
-    data = open_data(kind, path, chosen)
-    return data, *load(data, chosen, ARGS, (True, True))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
