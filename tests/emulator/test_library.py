@@ -17,6 +17,7 @@ from ai8xtools.commands import targets
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator import Board
 from tests.conftest import ROOT
+from tests.emulator.conftest import Emulate
 from tests.software.test_library import STRICT
 
 CHW, HWC = "digits-chw-ai85.yaml", "mnist-hwc-ai85.yaml"
@@ -97,6 +98,15 @@ def test_a_users_program_computes_what_the_simulation_says(
     board.run()
     line = " ".join(map(str, wanted.tolist())) + f" top {wanted.argmax()}"
     assert board.console.splitlines() == [line] * 4
+
+
+def test_data_goes_through_the_functions_of_a_library(tmp_path: Path, run: Emulate) -> None:
+    project = create(tmp_path, CHW)
+    np.save(tmp_path / "x.npy", np.load(ROOT / "tests" / _FILES[CHW][1])[None])
+    status, text = run(str(project), "--input", str(tmp_path / "x.npy"))
+    assert status == 0 and "As the accelerator alone: 1 input" in text, text
+    status, text = run(str(project), "--accelerator-only")
+    assert status == 0 and "PASS (1 inference of the network alone)" in text, text
 
 
 def test_nothing_warns_and_all_names_have_the_prefix(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ai8xtools.values import frozen
 
 _STARTS = ("_start", "_load", "_configure")
 _PARTS = ("init", "load_weights", "load_bias", "configure", "start", "unload", "load", "enable")
-_SAMPLE = re.compile(r"\b(?:SAMPLE_)?INPUT_\d+\b")
+_SAMPLE = re.compile(r"\b(?:\w*_)?INPUT_\d+\b")
 _HELPERS = ("memcpy32", "softmax_q17p14_q15", "load_kernels", "load_bias")
 
 

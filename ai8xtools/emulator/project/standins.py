@@ -66,12 +66,19 @@ def is_display_header(name: str) -> bool:
     return bool(_DISPLAY.search(name))
 
 
+_TIME = "_cnn_time"
+
+
 def stand_in_functions(names: Iterable[str]) -> str:
     """Return lines that define functions; `sdk/source/stand_ins.c` takes them in.
 
-    The functions report that they were called, and return 0.
+    The functions report that they were called, and return 0. The time of an inference, which a
+    network with names of its own leaves to the program, is a variable.
     """
-    return "".join(f"STAND_IN({name})\n" for name in sorted(names))
+    return "".join(
+        f"volatile unsigned {name};\n" if name.endswith(_TIME) else f"STAND_IN({name})\n"
+        for name in sorted(names)
+    )
 
 
 @dataclass
