@@ -150,13 +150,6 @@ def _group(m: Maker) -> Node:
     return _scaled(m, whole, _by_channel(m))
 
 
-def _layer(m: Maker) -> Node:
-    shape = m.data.shape
-    first = m.get("axis", -len(m.get("normalized_shape", (1,)))) % len(shape)
-    axes = tuple(range(first, len(shape)))
-    return _scaled(m, _normalized(m, m.data, axes), (1,) * first + shape[first:])
-
-
 def _interpolated(m: Maker) -> Node:
     """Return data whose axes are interpolated one after the other: products with matrices."""
     data, wanted = m.data, m.node.shape
@@ -195,7 +188,7 @@ _COMPOSED: Mapping[str, Callable[[Maker], Node]] = {
     "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
     "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,
     "groupnormalization": _group, "groupnorm": _group,
-    "layernormalization": _layer, "layernorm": _layer, "linearinterpolation": _interpolated,
+    "linearinterpolation": _interpolated,
     "rnn": recurrent, "gru": recurrent, "lstm": recurrent,
 }  # fmt: skip
 
