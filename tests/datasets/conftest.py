@@ -29,7 +29,7 @@ def opened(name: str, **settings: Any) -> tuple[OwnData, Any, Any]:
 @pytest.fixture
 def args() -> Namespace:
     """Options as a training run gives them to a loader."""
-    return ARGS
+    return Namespace(**vars(ARGS))
 
 
 @pytest.fixture
