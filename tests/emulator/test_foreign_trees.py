@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ai8xtools.commands.emulate.arguments import parse
 from ai8xtools.commands.emulate.emulate import emulate
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.emulator.cpu.compiler import run_compiler
 from tests.emulator.trees import c_files, generate, verdict
 
 PROGRAMS = Path(__file__).with_name("firmware")
@@ -93,6 +96,33 @@ def test_functions_of_cmsis(digits: Path, run: Emulate, tmp_path: Path) -> None:
     assert verdict(lines[-1]) == PASSED
     assert lines[:5] == ["max 120 at 7", "softmax 127", "128", "0", "120 120"]
     assert {"class 7", "1414 841", "fc 1", "0 127 0"} <= set(lines)
+
+
+def test_two_sources_lack_the_same_at_once(
+    digits: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header and a register that both want are brought by one of them, and serve the other."""
+    folder = c_files(digits, tmp_path / "both")
+    for name in ("one", "two"):
+        text = f'#include "max_extra.h"\nvoid {name}(void) {{ MXC_SIR->unheard_of = 1; }}\n'
+        (folder / f"{name}.c").write_text(text)
+    (folder / "Makefile").write_text("TARGET=MAX78000\nSRCS=main.c cnn.c softmax.c one.c two.c\n")
+    together, seen = threading.Barrier(2, timeout=60), dict.fromkeys(("one.c", "two.c"), 0)
+
+    def in_step(arguments: Sequence[str], *others: Any) -> tuple[int, str]:
+        done = run_compiler(arguments, *others)
+        source = Path(arguments[-1]).name
+        if source in seen:
+            seen[source] += 1
+            if seen[source] <= 2:  # the header first, then the register
+                together.wait()
+        return done
+
+    monkeypatch.setattr("ai8xtools.emulator.project.sources.run_compiler", in_step)
+    text = "\n".join(run(folder))
+    assert verdict(text)[0] == "PASS", text
+    assert "one.c: made up, without meaning: mxc_sir_regs_t.unheard_of" in text
+    assert seen == {"one.c": 3, "two.c": 3}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.project.messages import CompilerMessage
-from ai8xtools.emulator.project.standins import add_member, is_display_header, is_sdk_header
+from ai8xtools.emulator.project.standins import is_display_header, is_sdk_header, with_member
 from ai8xtools.emulator.project.tree import ProjectTree, files_by_name, find_among
 from ai8xtools.reading import real_path
 
@@ -42,7 +42,8 @@ class Headers:
     """The headers of a program; `folder` is a place for those that are made up.
 
     `header_folders` were added on the way, `made_up` are headers that nobody has, each with the
-    message of the compiler that asked for it.
+    message of the compiler that asked for it. `changes` counts what was added. Compilers read the
+    folder while others run: its files appear whole, and one thread at a time may add to them.
     """
 
     tree: ProjectTree
@@ -50,6 +51,8 @@ class Headers:
     header_folders: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     made_up: dict[str, CompilerMessage] = field(default_factory=dict)
+    changes: int = 0
+    _members: set[tuple[str, str]] = field(default_factory=set)
     _sdk: Path = SDK / "include"
     _files: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
 
@@ -69,6 +72,11 @@ class Headers:
         Raises EmulatorError (E811) if several folders beside the tree have it, or one whose
         sources are another version of this tree's.
         """
+        found = self._provide(message)
+        self.changes += found
+        return found
+
+    def _provide(self, message: CompilerMessage) -> bool:
         name = message.name
         near = [] if name in self.made_up else self._near(message)
         if near and self._take(name, near[0]):
@@ -81,17 +89,27 @@ class Headers:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         model = "tft_ili9341.h" if is_display_header(name) else "board.h"
-        shutil.copy(SDK / "include" / model, path)  # it declares the SDK, and no more
+        # it declares the SDK, and no more
+        _write_whole(path, (SDK / "include" / model).read_text(encoding="utf-8"))
         if Path(name).stem not in _sdk_names():
             self.made_up[name] = message
         return True
 
     def extend_sdk(self, owner: str, member: str) -> bool:
         """Add a member to a structure of the SDK, in a copy of its headers."""
-        if self._sdk == SDK / "include":
-            self._sdk = self.folder / "sdk"
-            shutil.copytree(SDK / "include", self._sdk)
-        return add_member(self._sdk, owner, member)
+        if (owner, member) in self._members:
+            return True  # another source asked for it
+        copy = self.folder / "sdk"
+        if self._sdk != copy:
+            shutil.copytree(SDK / "include", copy)
+            self._sdk = copy
+        changed = with_member(copy, owner, member)
+        if changed is None:
+            return False
+        _write_whole(*changed)
+        self._members.add((owner, member))
+        self.changes += 1
+        return True
 
     def _near(self, message: CompilerMessage) -> list[Path]:
         """Return headers of that name in the tree, else in the folders beside it."""
@@ -151,3 +169,10 @@ class Headers:
 
     def _place(self, message: CompilerMessage) -> str:
         return self.tree.place(message.file, message.line)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that a compiler that reads it meanwhile sees the old or the new text."""
+    temporary = path.with_name(f"{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,6 +65,7 @@ class SourceCompiler:
         self.repetitions: list[str] = []
         self._shortened: list[str] = []
         self._folder = folder
+        self._mending = threading.Lock()
         self._numbers = itertools.count()
         self._headers_folder = folder / "headers"
         self._headers_folder.mkdir()
@@ -84,6 +86,7 @@ class SourceCompiler:
         prologue = target.with_suffix(".h")
         text = self._text(source, target.with_suffix(".c"))
         for _ in range(_MAX_ROUNDS):
+            known = self.headers.changes
             prologue.write_text(standins.declarations(), encoding="utf-8")
             status, output = self._run(
                 *(*self._flags(source), "-include", str(prologue)),
@@ -94,9 +97,10 @@ class SourceCompiler:
                 return
             messages = compiler_messages(output)
             # a compiler tells all that it lacks at once
-            mended = [self._mend(message, standins) for message in messages]
-            if not any(mended):
-                break
+            with self._mending:
+                mended = [self._mend(message, standins) for message in messages]
+                if not any(mended) and self.headers.changes == known:
+                    break  # nor did another source bring what this one lacks
         raise self._refused(source, messages, output)
 
     def compile_own(self, source: Path, *flags: str) -> Path:

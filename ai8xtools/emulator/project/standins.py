@@ -193,8 +193,8 @@ def _lines(file: Path, _time: int, _size: int) -> list[str]:
     return source_text(file).splitlines()
 
 
-def add_member(headers: Path, owner: str, member: str) -> bool:
-    """Add a number to a structure in the headers of a folder; tell whether there is such a one."""
+def with_member(headers: Path, owner: str, member: str) -> tuple[Path, str] | None:
+    """Return the header of a folder that has a structure, and its text with one more number."""
     volatile = "volatile " if owner.endswith("_regs_t") else ""
     pattern = re.compile(rf"\}}(\s*{re.escape(owner)};)")
     tagged = re.compile(rf"(struct {re.escape(owner)} \{{)")
@@ -206,6 +206,5 @@ def add_member(headers: Path, owner: str, member: str) -> bool:
         ):
             changed = expression.sub(replacement, text, count=1)
             if changed != text:
-                header.write_text(changed, encoding="utf-8")
-                return True
-    return False
+                return header, changed
+    return None
