@@ -13,7 +13,7 @@ from PIL import Image
 
 from ai8xtools.commands.lowbit.convert import network_of
 from ai8xtools.commands.lowbit.data import pictures_of
-from ai8xtools.commands.lowbit.files import read, save
+from ai8xtools.commands.lowbit.files import read, read_teacher, save
 from ai8xtools.commands.targets import main
 from ai8xtools.commands.targets.arguments import select
 from ai8xtools.diagnostics.errors import InputError
@@ -30,6 +30,7 @@ from ai8xtools.training.lowbit.matrices import optimizers_of
 from ai8xtools.training.lowbit.network import LowBitNetwork
 from ai8xtools.training.lowbit.pictures import Augmentation, augmented, codes, reduced
 from ai8xtools.training.lowbit.recipe import MODELS, Recipe, read_recipe
+from ai8xtools.training.lowbit.teacher import Mixture
 from ai8xtools.training.lowbit.weights import integer_weights
 
 RULES = [
@@ -322,12 +323,12 @@ def test_pictures_in_folders_become_grey_bytes(tmp_path: Path) -> None:
     assert codes(reduced(test.images)).shape == (4, 256)
 
 
-def test_a_teacher_is_trained_and_taken_again(
+def test_teachers_are_trained_and_taken_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     policy = tmp_path / "policy.yaml"
-    policy.write_text("widths: [8]\nteacher_epochs: 1\nepochs: 1\naugmentation_pool: 2\n")
+    policy.write_text("widths: [8]\nteacher_epochs: 1\nteacher_width: 3\nepochs: 1\ndropout: 0.1\n")
     for number, picture in enumerate(np.random.default_rng(0).integers(0, 256, (40, 28, 28))):
         place = tmp_path / "few" / str(number % 10)
         place.mkdir(parents=True, exist_ok=True)
@@ -335,13 +336,46 @@ def test_a_teacher_is_trained_and_taken_again(
     command = ["--model", "ai85fcbit", "--dataset", "folder:few", "--qat-policy", str(policy)]
     assert main("train.py", [*command, "--out-dir", "one", "--name", "x"]) == 0
     (teacher,) = tmp_path.glob("one/*/x_teacher.pth.tar")
-    assert main("train.py", [*command, "--out-dir", "two", "--teacher", str(teacher)]) == 0
+    (one,) = tmp_path.glob("one/*/x_lowbit.pth.tar")
+    policy.write_text("widths: [6]\nepochs: 1\n")
+    assert (
+        main("train.py", [*command, "--out-dir", "two", "--teacher", str(teacher), str(one)]) == 0
+    )
     assert capsys.readouterr().out.count("Training the teacher") == 1
-    (one,), (two,) = (tmp_path.glob(f"{name}/*/*lowbit.pth.tar") for name in ("one", "two"))
+    (two,) = tmp_path.glob("two/*/lowbit.pth.tar")
     assert read(str(one)).classes == read(str(two)).classes
-    with pytest.raises(InputError, match="does not fit a teacher of 10 classes") as refused:
-        main("train.py", [*command, "--teacher", str(one)])
-    assert refused.value.code == "E726"
+    for file in (teacher, one):
+        with pytest.raises(InputError, match="was trained for the classes 0, 1") as refused:
+            read_teacher(str(file), tuple("012345678x"))
+        assert refused.value.code == "E726"
+
+
+def test_files_that_hold_no_teacher_are_refused(tmp_path: Path) -> None:
+    path, classes = tmp_path / "teacher.pth.tar", ("a", "b")
+    for state in ({"w": torch.ones(1)}, {"body.0.weight": torch.ones(())}):
+        torch.save({"state_dict": state, "arch": "lowbit_teacher", "epoch": 0}, path)
+        with pytest.raises(InputError, match="does not fit a teacher of 2 classes") as refused:
+            read_teacher(str(path), classes)
+        assert refused.value.code == "E726"
+    network = LowBitNetwork(Recipe(widths=(4,)).architecture(2))
+    save(path, network, Recipe(widths=(5,)), classes)
+    with pytest.raises(InputError, match="does not fit the recipe"):
+        read_teacher(str(path), classes)
+
+
+def test_teachers_are_averaged_as_probabilities() -> None:
+    teachers, codes = [torch.nn.Linear(256, 3) for _ in range(3)], torch.randn(5, 256) * 9
+    mixture = Mixture(teachers, temperature=2.0)
+    expected = sum((teacher(codes) / 2).softmax(1) for teacher in teachers) / 3
+    torch.testing.assert_close((mixture(codes) / 2).softmax(1), expected)
+
+
+def test_dropout_is_for_training_alone() -> None:
+    data = torch.randint(-128, 128, (4, 256), generator=torch.Generator().manual_seed(0))
+    network = LowBitNetwork(Recipe(widths=(40,), dropout=0.5).architecture(10))
+    assert not torch.equal(network(data), network(data))
+    evaluate(network, data, torch.zeros(4))
+    assert torch.equal(network(data), network(data))
 
 
 def test_copies_of_a_pool_come_again_and_fresh_ones_do_not() -> None:

@@ -19,6 +19,8 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.values import frozen
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from ai8xtools.training.lowbit.network import LowBitNetwork
     from ai8xtools.training.lowbit.recipe import Recipe
     from ai8xtools.training.lowbit.teacher import Teacher
@@ -52,29 +54,56 @@ def save(path: Path, network: LowBitNetwork, recipe: Recipe, classes: tuple[str,
     _write(path, content)
 
 
-def save_teacher(path: Path, teacher: Teacher) -> None:
+def save_teacher(path: Path, teacher: Teacher, classes: tuple[str, ...]) -> None:
     """Write the teacher of low-bit networks."""
-    content = {"epoch": 0, "arch": TEACHER, "state_dict": teacher.state_dict()}
+    content = {
+        "epoch": 0,
+        "arch": TEACHER,
+        "state_dict": teacher.state_dict(),
+        "extras": {TEACHER: {"classes": list(classes)}},
+    }
     _write(path, content)
 
 
-def read_teacher(path: str, classes: int) -> Teacher:
-    """Return a teacher; InputError (E726) if the file holds none, or one of other classes."""
-    import torch
-
+def read_teacher(path: str, classes: tuple[str, ...]) -> Teacher | LowBitNetwork:
+    """Return a teacher, a float or a low-bit network; InputError (E726) if the file holds none of
+    these classes."""
     from ai8xtools.training.lowbit.teacher import Teacher
 
-    teacher = Teacher(classes)
-    tensors = {name: np.array(value) for name, value in read_checkpoint(path).state_dict.items()}
-    _check_shapes(teacher.state_dict(), tensors, path, f"a teacher of {classes} classes")
-    teacher.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
-    teacher.eval()
+    checkpoint = read_checkpoint(path)
+    extras = checkpoint.entries.get("extras")
+    if isinstance(extras, dict) and KEY in extras:
+        trained = trained_of(checkpoint, path)
+        _check_classes(trained.classes, classes, path)
+        return network_of(trained, len(classes), path)
+    record = extras.get(TEACHER) if isinstance(extras, dict) else None
+    if isinstance(record, dict):
+        _check_classes(tuple(map(str, record.get("classes", ()))), classes, path)
+    first = np.shape(checkpoint.state_dict.get("body.0.weight", ()))
+    teacher = Teacher(len(classes), max(first[:1], default=0) or 1)
+    _load(teacher, checkpoint.state_dict, path, f"a teacher of {len(classes)} classes")
     return teacher
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _check_classes(found: tuple[str, ...], classes: tuple[str, ...], path: str) -> None:
+    """Raise InputError (E726) unless a teacher knows the classes in question."""
+    if found != classes:
+        raise InputError("E726", f"this teacher was trained for the classes {', '.join(found)}",
+                         path, f"Take one for the classes {', '.join(classes)}.")  # fmt: skip
+
+
+def _load(network: Module, tensors: Mapping[str, Any], path: str | None, what: str) -> None:
+    """Load tensors that have the names and shapes of a network; else InputError (E726)."""
     import torch
 
+    _check_shapes(network.state_dict(), tensors, path, what)
+    network.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in tensors.items()})
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    import torch
+
+    content["state_dict"] = {name: value.cpu() for name, value in content["state_dict"].items()}
     buffer = io.BytesIO()
     torch.save(content, buffer)
     atomic.write_bytes(path, buffer.getvalue())
@@ -113,14 +142,10 @@ def trained_of(checkpoint: Checkpoint, path: str) -> Trained:
     return Trained(recipe_of(recipe, path), tuple(map(str, classes)), tensors)
 
 
-def network_of(trained: Trained, classes: int) -> LowBitNetwork:
-    """Return the network as torch module."""
-    import torch
-
+def network_of(trained: Trained, classes: int, path: str | None = None) -> LowBitNetwork:
+    """Return the network as torch module; InputError (E726) for tensors that do not fit."""
     from ai8xtools.training.lowbit.network import LowBitNetwork
 
     network = LowBitNetwork(trained.recipe.architecture(classes))
-    _check_shapes(network.state_dict(), trained.state, None, "the recipe")
-    tensors = {name: torch.from_numpy(np.array(value)) for name, value in trained.state.items()}
-    network.load_state_dict(tensors)
+    _load(network, trained.state, path, "the recipe")
     return network

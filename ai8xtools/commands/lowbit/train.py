@@ -70,6 +70,7 @@ def _train(
     from ai8xtools.commands.lowbit.files import read_teacher, save, save_teacher
     from ai8xtools.training.lowbit.loop import EpochResult, teach, train
     from ai8xtools.training.lowbit.network import LowBitNetwork
+    from ai8xtools.training.lowbit.teacher import Mixture
 
     def tell(result: EpochResult) -> None:
         log.say(
@@ -77,18 +78,21 @@ def _train(
             f"{100 * result.correct / result.total:.3f}   ({result.seconds:.1f} s)"
         )
 
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    training, test = training.to(device), test.to(device)
     stem = f"{log.folder}/" + (f"{options.name}_" if options.name else "")
     torch.manual_seed(options.seed)
-    teacher = None
-    if options.teacher is not None:
-        teacher = read_teacher(options.teacher, len(classes))
+    teacher: torch.nn.Module | None = None
+    if options.teachers:
+        teachers = [read_teacher(path, classes) for path in options.teachers]
+        teacher = Mixture(teachers, recipe.temperature).to(device)
     elif recipe.teacher_epochs:
         log.say("Training the teacher")
-        teacher = teach(recipe, training, test, len(classes), options.seed, tell)
-        save_teacher(Path(f"{stem}teacher.pth.tar"), teacher)
+        teacher = trained = teach(recipe, training, test, len(classes), options.seed, tell)
+        save_teacher(Path(f"{stem}teacher.pth.tar"), trained, classes)
         log.say(f"==> Saved {stem}teacher.pth.tar")
     torch.manual_seed(options.seed)
-    network = LowBitNetwork(recipe.architecture(len(classes)))
+    network = LowBitNetwork(recipe.architecture(len(classes))).to(device)
     train(network, recipe, training, test, options.seed, tell, teacher)
     save(Path(f"{stem}lowbit.pth.tar"), network, recipe, classes)
     log.say(f"==> Saved {stem}lowbit.pth.tar")

@@ -6,11 +6,11 @@ Source: docs/low-bit.md, "Training".
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ai8xtools.training.lowbit.pictures import Augmentation, augmented, codes, reduced
 from ai8xtools.training.lowbit.recipe import Recipe
-from ai8xtools.training.lowbit.teacher import Teacher, logits_of
+from ai8xtools.training.lowbit.teacher import logits_of
 from ai8xtools.values import frozen
 
 
@@ -20,6 +20,10 @@ class Pictures:
 
     images: Tensor
     labels: Tensor
+
+    def to(self, device: torch.device) -> Pictures:
+        """Return the same on a device."""
+        return Pictures(self.images.to(device), self.labels.to(device))
 
 
 @frozen
@@ -38,7 +42,7 @@ class Epochs:
         training: Pictures,
         recipe: Recipe,
         generator: torch.Generator,
-        teacher: Teacher | None = None,
+        teacher: nn.Module | None = None,
     ) -> None:
         self._training, self._generator, self._teacher = training, generator, teacher
         self._how = Augmentation(recipe.rotation1, recipe.rotation2, elastic=recipe.elastic)

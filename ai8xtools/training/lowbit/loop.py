@@ -21,7 +21,7 @@ from ai8xtools.training.lowbit.matrices import optimizers_of
 from ai8xtools.training.lowbit.network import LowBitNetwork
 from ai8xtools.training.lowbit.pictures import codes, reduced
 from ai8xtools.training.lowbit.recipe import Recipe
-from ai8xtools.training.lowbit.teacher import Teacher, distilled, train_teacher
+from ai8xtools.training.lowbit.teacher import Teacher, distilled, shuffled, train_teacher
 from ai8xtools.values import frozen
 
 _EVALUATED = 1000
@@ -45,10 +45,13 @@ def train(
     test: Pictures,
     seed: int,
     tell: Callable[[EpochResult], None],
-    teacher: Teacher | None = None,
+    teacher: nn.Module | None = None,
 ) -> None:
-    """Train a network in place; the last epoch is the result, or the average of the recipe."""
-    generator = torch.Generator().manual_seed(seed)
+    """Train a network in place; the last epoch is the result, or the average of the recipe.
+
+    Network, teacher and pictures are on one device.
+    """
+    generator = torch.Generator(training.images.device).manual_seed(seed)
     tested = codes(reduced(test.images))
     optimizers = optimizers_of(network, recipe)
     epochs = Epochs(training, recipe, generator, teacher)
@@ -91,8 +94,8 @@ def teach(
     tell: Callable[[EpochResult], None],
 ) -> Teacher:
     """Return a teacher, trained on fresh deformed pictures."""
-    generator = torch.Generator().manual_seed(seed)
-    teacher = Teacher(classes)
+    generator = torch.Generator(training.images.device).manual_seed(seed)
+    teacher = Teacher(classes, recipe.teacher_width).to(training.images.device)
     fresh = replace(recipe, augmentation_pool=0)
     epochs = Epochs(training, fresh, generator)
     tested = codes(reduced(test.images))
@@ -103,7 +106,6 @@ def teach(
         return samples.codes, labels
 
     def report(epoch: int, loss: float) -> None:
-        teacher.eval()
         correct = evaluate(teacher, tested, test.labels)
         tell(EpochResult(epoch, loss, correct, len(tested), time.monotonic() - start))
 
@@ -113,6 +115,7 @@ def teach(
 
 def evaluate(network: nn.Module, data: Tensor, labels: Tensor) -> int:
     """Return for how many codes [N, 256] the first greatest logit is that of the label."""
+    network.eval()
     with torch.no_grad():
         matches = [
             network(part).argmax(1) == truth
@@ -131,8 +134,9 @@ def _one_epoch(
     generator: torch.Generator,
     average: Average | None,
 ) -> float:
-    order = torch.randperm(len(labels), generator=generator).split(recipe.batch_size)
-    total = 0.0
+    network.train()
+    order = shuffled(len(labels), generator).split(recipe.batch_size)
+    total = torch.zeros((), dtype=torch.float64, device=labels.device)
     for step, chosen in enumerate(order):
         factor = _rate(recipe, epoch + step / len(order))
         for optimizer, rate in optimizers:
@@ -147,8 +151,8 @@ def _one_epoch(
             optimizer.step()
         if average is not None:
             average.step()
-        total += float(loss.detach()) * len(chosen)
-    return total / len(labels)
+        total += loss.detach().double() * len(chosen)
+    return float(total) / len(labels)
 
 
 def _loss(

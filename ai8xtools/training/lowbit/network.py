@@ -32,7 +32,8 @@ class Architecture:
     of the dense layers, whose widths are `widths` and at last `classes`. With a `norm` instead of
     the engine's scales dense layers are trained as others do; `per_output` gives each output of
     them a clip scalar of its own. `mask_groups` counts the groups of outputs of the first dense
-    layer that pruning may take away.
+    layer that pruning may take away. In training, `dropout` is the part of the inputs of dense
+    layers, but the last one, that is zero.
     """
 
     stem: str
@@ -50,6 +51,7 @@ class Architecture:
     norm: str = ENGINE
     per_output: bool = False
     mask_groups: int = 0
+    dropout: float = 0.0
 
     @property
     def windows(self) -> int:
@@ -81,9 +83,9 @@ class LowBitWeights(nn.Module):
 
     def update_clip(self, algorithm: str, scale: float) -> None:
         """Choose the clip scalar for the present weights."""
-        weights = self.weight.detach().numpy().astype(np.float32)
+        weights = self.weight.detach().cpu().numpy().astype(np.float32)
         if self.s.ndim:
-            scalars = clip_scalars(weights, self.encoding, algorithm, self.s.numpy(), scale)  # type: ignore[arg-type]
+            scalars = clip_scalars(weights, self.encoding, algorithm, self.s.cpu().numpy(), scale)  # type: ignore[arg-type]
             self.s.copy_(torch.from_numpy(scalars).clamp(min=1e-5))
         else:
             one = clip_scalar(weights, self.encoding, algorithm, float(self.s), scale)  # type: ignore[arg-type]
@@ -143,6 +145,8 @@ class LowBitNetwork(nn.Module):
             return self._with_norms(values)
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, LowBitWeights)
+            if place + 1 < len(self.layers):
+                values = functional.dropout(values, one.dropout, self.training)
             sums = self._masked(functional.linear(values, layer.integers(one.fine)), place)
             if place + 1 < len(self.layers):
                 values = requantize(sums, one.rule)
@@ -189,13 +193,15 @@ class LowBitNetwork(nn.Module):
 
         Weights are divided by the 16 that sums are: a power of two, so nothing is rounded. Pooling
         comes before the step to whole numbers, which keeps the order of values. Channels lie last
-        in memory, which depthwise convolutions are fast with.
+        in memory, which depthwise convolutions are fast with; on a GPU they lie first, and the
+        picture is repeated: other kernels would not give whole numbers.
         """
         planes = values.reshape(-1, IMAGE, IMAGE, 1).permute(0, 3, 1, 2)
+        if values.is_cuda:
+            planes = planes.expand(-1, self.architecture.channels, -1, -1).contiguous()
         for place, layer in enumerate(self.convs):
             assert isinstance(layer, LowBitWeights)
-            groups = self.architecture.channels if place else 1
-            sums = functional.conv2d(planes, layer.integers(False) / 16, groups=groups)
+            sums = functional.conv2d(planes, layer.integers(False) / 16, groups=planes.shape[1])
             planes = whole(functional.max_pool2d(sums, 2) if place else sums)
         return planes.flatten(1)
 

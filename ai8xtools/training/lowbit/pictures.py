@@ -43,7 +43,7 @@ def reduced(images: Tensor) -> Tensor:
 
 def _filtered(values: Tensor, size: int) -> Tensor:
     """Reduce the last axis; sums stay below 2^32, so that float64 is exact."""
-    sums = values @ _coefficients(size).T
+    sums = values @ _coefficients(size).T.to(values.device)
     return torch.floor((sums + (1 << (_PRECISION - 1))) / (1 << _PRECISION)).clamp(0, 255)
 
 
@@ -81,7 +81,8 @@ def augmented(images: Tensor, how: Augmentation, generator: torch.Generator) -> 
 
 def _deformed(images: Tensor, how: Augmentation, generator: torch.Generator) -> Tensor:
     def drawn(low: float, high: float) -> Tensor:
-        return torch.rand(len(images), generator=generator) * (high - low) + low
+        chances = torch.rand(len(images), generator=generator, device=images.device)
+        return chances * (high - low) + low
 
     turned = drawn(-how.rotation, how.rotation) + drawn(-how.second_rotation, how.second_rotation)
     angle = turned * (math.pi / 180)
@@ -100,10 +101,11 @@ def _deformed(images: Tensor, how: Augmentation, generator: torch.Generator) -> 
 def _elastic(images: Tensor, generator: torch.Generator) -> Tensor:
     """Return displacements [N, rows, columns, 2]: noise, smoothed (sigma 4 pixels, strength 40)."""
     count, _, rows, columns = images.shape
-    noise = torch.rand((count, 2, rows, columns), generator=generator) * 2 - 1
-    flat = _smoothing(rows) @ noise @ _smoothing(columns)
+    size = (count, 2, rows, columns)
+    noise = torch.rand(size, generator=generator, device=images.device) * 2 - 1
+    flat = _smoothing(rows).to(noise.device) @ noise @ _smoothing(columns).to(noise.device)
     pixels = 40 * flat
-    sizes = torch.tensor([2 / columns, 2 / rows]).reshape(1, 2, 1, 1)
+    sizes = noise.new_tensor([2 / columns, 2 / rows]).reshape(1, 2, 1, 1)
     return (pixels * sizes).permute(0, 2, 3, 1)
 
 

@@ -80,9 +80,11 @@ class Recipe:
     prune_groupstoprune: int = 32
     prune_totalgroups: int = 96
     teacher_epochs: int = 0
+    teacher_width: int = 32
     distillation: float = 0.9
     temperature: float = 2.0
     average: float = 0.0
+    dropout: float = 0.0
 
     def architecture(self, classes: int) -> Architecture:
         """Return the network for these classes."""
@@ -105,6 +107,7 @@ class Recipe:
             self.norm,
             self.per_output,
             self.prune_totalgroups if self.prune_epoch >= 0 else 0,
+            self.dropout,
         )
 
 
@@ -267,7 +270,7 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
     sizes = {
         "widths": recipe.widths, "window_widths": recipe.window_widths or (0,),
         "cnn_width": (recipe.cnn_width,), "batch_size": (recipe.batch_size,),
-        "epochs": (recipe.epochs,),
+        "epochs": (recipe.epochs,), "teacher_width": (recipe.teacher_width,),
     }  # fmt: skip
     if not (recipe.lr > 0 and recipe.muon_lr > 0 and recipe.quantscale > 0):
         fault = f"lr is {recipe.lr:g}, muon_lr {recipe.muon_lr:g}, quantscale {recipe.quantscale:g}"
@@ -292,8 +295,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "augmentation_pool": (-1, 64), "augmentation_copies": (0, 64), "teacher_epochs": (0, 1000),
     "label_smoothing": (0, 1), "distillation": (0, 1), "temperature": (0.01, 100),
     "elastic": (0, 1), "step_size": (0, 1_000_000), "clip_until_epoch": (0, 1_000_000),
-    "average": (0, 0.99999), "rotation1": (0, 180), "rotation2": (0, 180), "lr_decay": (0, 1),
-    "lambda_l1": (0, 1000), "muon_momentum": (0, 0.99999),
+    "average": (0, 0.99999), "dropout": (0, 0.9), "rotation1": (0, 180), "rotation2": (0, 180),
+    "lr_decay": (0, 1), "lambda_l1": (0, 1000), "muon_momentum": (0, 0.99999),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A float network whose logits a low-bit network learns beside the labels.
+"""Teachers, whose logits a low-bit network learns beside the labels: float networks, mixtures.
 
 Distillation: Hinton et al., Distilling the Knowledge in a Neural Network, 2015.
 Source: docs/low-bit.md, "Training".
@@ -6,7 +6,8 @@ Source: docs/low-bit.md, "Training".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -23,20 +24,38 @@ _LEAST, _MOST = 1e-4, 4e-3
 
 
 class Teacher(nn.Module):
-    """Five 3x3 convolutions and a linear layer; takes codes [N, 256], gives logits [N, classes]."""
+    """Five 3x3 convolutions and a linear layer; takes codes [N, 256], gives logits [N, classes].
 
-    def __init__(self, classes: int) -> None:
+    `width` is the number of channels of the first convolution.
+    """
+
+    def __init__(self, classes: int, width: int) -> None:
         super().__init__()
-        shape = ((1, 32, 1), (32, 32, 2), (32, 64, 1), (64, 64, 2), (64, 96, 1))
+        widths = (1, width, width, 2 * width, 2 * width, 3 * width)
+        shape = zip(widths[:-1], widths[1:], (1, 2, 1, 2, 1), strict=True)
         self.body = nn.Sequential(*(part for sizes in shape for part in _block(*sizes)))
-        self.head = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(96 * 16, classes))
+        self.head = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(3 * width * 16, classes))
 
     def forward(self, codes: Tensor) -> Tensor:
         """Return the logits."""
         pictures = codes.reshape(-1, 1, SIZE, SIZE).float() / _UNIT
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(codes.device.type, torch.bfloat16):
             logits: Tensor = self.head(self.body(pictures))
         return logits.float()
+
+
+class Mixture(nn.Module):
+    """Several teachers: their probabilities at a temperature are averaged."""
+
+    def __init__(self, teachers: Sequence[nn.Module], temperature: float) -> None:
+        super().__init__()
+        self.teachers, self._temperature = nn.ModuleList(teachers), temperature
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Return logits [N, classes] that have the averaged probabilities at the temperature."""
+        logits = torch.stack([teacher(codes) for teacher in self.teachers])
+        each = (logits / self._temperature).log_softmax(2)
+        return self._temperature * (each.logsumexp(0) - math.log(len(self.teachers)))
 
 
 def _block(inputs: int, outputs: int, stride: int) -> Iterator[nn.Module]:
@@ -57,24 +76,29 @@ def train_teacher(
     schedule: torch.optim.lr_scheduler.OneCycleLR | None = None
     for epoch in range(epochs):
         data, labels = epoch_data(epoch)
-        order = torch.randperm(len(data), generator=generator).split(_BATCH)
+        order = shuffled(len(data), generator).split(_BATCH)
         schedule = schedule or torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _MOST, total_steps=epochs * len(order) + 1, final_div_factor=_MOST / _LEAST
         )
         teacher.train()
-        total = 0.0
+        total = torch.zeros((), dtype=torch.float64, device=data.device)
         for chosen in order:
             optimizer.zero_grad()
             loss = functional.cross_entropy(teacher(data[chosen]), labels[chosen])
             loss.backward()
             optimizer.step()
             schedule.step()
-            total += float(loss.detach()) * len(chosen)
-        tell(epoch, total / len(data))
+            total += loss.detach().double() * len(chosen)
+        tell(epoch, float(total) / len(data))
     teacher.eval()
 
 
-def logits_of(teacher: Teacher, codes: Tensor) -> Tensor:
+def shuffled(count: int, generator: torch.Generator) -> Tensor:
+    """Return the numbers below `count` in random order."""
+    return torch.randperm(count, generator=generator, device=generator.device)
+
+
+def logits_of(teacher: nn.Module, codes: Tensor) -> Tensor:
     """Return the logits [N, classes] of codes [N, 256] in float16."""
     teacher.eval()
     with torch.no_grad():

@@ -80,7 +80,7 @@ def _levels(weight: Tensor, clip: Tensor, encoding: Encoding, fine: bool) -> Ten
 
 def _nearest(scaled: Tensor, encoding: Encoding) -> Tensor:
     """Return the index of the nearest level, the first one on a tie."""
-    levels = torch.tensor(encoding.levels, dtype=torch.float64)
+    levels = torch.tensor(encoding.levels, dtype=torch.float64, device=scaled.device)
     return torch.bucketize(scaled.double(), (levels[1:] + levels[:-1]) / 2)
 
 

@@ -26,7 +26,7 @@ class TrainOptions:
     name: str | None
     weights: str | None
     evaluate: bool
-    teacher: str | None
+    teachers: tuple[str, ...]
 
 
 def arguments() -> Parser:
@@ -63,7 +63,13 @@ def arguments() -> Parser:
     option("-o", "--out-dir", default="logs", metavar="DIR", help="folder of log folders")
     option("-n", "--name", metavar="NAME", help="part of the names of log folder and checkpoint")
     option("--exp-load-weights-from", metavar="FILE", help="trained network to evaluate")
-    option("--teacher", metavar="FILE", help="trained teacher, instead of training one")
+    option(
+        "--teacher",
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="trained teachers, float or low-bit networks, instead of training one",
+    )
     option("-e", "--evaluate", action="store_true", help="evaluate on the test set, do not train")
     option("--device", metavar="NAME", help="BITNET, if given")
     option("--debug", action="store_true", help="show where in the program a failure occurs")
@@ -81,7 +87,7 @@ def parse(words: Sequence[str]) -> TrainOptions:
     return TrainOptions(
         args.model, args.qat_policy, args.dataset, args.data, args.epochs, args.batch_size,
         args.lr, args.optimizer, args.seed, args.out_dir, args.name,
-        args.exp_load_weights_from, args.evaluate, args.teacher,
+        args.exp_load_weights_from, args.evaluate, tuple(args.teacher),
     )  # fmt: skip
 
 
