@@ -82,6 +82,8 @@ class TrainingOptions:
     mixup: float = 0.0
     ema: float | None = None
     early_stop: int | None = None
+    exit: int | None = None
+    exit_loss: float = 0.05
 
     resume_from: str | None = None
     exp_load_weights_from: str | None = None

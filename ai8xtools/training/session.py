@@ -39,6 +39,7 @@ from ai8xtools.training.compute.randomness import new_seed, seed_everything
 from ai8xtools.training.data.batches import Data, load_data
 from ai8xtools.training.data.inputs import check_input, check_shape
 from ai8xtools.training.data.sample_file import save_sample
+from ai8xtools.training.loop import exits
 from ai8xtools.training.loop.averaging import Average
 from ai8xtools.training.loop.epochs import Pass, layout_of, measure
 from ai8xtools.training.loop.judgement import Integers, judge
@@ -192,6 +193,9 @@ def _compute(
             best = trainer.best() if integers is not None and task.is_judged else {}
             if integers is not None and best and not (share.divided or search):
                 judge(passes, data, best, partial(_fresh, prepared, options), integers)
+            if options.exit is not None and integers is not None and not share.divided:
+                path = max(trainer.best().items())[1]
+                exits.settle(passes, data, path, partial(_fresh, prepared, options), integers)
         for observer in watching:
             observer.ended(log.metrics)
     except RuntimeError as exc:

@@ -17,6 +17,7 @@ from torch import nn
 import ai8x
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.checkpoint.exits import SCORES, exit_of
 from ai8xtools.commands.loader.options import ModelSource
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.networks import describe, stand_in
@@ -54,10 +55,11 @@ def describe_model(
     model = _fitting(entry, dataset, checkpoint, chip, checkpoint_file)
     notes = notes_of(model)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
+    early = None if checkpoint is None else exit_of(checkpoint.extras, checkpoint_file)
     description = describe(
         model, example, chip, name=source.model,
         arch=(checkpoint and checkpoint.arch) or entry.name, dataset=_name_of_data(source, entry),
-        frames=source.frames,
+        frames=source.frames, margins={SCORES: early.margin} if early else {},
     )  # fmt: skip
     left = (f"Left to the application: {node}" for node in description.left)
     return replace(description, notes=(*notes, *description.notes, *left))
@@ -151,7 +153,10 @@ def _fitting(
 ) -> nn.Module:
     """Return the network in the variant that the checkpoint fits; without one, the usual one."""
     ai8x.set_device(chip.die, False, False, verbose=False)
-    options = TrainingOptions(arch=entry.name, dataset=dataset.name, device=chip.die)
+    early = None if checkpoint is None else exit_of(checkpoint.extras, file)
+    options = TrainingOptions(
+        arch=entry.name, dataset=dataset.name, device=chip.die, exit=early and early.layer
+    )
     if checkpoint is None:
         classes = dataset.output or range(_USUAL_CLASSES)
         data = replace(dataset, output=tuple(classes))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
+from ai8xtools.checkpoint.exits import exit_of
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.commands.quantize.agreement import tell_agreement
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions
@@ -107,12 +108,14 @@ def prepare(
     model = named_model(name, find_models, dataset.input)
     if source.importing:
         model = imported(model, name, None, None)
+    early = exit_of(checkpoint.extras, source.input)
     options = TrainingOptions(
         arch=model.name,
         dataset=dataset.name,
         device=source.chip.die,
         data=calibration.folder,
         avg_pool_rounding=calibration.average_rounding,
+        exit=early and early.layer,
     )
     state = {
         name.removeprefix("module."): torch.from_numpy(tensor.copy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,12 @@ def describe(
     arch: str,
     dataset: str,
     frames: int | None = None,
+    margins: Mapping[str, int] = MappingProxyType({}),
 ) -> ModelDescription:
     """Return the description of a network for inputs like `example` [1, C, ...].
 
     A network that takes series of frames is described for one like `example`; `frames` is their
-    number, else the least that the network takes. Batch normalization is fused in the network.
+    number, else the least that the network takes. `margins` are those of early exits, by layer. Batch normalization is fused in the network.
     `name` is the network's in messages, `arch` what its checkpoints say. Raises InputError E647 for
     a data flow that cannot be traced, E650 for a network without a layer, E670 naming each node
     that the chip cannot compute.
@@ -69,6 +71,9 @@ def describe(
             "E650", "the network has no layer that the accelerator computes", name,
             "Build it from the layers of ai8x, or import a network of PyTorch's: --import.",
         )  # fmt: skip
+    for entry in walk.entries:
+        if entry.node in margins:
+            entry.keys["exit_margin"] = margins[entry.node]
     shape = tuple(example.shape[1:])
     title = f"{arch}: input {times(shape)}. Made from the model; processors and offsets are open."
     text = description_text(walk.entries, arch=arch, dataset=dataset, title=title,

@@ -15,6 +15,7 @@ from ai8xtools.frontends.modules.plain.layers import remedy_of_limit
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, DatasetEntry, ModelEntry
 from ai8xtools.training.catalog.own_code import complains_itself, definition, failure, place_of
 from ai8xtools.training.network.distillation import Distillation
+from ai8xtools.training.network.exits import with_exit
 from ai8xtools.training.options import TrainingOptions
 
 
@@ -43,7 +44,11 @@ def build_model(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptio
             "Let it end with: return MyClass(**kwargs)",
         )
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
-    return with_rectifiers(model, example, {k: keywords[k] for k in LAYER_KEYWORDS if keywords[k]})
+    common = {k: keywords[k] for k in LAYER_KEYWORDS if keywords[k]}
+    model = with_rectifiers(model, example, common)
+    if options.exit is None:
+        return model
+    return with_exit(model, options.exit, example, len(dataset.output), common)
 
 
 def _refusal(exc: Exception, entry: ModelEntry, dataset: DatasetEntry) -> InputError:

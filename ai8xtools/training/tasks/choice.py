@@ -52,6 +52,10 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
         return Detection
     if entry.own is not None and entry.own.settings.task == ANOMALY:
         return Anomaly
+    if options.exit is not None and is_regression(entry, options):
+        raise InputError(
+            "E636", f"{entry.name} has no classes", "--exit", "Leave out the option."
+        )
     if is_regression(entry, options):
         return Regression if entry.own is None else Measurements
     target = torch.as_tensor(item[1])
@@ -63,6 +67,15 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
         raise InputError(
             "E631", f"the targets of {entry.name} are {_kind(target)}, not class numbers",
             "--dataset", "Add --regression, or choose another data set.",
+        )  # fmt: skip
+    if options.exit is not None and target.ndim == 0:
+        from ai8xtools.training.tasks.early_exit import EarlyExit
+
+        return EarlyExit
+    if options.exit is not None:
+        raise InputError(
+            "E636", f"{entry.name} has no single class for each sample", "--exit",
+            "Leave out the option.",
         )  # fmt: skip
     return Segmentation if target.ndim > 1 else Classification
 

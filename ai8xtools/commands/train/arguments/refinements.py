@@ -41,6 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--early-stop", type=values.count, metavar="N",
         help="end after N epochs without improvement, but not before quantization-aware training "
              "has begun")  # fmt: skip
+    add("--exit", type=values.count, metavar="N",
+        help="train a second head behind the N-th layer with weights, at which the network ends "
+             "early where it is sure (MAX78002)")  # fmt: skip
+    add("--exit-loss", type=values.number_from_0, default=0.05, metavar="POINTS",
+        help="with --exit: points of accuracy on validation samples that may be lost "
+             "(default: 0.05)")  # fmt: skip
     add("--qat-diagnostics", action="store_true",
         help="log what quantization does to each layer in each validation: clipped share and "
         "signal-to-noise ratio of weights and outputs; also in TensorBoard")  # fmt: skip
@@ -64,10 +70,23 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         >= args.epochs,
         "--early-stop: --no-validation tells no better epochs": args.no_validation
         and args.early_stop is not None,
+        **_with_exit(args),
         "--lr-min: add --lr-schedule": args.lr_min > 0 and args.lr_schedule is None,
         "--mixup: a beta distribution of more than 100 is no mixture": args.mixup > 100,
         "--mixup: detectors have no labels to mix": args.mixup > 0 and args.obj_detection,
     }
+
+
+def _with_exit(args: argparse.Namespace) -> dict[str, bool]:
+    """Return options that only know networks with one output."""
+    others = ("regression", "obj_detection", "dr", "nas", "kd_teacher", "firmware", "shap",
+              "save_csv", "pr_curves", "embedding", "import_model")  # fmt: skip
+    names = {"nas": "--nas", "import_model": "--import"}
+    return {
+        f"--exit: not together with {names.get(name, '--' + name.replace('_', '-'))}":
+        args.exit is not None and bool(getattr(args, name))
+        for name in others
+    }  # fmt: skip
 
 
 def decay_of(text: str) -> tuple[str, float]:
