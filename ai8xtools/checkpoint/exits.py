@@ -29,7 +29,7 @@ class ExitRecord:
 def exit_of(extras: Mapping[str, Any], path: str | None) -> ExitRecord | None:
     """Return the exit that a checkpoint records, None if there is none.
 
-    Raises CheckpointError E681 for a damaged entry.
+    Raises CheckpointError E506 for a damaged entry.
     """
     entry = extras.get(EXIT)
     if entry is None:
@@ -38,7 +38,7 @@ def exit_of(extras: Mapping[str, Any], path: str | None) -> ExitRecord | None:
     numbers = [value for value in values if type(value) is int and 0 < value < 1 << 31]
     if len(numbers) != 2:
         raise CheckpointError(
-            "E681", f"the entry {EXIT} names no layer and margin: {entry}", path,
+            "E506", f"the entry {EXIT} names no layer and margin: {entry}", path,
             "Train the network again with --exit.",
         )  # fmt: skip
     return ExitRecord(*numbers)

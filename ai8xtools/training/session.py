@@ -47,6 +47,7 @@ from ai8xtools.training.loop.observers import Context, Observer
 from ai8xtools.training.loop.trainer import Trainer
 from ai8xtools.training.network.building import build_model, teach
 from ai8xtools.training.network.distillation import Distillation, NoLoss, output_length
+from ai8xtools.training.network.exits import refused
 from ai8xtools.training.network.fitting import expected, refuse, refuse_fractions
 from ai8xtools.training.network.scaling import scaled
 from ai8xtools.training.options import TrainingOptions
@@ -145,6 +146,8 @@ def _compute(
     integers: Integers | None,
 ) -> None:
     """Train or measure."""
+    if options.exit is not None and share.divided:
+        raise refused("the margin is chosen in one process", "Train without torchrun.")
     data = load_data(prepared.dataset, options, prepared.progress.seed, share)
     check_input(data.item[0], prepared.dataset, options)
     task = _task(prepared, data, device, options)

@@ -155,7 +155,10 @@ def _fitting(
     ai8x.set_device(chip.die, False, False, verbose=False)
     early = None if checkpoint is None else exit_of(checkpoint.extras, file)
     options = TrainingOptions(
-        arch=entry.name, dataset=dataset.name, device=chip.die, exit=early and early.layer
+        arch=entry.name,
+        dataset=dataset.name,
+        device=chip.die,
+        exit=None if early is None else early.layer,
     )
     if checkpoint is None:
         classes = dataset.output or range(_USUAL_CLASSES)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from ai8xtools.checkpoint.exits import exit_of
 from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.checkpoint.exits import exit_of
 from ai8xtools.commands.quantize.agreement import tell_agreement
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions
 from ai8xtools.commands.quantize.samples import OPTION, data_set
@@ -115,7 +115,7 @@ def prepare(
         device=source.chip.die,
         data=calibration.folder,
         avg_pool_rounding=calibration.average_rounding,
-        exit=early and early.layer,
+        exit=None if early is None else early.layer,
     )
     state = {
         name.removeprefix("module."): torch.from_numpy(tensor.copy())

@@ -57,7 +57,8 @@ def describe(
     """Return the description of a network for inputs like `example` [1, C, ...].
 
     A network that takes series of frames is described for one like `example`; `frames` is their
-    number, else the least that the network takes. `margins` are those of early exits, by layer. Batch normalization is fused in the network.
+    number, else the least that the network takes. `margins` are those of early exits, by layer.
+    Batch normalization is fused in the network.
     `name` is the network's in messages, `arch` what its checkpoints say. Raises InputError E647 for
     a data flow that cannot be traced, E650 for a network without a layer, E670 naming each node
     that the chip cannot compute.

@@ -23,7 +23,7 @@ _SCALE = 128
 
 @frozen
 class Choice:
-    """A margin, the share of samples that end at the exit, accuracies with it and without (0..1)."""
+    """A margin, the share of samples that end at the exit, and both accuracies (0 to 1)."""
 
     margin: int
     share: float

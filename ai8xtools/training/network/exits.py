@@ -35,13 +35,13 @@ def with_exit(
     layers = [node for node in graph.nodes if _has_weights(model, node)]
     (result,) = (node for node in graph.nodes if node.op == "output")
     if number >= len(layers):
-        raise _refused(number, f"the network has {len(layers)} layers with weights",
-                       f"Choose 1 to {max(1, len(layers) - 1)}.")  # fmt: skip
+        why = f"{number} is not in front of the last of {len(layers)} layers with weights"
+        raise refused(why, f"Choose 1 to {max(1, len(layers) - 1)}.")
     node = layers[number - 1]
     shape: tuple[int, ...] = node.meta.get("shape") or ()
     if len(shape) != 4 or not isinstance(result.args[0], fx.Node):
         why = "the network has several outputs" if len(shape) == 4 else "its result is no map"
-        raise _refused(number, f"{why} ({path_of(node)})", "Choose a convolution of pictures.")
+        raise refused(f"{why} ({path_of(node)})", "Choose a convolution of pictures.")
     _, channels, rows, columns = shape
     window = -(-max(rows, columns) // _LARGEST)
     rows, columns = rows // window, columns // window
@@ -52,7 +52,7 @@ def with_exit(
         features = kind(channels, _CHANNELS, 3, padding=1, bias=True, **pooling, **keywords)
         scores = ai8x.Linear(_CHANNELS * rows * columns, classes, wide=True, bias=True, **keywords)
     except AssertionError as exc:
-        raise _refused(number, str(exc), "Choose another layer.") from None
+        raise refused(f"{path_of(node)}: {exc}", "Choose another layer.") from None
     model.add_module(_FEATURES, features)
     model.add_module(SCORES, scores)
     values = node
@@ -80,5 +80,6 @@ def _has_weights(model: nn.Module, node: Any) -> bool:
     return isinstance(module, ai8x.QuantizationAwareModule) and module.op is not None
 
 
-def _refused(number: int, why: str, remedy: str) -> InputError:
-    return InputError("E636", f"there can be no exit behind layer {number}: {why}", "--exit", remedy)
+def refused(why: str, remedy: str) -> InputError:
+    """Return the error for a network or a run that can have no exit."""
+    return InputError("E636", f"there can be no exit: {why}", "--exit", remedy)

@@ -12,9 +12,11 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.discovery import DatasetEntry
 from ai8xtools.training.catalog.own_code import complains_itself, failure, first_line, place_of
 from ai8xtools.training.network.distillation import Distillation
+from ai8xtools.training.network.exits import refused
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.anomaly import Anomaly
 from ai8xtools.training.tasks.classification import Classification, Segmentation
+from ai8xtools.training.tasks.early_exit import EarlyExit
 from ai8xtools.training.tasks.regression import Measurements, Regression
 from ai8xtools.training.tasks.task import Task, dimensions
 from datasets.own.settings import ANOMALY
@@ -53,9 +55,7 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
     if entry.own is not None and entry.own.settings.task == ANOMALY:
         return Anomaly
     if options.exit is not None and is_regression(entry, options):
-        raise InputError(
-            "E636", f"{entry.name} has no classes", "--exit", "Leave out the option."
-        )
+        raise refused(f"{entry.name} has no classes", "Leave out the option.")
     if is_regression(entry, options):
         return Regression if entry.own is None else Measurements
     target = torch.as_tensor(item[1])
@@ -69,14 +69,10 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
             "--dataset", "Add --regression, or choose another data set.",
         )  # fmt: skip
     if options.exit is not None and target.ndim == 0:
-        from ai8xtools.training.tasks.early_exit import EarlyExit
-
         return EarlyExit
     if options.exit is not None:
-        raise InputError(
-            "E636", f"{entry.name} has no single class for each sample", "--exit",
-            "Leave out the option.",
-        )  # fmt: skip
+        why = f"{entry.name} has no single class for each sample"
+        raise refused(why, "Leave out the option.")
     return Segmentation if target.ndim > 1 else Classification
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ai8xtools.commands.train.arguments import converters as values
+from device import Chip, chip_of_die, names_where
 
 TRACKERS = ("mlflow", "wandb")
 
@@ -83,10 +84,15 @@ def _with_exit(args: argparse.Namespace) -> dict[str, bool]:
               "save_csv", "pr_curves", "embedding", "import_model")  # fmt: skip
     names = {"nas": "--nas", "import_model": "--import"}
     return {
-        f"--exit: not together with {names.get(name, '--' + name.replace('_', '-'))}":
-        args.exit is not None and bool(getattr(args, name))
-        for name in others
+        f"--exit: only {names_where(_starts_anywhere)} can start behind an exit; add --device":
+        args.exit is not None and not _starts_anywhere(chip_of_die(args.device)),
+        **{f"--exit: not together with {names.get(name, '--' + name.replace('_', '-'))}":
+           args.exit is not None and bool(getattr(args, name)) for name in others},
     }  # fmt: skip
+
+
+def _starts_anywhere(chip: Chip | None) -> bool:
+    return chip is not None and chip.max_start_layer > 0
 
 
 def decay_of(text: str) -> tuple[str, float]:
