@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from ai8xtools.training.lowbit.pictures import SIZE
 
-_PART = 500
+_PART, _MORE = 500, 5000
+"""Samples that teachers see at once, on CPU and GPU."""
 _UNIT = 64.0
 """Codes up to 127 are divided by this."""
 _BATCH = 128
@@ -101,8 +102,9 @@ def shuffled(count: int, generator: torch.Generator) -> Tensor:
 def logits_of(teacher: nn.Module, codes: Tensor) -> Tensor:
     """Return the logits [N, classes] of codes [N, 256] in float16."""
     teacher.eval()
+    part = _PART if codes.device.type == "cpu" else _MORE
     with torch.no_grad():
-        return torch.cat([teacher(part).half() for part in codes.split(_PART)])
+        return torch.cat([teacher(one).half() for one in codes.split(part)])
 
 
 def distilled(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
