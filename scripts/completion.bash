@@ -12,7 +12,7 @@ _ai8x() {
     [[ "$word" == = ]] && word=""
     case "${tool%.py} $(tr '[:lower:]' '[:upper:]' <<< "$device")" in
         "emulate "*)
-            options="--accelerator-only --apb-base --compare --container --core --count --cycles --debug-report --device --diagnostics --dma --dump --exclude --fast --gdb --help --include --input --labels --no-answer --optimization --profile --shorten-loops --time-limit --trace --vcd --verbose --version --words --words-changed"
+            options="--accelerator-only --apb-base --checkpoint-file --compare --config-file --container --core --count --cycles --debug-report --device --diagnostics --dma --dump --exclude --fast --gdb --help --include --input --labels --no-answer --optimization --profile --prove --shorten-loops --time-limit --trace --vcd --verbose --version --words --words-changed"
             devices="" ;;
         "batchnormfuser "*)
             options="--debug-report --diagnostics --help --inp_path --out_arch --out_path --transposed --version"

@@ -50,6 +50,8 @@ class EmulateOptions:
     `core` names a core that runs the program without accelerator, compiled with the level
     `optimization`; with `count` its instructions are counted, with `dma` an engine copies for it.
     `container` is a file (.nnb) for the slot of the program.
+    `prove` shows that the project computes its network for every input: the one it was made of, or
+    that of `config_file` and `checkpoint_file`.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -79,6 +81,9 @@ class EmulateOptions:
     dma: bool = False
     optimization: str | None = None
     container: str | None = None
+    prove: bool = False
+    config_file: str | None = None
+    checkpoint_file: str | None = None
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -111,6 +116,9 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         dma=args.dma,
         optimization=args.optimization,
         container=args.container,
+        prove=args.prove,
+        config_file=args.config_file,
+        checkpoint_file=args.checkpoint_file,
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
@@ -127,6 +135,12 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     alone = args.words or args.accelerator_only or args.input
     if alone and (args.profile or args.vcd):
         parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
+    if args.prove and (alone or args.gdb is not None or args.core):
+        parser.error("--prove needs PROJECT_DIR, and runs no program")
+    if (args.config_file or args.checkpoint_file) and not args.prove:
+        parser.error("--config-file and --checkpoint-file need --prove")
+    if args.checkpoint_file and not args.config_file:
+        parser.error("--checkpoint-file needs --config-file")
     if args.gdb is not None and alone:
         parser.error("--gdb needs PROJECT_DIR and a program with main()")
     if args.accelerator_only and args.words:
@@ -207,6 +221,14 @@ def arguments() -> Parser:
            "60)")  # fmt: skip
     option("--accelerator-only", action="store_true",
            help="run the network of cnn.c without main(), and print its output")  # fmt: skip
+    option("--prove", action="store_true",
+           help="prove that the project computes its network for every input, or find one for "
+           "which it does not")  # fmt: skip
+    option("--config-file", metavar="FILE",
+           help="with --prove: the description of the network (default: that which the project "
+           "was made of)")  # fmt: skip
+    option("--checkpoint-file", metavar="FILE",
+           help="with --prove: the quantized checkpoint of the network")  # fmt: skip
     option("--input", metavar="FILE",
            help="run the network on each of these inputs (.npy, picture, .wav), or on the test "
            "samples of KIND:PATH, as train.py --dataset names them")  # fmt: skip

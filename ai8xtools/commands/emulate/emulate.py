@@ -66,6 +66,10 @@ def emulate(options: EmulateOptions) -> int:
     with within(options.tree.seconds, options.project):
         core = core_of(options)
         refuse_options(options, core)
+    if options.prove:
+        from ai8xtools.commands.emulate.proof.prove import prove_project  # needs the network loader
+
+        return prove_project(Path(options.project), options)
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
     if options.accelerator_only:

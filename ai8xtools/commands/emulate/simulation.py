@@ -20,14 +20,16 @@ from ai8xtools.answer import FILE_NAME, read_answer
 from ai8xtools.commands.emulate.origin import command_of
 from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics import DiagnosticError, refuse_errors
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
 from ai8xtools.reading import real_path, shipped
 from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.values import frozen
+from device import Chip
 
 Integers = NDArray[np.int64]
 
@@ -67,6 +69,14 @@ class Simulation:
 
 def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
     """Return the simulation of a project, or why there is none that could be compared with."""
+    simulation = built_again(project)
+    if isinstance(simulation, str):
+        return simulation
+    return _suitable(simulation, firmware, project)
+
+
+def built_again(project: Path) -> Simulation | str:
+    """Return the network that a project names as its source, or why there is none."""
     command = command_of(project)
     if command is None:
         return "the project does not say how it was generated"
@@ -77,8 +87,20 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
     for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
         simulation = _read(words, folder)
         if simulation is not None:
-            return _suitable(simulation, firmware, project)
+            return simulation
     return "the network of the project is not where its command line says, or has changed"
+
+
+def built_of(
+    description: str, checkpoint: str | None, chip: Chip, *, average_rounding: bool
+) -> Simulation | str:
+    """Return the network of a description and a checkpoint, or why there is none."""
+    from ai8xtools.synthesis.understand import understand
+
+    options = ResolveOptions(checkpoint_file=checkpoint)
+    network, _, complaints = understand(description, chip, options)
+    refuse_errors(complaints)
+    return Simulation(Path(description).name, network, average_rounding)
 
 
 def _read(words: list[str], folder: Path) -> Simulation | None:

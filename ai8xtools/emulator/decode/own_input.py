@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.emulator.decode.config import LayerConfig
-from ai8xtools.emulator.decode.fifo import push_image
+from ai8xtools.emulator.decode.fifo import fifo_image, push_image
 from ai8xtools.emulator.decode.layer import decode_layer
 from ai8xtools.emulator.decode.locations import input_bytes
 from ai8xtools.emulator.state.memory import Memory
@@ -34,6 +34,16 @@ def input_values(memory: Memory) -> bytes:
     pushed = [word for _, words in sorted(memory.pushes.items()) for word in words]
     instance, offset = input_bytes(config, memory.data_bytes.shape[1])
     return np.array(pushed, np.uint32).tobytes() + memory.data_bytes[instance, offset].tobytes()
+
+
+def loaded_input(memory: Memory) -> NDArray[np.int8]:
+    """Return the input that a network is about to read, [channel, row, column] as `input_shape`."""
+    config = first_layer(memory)
+    if memory.pushes:
+        return np.asarray(fifo_image(memory, config)[0], np.int8)
+    instance, offset = input_bytes(config, memory.data_bytes.shape[1])
+    values = memory.data_bytes[instance, offset].view(np.int8)
+    return values.transpose(1, 2, 0, 3).reshape(input_shape(memory))
 
 
 def set_input(memory: Memory, image: NDArray[np.integer]) -> None:

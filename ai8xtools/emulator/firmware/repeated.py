@@ -20,6 +20,7 @@ from ai8xtools.emulator.machine.accelerator import NetworkRun
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.machine.execution import LayerRun
 from ai8xtools.emulator.machine.timing import TimedRun
+from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -204,12 +205,11 @@ def _unloaded_places(network: NetworkAlone) -> tuple[Integers, Integers] | None:
         return None
     byte = numbers[:end] - 1
     address = addresses[byte // 4] - board.bus.apb_base
-    return _places(network, address + byte % 4)
+    return data_places(board.accelerator.memory, address + byte % 4)
 
 
-def _places(network: NetworkAlone, relative: Integers) -> tuple[Integers, Integers]:
+def data_places(memory: Memory, relative: Integers) -> tuple[Integers, Integers]:
     """Return data memory instances and offsets of addresses relative to the base address."""
-    memory = network.board.accelerator.memory
     starts = np.array([memory.chip.data_address(i) for i in range(len(memory.data))], np.int64)
     instance = np.searchsorted(starts, relative % WORD_LIMIT, side="right") - 1
     return instance, relative - starts[instance]

@@ -73,14 +73,17 @@ class NetworkBatch:
         self._spaces = [_Space(memory.data_bytes)]
         places = [*_steps(accelerator, self._spaces, from_fifo=self._from_fifo)]
         size = memory.data_bytes.shape[1]
-        self._input = _flat(*_input_bytes(first_layer(memory), size), size)
+        places_of_input = _flat(*_input_bytes(first_layer(memory), size), size)
         results = _flat(*result_places, size)
         self._spaces[0].use(results)
         if not self._from_fifo:
-            self._spaces[0].use(self._input)
+            self._spaces[0].use(places_of_input)
         for space in self._spaces:
             space.close()
-        self._input = self._input if self._from_fifo else self._spaces[0].positions(self._input)
+        self.input_positions = (
+            None if self._from_fifo else self._spaces[0].positions(places_of_input)
+        )
+        """Positions in memory 0 of the input, [operand, channel, pixel]; None with FIFOs."""
         writes = [step.writes for step in places if step.target == 0]
         self._written = _distinct(np.concatenate(writes))
         self.steps = [_placed(step, self._spaces) for step in places]
@@ -149,8 +152,12 @@ class NetworkBatch:
     def _memories_of(self, memory: Memory) -> list[Bytes]:
         """Return the bytes in use of all memories, before a run."""
         memories = [space.filled(1) for space in self._spaces]
-        memories[0] = memory.data_bytes.reshape(-1)[self._spaces[0].addresses][:, None]
+        memories[0] = self.data_of(memory)[:, None]
         return memories
+
+    def data_of(self, memory: Memory) -> Bytes:
+        """Return the bytes of data memory that are in use, by their positions."""
+        return memory.data_bytes.reshape(-1)[self._spaces[0].addresses]
 
     def _pushed(self, memory: Memory) -> Images:
         """Return the image in the FIFOs [channel, row, column, 1]; none if they are not used."""
@@ -163,8 +170,8 @@ class NetworkBatch:
         count = len(images)
         memories = [space.filled(count) for space in self._spaces]
         pixels = np.ascontiguousarray(images.transpose(1, 2, 3, 0))
-        if not self._from_fifo:
-            memories[0][self._input.reshape(-1)] = pixels.view(np.uint8).reshape(-1, count)
+        if self.input_positions is not None:
+            memories[0][self.input_positions.reshape(-1)] = pixels.view(np.uint8).reshape(-1, count)
         for step in self.steps:
             output = _execute(step, memories, pixels)
             on_layer(step.config, output)

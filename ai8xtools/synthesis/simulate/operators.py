@@ -40,10 +40,11 @@ def _pairwise(combination: Combination) -> np.ufunc:
             assert_never(combination)
 
 
-def accumulate(data: Tensor, layer: Layer) -> Tensor:
+def accumulate(data: Tensor, layer: Layer, magnitude: int = _DATA_MAGNITUDE) -> Tensor:
     """Return the layer's sums [out channel, row, column] without bias.
 
-    `data` is [channel, row, column] in 8 bits, already pooled and flattened.
+    `data` is [channel, row, column], already pooled and flattened; no value exceeds `magnitude`,
+    which is that of 8 bits.
     """
     weights, taps = layer.weights, layer.dilation
     if weights is None:  # bypassed: every kernel is one
@@ -52,9 +53,10 @@ def accumulate(data: Tensor, layer: Layer) -> Tensor:
     match layer.operator:
         case Operator.CONV1D | Operator.CONV2D | Operator.LINEAR:
             padded = np.pad(data, ((0, 0), *((border, border) for border in layer.pad)))
-            return _convolve(padded, weights, layer.stride, taps, layer.groups)
+            return _convolve(padded, weights, layer.stride, taps, layer.groups, magnitude)
         case Operator.CONVTRANSPOSE2D:
-            return _convolve(_stretch(data, layer), weights, (1, 1), taps, layer.groups)
+            stretched = _stretch(data, layer)
+            return _convolve(stretched, weights, (1, 1), taps, layer.groups, magnitude)
         case Operator.NONE:
             raise ValueError(f"{layer} passes data through, there is nothing to add up")
         case _:
@@ -77,7 +79,12 @@ def _stretch(data: Tensor, layer: Layer) -> Tensor:
 
 
 def _convolve(
-    data: Tensor, weights: NDArray[np.int8], stride: Size, dilation: int, groups: int
+    data: Tensor,
+    weights: NDArray[np.int8],
+    stride: Size,
+    dilation: int,
+    groups: int,
+    magnitude: int,
 ) -> Tensor:
     """Correlate `data` with `weights` [out, in/groups, rows, columns]."""
     out, ins, kernel_rows, kernel_columns = weights.shape
@@ -88,7 +95,7 @@ def _convolve(
     # A sum of products stays below the largest |weight| sum times the largest |value|; every
     # partial sum too, whatever the order. Within 2^24 (2^53) float32 (float64) holds it exactly;
     # more would take more weights than any memory has.
-    bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * _DATA_MAGNITUDE
+    bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * magnitude
     kind: type[np.float32] | type[np.float64]
     kind = np.float32 if bound <= _FLOAT32_EXACT else np.float64
     image: NDArray[Any] = data.astype(kind)

@@ -21,8 +21,8 @@ def pool(data: Tensor, pooling: Pooling, size: Size, *, rounding: bool) -> Tenso
     if not pooling.active:
         return _decimate(data, pooling.stride, (0, 0), size)
     if not pooling.average:
-        return _window(data, pooling, size, np.maximum)
-    total = _window(data, pooling, size, np.add)
+        return window(data, pooling, size, np.maximum)
+    total = window(data, pooling, size, np.add)
     count = pooling.window[0] * pooling.window[1]
     # 256 values of 8 bits sum to at most 2^15: int64 is exact.
     magnitude = np.abs(total)
@@ -37,10 +37,11 @@ def _decimate(data: Tensor, stride: Size, start: Size, size: Size) -> Tensor:
     return data[:, rows, columns]
 
 
-def _window(
+def window(
     data: Tensor, pooling: Pooling, size: Size, combine: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Combine the window's taps, along columns first and then along rows."""
+    """Combine the taps of each window of `data` [channel, row, column, ...], along columns first
+    and then along rows."""
     rows = data.shape[1]
     narrow = _decimate(data, (1, pooling.stride[1]), (0, 0), (rows, size[1]))
     for tap in range(1, pooling.window[1]):
