@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ai8xtools.emulator.decode.config import (
     ActivationFunction,
@@ -29,36 +28,50 @@ from ai8xtools.emulator.proof.fingerprints import (
     Fingerprints,
     Mixer,
 )
+from ai8xtools.emulator.state.memory import Memory
 
-Bytes = NDArray[np.uint8]
 _WIDE_BYTES = 4
 
 
-def result_fingerprints(
-    batch: NetworkBatch,
-    memory: Bytes,
-    image: Fingerprints,
-    mixer: Mixer,
-    on_layer: Callable[[LayerConfig, Fingerprints], None] = lambda _config, _output: None,
-) -> Fingerprints:
-    """Return the fingerprints of the bytes of the result, [byte, lane].
+class Expressions:
+    """An accelerator on expressions, whose memory keeps them from one inference to the next.
 
-    `memory` are the bytes of data memory in use, `image` [channel, row, column, lane] is the input.
-    `on_layer` gets the output of each layer, [output, row, column, lane]. Raises EmulatorError
-    (E880) for sums that accumulators may not hold.
+    `memory` holds what its registers and memories do before the first inference. With `from_start`
+    data memory holds just that; else bytes that layers write are unknown at first.
     """
-    memories = [mixer.numbered(("before", n), size) for n, size in enumerate(batch.sizes)]
-    changed = [step.writes for step in batch.steps if step.target == 0]
-    if batch.input_positions is not None:
-        changed.append(batch.input_positions.reshape(-1))
-    kept = np.ones(len(memory), np.bool_)
-    kept[np.concatenate(changed)] = False
-    memories[0][kept] = mixer.constants(memory[kept].view(np.int8))
-    if batch.input_positions is not None:
-        memories[0][batch.input_positions.reshape(-1)] = image.reshape(-1, LANES)
-    for step in batch.steps:
-        on_layer(step.config, _execute(step, memories, image, mixer))
-    return memories[0][batch.result_positions]
+
+    def __init__(
+        self, batch: NetworkBatch, memory: Memory, mixer: Mixer, *, from_start: bool
+    ) -> None:
+        self._batch, self._mixer = batch, mixer
+        content = batch.data_of(memory).view(np.int8)
+        self._data = mixer.constants(content)
+        if not from_start:
+            written = [step.writes for step in batch.steps if step.target == 0]
+            if batch.input_positions is not None:
+                written.append(batch.input_positions.reshape(-1))
+            unknown = np.concatenate(written)
+            self._data[unknown] = mixer.numbered("before", len(content))[unknown]
+
+    def infer(
+        self,
+        image: Fingerprints,
+        on_layer: Callable[[Fingerprints], None] = lambda _output: None,
+    ) -> Fingerprints:
+        """Return the fingerprints of the bytes of the result, [byte, lane].
+
+        `image` [channel, row, column, lane] is the input. `on_layer` gets the output of each layer,
+        [output, row, column, lane]. Raises EmulatorError (E880) for sums that accumulators may not
+        hold.
+        """
+        batch, mixer = self._batch, self._mixer
+        streams = [mixer.numbered(("before", n), size) for n, size in enumerate(batch.sizes) if n]
+        memories = [self._data, *streams]
+        if batch.input_positions is not None:
+            self._data[batch.input_positions.reshape(-1)] = image.reshape(-1, LANES)
+        for step in batch.steps:
+            on_layer(_execute(step, memories, image, mixer))
+        return self._data[batch.result_positions]
 
 
 def _execute(

@@ -66,31 +66,29 @@ def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = Fa
             data = data[layer.channel_skip :][: layer.operands * layer.in_channels]
         previous = layer.index
         if layer.buffer_shift:
-            data = outputs[DATA_BUFFER] = _shifted(data, layer.buffer_shift)
+            data = outputs[DATA_BUFFER] = shifted(data, layer.buffer_shift)
             trace = LayerTrace.unchanged(data)
         else:
             trace = run_layer(data, layer, average_rounding=average_rounding)
         outputs[layer.index] = trace.output
         if layer.buffer_insert:
-            outputs[DATA_BUFFER] = _inserted(
-                outputs[DATA_BUFFER], trace.output, layer.buffer_insert
-            )
+            outputs[DATA_BUFFER] = inserted(outputs[DATA_BUFFER], trace.output, layer.buffer_insert)
         if keep_traces:
             traces[layer.index] = trace
     return Activations(outputs, traces)
 
 
-def _shifted(buffer: Tensor, count: int) -> Tensor:
-    """Drop the oldest entries of a rolling buffer [channel, entry, column] and append zeros."""
+def shifted(buffer: Tensor, count: int) -> Tensor:
+    """Drop the oldest entries of a rolling buffer [channel, entry, ...] and append zeros."""
     moved = np.zeros_like(buffer)
     moved[:, :-count] = buffer[:, count:]
     return moved
 
 
-def _inserted(buffer: Tensor, values: Tensor, count: int) -> Tensor:
+def inserted(buffer: Tensor, values: Tensor, count: int) -> Tensor:
     """Replace the newest entries of a rolling buffer by a layer's output."""
     filled = buffer.copy()
-    filled[:, -count:] = values.reshape(buffer.shape[0], count, -1)
+    filled[:, -count:] = values.reshape(filled[:, -count:].shape)
     return filled
 
 

@@ -13,9 +13,9 @@ from ai8xtools.commands.emulate.proof.expressions import network_fingerprints
 from ai8xtools.commands.emulate.simulation import Simulation
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
-from ai8xtools.emulator.proof.machine import first_bytes, result_fingerprints, wide_bytes
+from ai8xtools.emulator.proof.machine import Expressions, first_bytes, wide_bytes
 from ai8xtools.emulator.state.memory import Memory
-from ai8xtools.synthesis.network import Layer
+from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.values import frozen
 
@@ -33,9 +33,34 @@ class Question:
     memory: Memory
 
     @cached_property
+    def network(self) -> Network:
+        """The network as it is executed, whatever its known answer is made of."""
+        network = self.simulation.network
+        return replace(network, simulated=network.order)
+
+    @cached_property
     def outputs(self) -> tuple[Layer, ...]:
         """The layers whose outputs are delivered, in this order."""
-        return self.simulation.network.outputs()
+        return self.network.outputs()
+
+    @cached_property
+    def _sources(self) -> Integers:
+        """Number of the network's input value for each of the accelerator's; -1 where it has none.
+
+        Both have the same words of each processor, pixel by pixel and in each pass by pass.
+        """
+        inputs, count = self.batch.steps[0].config.input, len(self.batch.steps[0].config.processors)
+        sample = self.network.sample
+        numbers: Integers = np.arange(sample.size).reshape(inputs.operands, -1, sample[0].size)
+        fill = -numbers.shape[1] % count
+        numbers = np.pad(numbers, ((0, 0), (0, fill), (0, 0)), constant_values=-1)
+        numbers = numbers.reshape(inputs.operands, -1, count, sample[0].size)
+        words = numbers.transpose(0, 2, 3, 1).reshape(inputs.operands, count, -1)
+        needed = inputs.passes * inputs.size[0] * inputs.size[1]
+        behind = max(needed - words.shape[2], 0)
+        words = np.pad(words, ((0, 0), (0, 0), (0, behind)), constant_values=-1)[..., :needed]
+        placed = words.reshape(inputs.operands, count, -1, inputs.passes).transpose(0, 3, 1, 2)
+        return np.asarray(placed.reshape(self.batch.shape))
 
     def placed(self, image: Integers, fill: Integers) -> Integers:
         """Return the input of the accelerator for one of the network, [channel, row, column, ...].
@@ -43,18 +68,13 @@ class Question:
         `fill` has the form of the accelerator's input. It stays in channels that fill up passes,
         and behind the last pixel.
         """
-        operands = self.batch.steps[0].config.input.operands
-        target, source = (
-            part.reshape(operands, part.shape[0] // operands, -1, *part.shape[3:])
-            for part in (fill.copy(), image)
-        )
-        channels, pixels = (min(source.shape[i], target.shape[i]) for i in (1, 2))
-        target[:, :channels, :pixels] = source[:, :channels, :pixels]
-        return target.reshape(fill.shape)
+        target, known = fill.copy(), self._sources >= 0
+        target[known] = image.reshape(-1, *image.shape[3:])[self._sources[known]]
+        return target
 
     def expected(self, image: Integers, orders: Sequence[Integers]) -> Bytes:
         """Return the bytes that the network delivers for an input [channel, row, column]."""
-        network = replace(self.simulation.network, sample=image)
+        network = replace(self.network, sample=image)
         rounding = self.simulation.average_rounding
         outputs = simulate(network, average_rounding=rounding).outputs
         return np.concatenate([
@@ -83,18 +103,37 @@ class Comparison:
 
 
 def compare(question: Question) -> Comparison:
-    """Compare expressions; raises EmulatorError as `result_fingerprints`."""
-    mixer, simulation = Mixer(), question.simulation
-    image = mixer.numbered("input", *simulation.network.sample.shape)
-    computed = network_fingerprints(
-        simulation.network, image, mixer, average_rounding=simulation.average_rounding
-    )
+    """Compare expressions; raises EmulatorError as `Expressions`.
+
+    A rolling buffer keeps values of earlier inferences: as many are compared as it takes until it
+    holds nothing of the start, and one more; all later ones are like that.
+    """
+    mixer, network = Mixer(), question.network
+    buffer = network.buffer
+    accelerator = Expressions(question.batch, question.memory, mixer, from_start=buffer is not None)
     unknown = mixer.numbered("beside the input", *question.batch.shape)
-    produced: list[Integers] = []
-    found = result_fingerprints(
-        question.batch, question.batch.data_of(question.memory), question.placed(image, unknown),
-        mixer, lambda _config, output: produced.append(_keys(output)),
-    )  # fmt: skip
+    earlier: Mapping[int, Fingerprints] | None = None
+    for inference in range(1 if buffer is None else buffer.entries + 1):
+        image = mixer.numbered(("input", inference), *network.sample.shape)
+        earlier = network_fingerprints(
+            network, image, mixer, earlier=earlier,
+            average_rounding=question.simulation.average_rounding,
+        )  # fmt: skip
+        outputs: list[Fingerprints] = []
+        found = accelerator.infer(question.placed(image, unknown), outputs.append)
+        comparison = _compared(question, earlier, found, outputs, mixer)
+        if len(comparison.wrong):
+            break
+    return comparison
+
+
+def _compared(
+    question: Question,
+    computed: Mapping[int, Fingerprints],
+    found: Fingerprints,
+    produced: Sequence[Fingerprints],
+    mixer: Mixer,
+) -> Comparison:
     orders: list[Integers] = []
     expected: list[Fingerprints] = []
     for layer in question.outputs:
@@ -150,11 +189,10 @@ def _keys(values: Fingerprints) -> Integers:
 
 
 def _first_missing(
-    question: Question, computed: Mapping[int, Fingerprints], produced: Sequence[Integers]
+    question: Question, computed: Mapping[int, Fingerprints], produced: Sequence[Fingerprints]
 ) -> Layer | None:
-    known = np.unique(np.concatenate(produced))
-    network = question.simulation.network
-    for layer in map(network.layer, network.simulated):
+    known = np.unique(np.concatenate([_keys(output) for output in produced]))
+    for layer in question.network.executed():
         if not np.isin(_keys(computed[layer.index]), known).all():
             return layer
     return None

@@ -8,21 +8,29 @@ import numpy as np
 
 from ai8xtools.emulator.proof.fingerprints import LANES, PRIME, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import combined, finished, pooled
-from ai8xtools.synthesis.network import NETWORK_INPUT, Layer, Network, Tensor
+from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Tensor
 from ai8xtools.synthesis.simulate.operators import accumulate
 from ai8xtools.synthesis.simulate.pooling import window
-from ai8xtools.synthesis.simulate.simulator import gather
+from ai8xtools.synthesis.simulate.simulator import gather, inserted, shifted
 from device.chip import BIAS_UNIT
 
 
 def network_fingerprints(
-    network: Network, image: Fingerprints, mixer: Mixer, *, average_rounding: bool
+    network: Network,
+    image: Fingerprints,
+    mixer: Mixer,
+    *,
+    average_rounding: bool,
+    earlier: Mapping[int, Fingerprints] | None = None,
 ) -> Mapping[int, Fingerprints]:
     """Return the fingerprints of the output of every layer, [channel, row, column, lane].
 
-    `image` are those of the input.
+    `image` are those of the input, `earlier` what the inference before has returned.
     """
     outputs: dict[int, Fingerprints] = {NETWORK_INPUT: image}
+    if network.buffer is not None:
+        shape = network.buffer.channels, network.buffer.entries, network.buffer.width, LANES
+        outputs[DATA_BUFFER] = (earlier or {}).get(DATA_BUFFER, np.zeros(shape, np.int64))
     previous = NETWORK_INPUT
     for layer in map(network.layer, network.simulated):
         data = _gathered(layer, previous, outputs)
@@ -30,7 +38,15 @@ def network_fingerprints(
             data = data[layer.channel_skip :][: layer.operands * layer.in_channels]
         rounding = average_rounding and not layer.operator.one_dimensional
         previous = layer.index
-        outputs[layer.index] = _of_layer(data, layer, mixer, rounding=rounding)
+        if layer.buffer_shift:
+            data = outputs[DATA_BUFFER] = shifted(data, layer.buffer_shift)
+            outputs[layer.index] = data
+        else:
+            outputs[layer.index] = _of_layer(data, layer, mixer, rounding=rounding)
+        if layer.buffer_insert:
+            outputs[DATA_BUFFER] = inserted(
+                outputs[DATA_BUFFER], outputs[layer.index], layer.buffer_insert
+            )
     return outputs
 
 
