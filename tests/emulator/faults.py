@@ -28,6 +28,7 @@ from ai8xtools.emulator.comparison.layers import compare_layers
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.comparison.wrong import WrongWord
 from ai8xtools.synthesis.answer import build_answer
+from ai8xtools.synthesis.pipeline import Synthesis
 from ai8xtools.synthesis.program import Program
 from ai8xtools.synthesis.words import final_registers, phase_words
 from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES
@@ -72,16 +73,23 @@ def subject(deployed: Deployed, folder: Path) -> Subject:
     checkpoint, _ = with_random_weights(deployed, folder)
     result = deployed.synthesized(folder, checkpoint)
     answer = build_answer(result, deployed.file, 1, 0, fixed_input=False)
+    accelerator = loaded_accelerator(result)
+    run = copy.deepcopy(accelerator).run()
+    assert compare_layers(run, answer).first is None
+    assert not compare_words(accelerator.memory, answer).wrong
+    return Subject(deployed.file, result.program, answer, accelerator, run)
+
+
+def loaded_accelerator(result: Synthesis) -> Accelerator:
+    """Return an accelerator to which all words of a program have been written."""
     accelerator = Accelerator(result.chip)
     rows: list[tuple[int, int, int]] = []
     for words in phase_words(result.program).values():
         rows += [(4, address, value) for address, value in words.words.items()]
         rows += [(4, address, value) for address, value in words.control]
+        rows += [(4, a, value) for a, values in words.pushes.items() for value in values]
     accelerator.write(Writes.of(rows))
-    run = copy.deepcopy(accelerator).run()
-    assert compare_layers(run, answer).first is None
-    assert not compare_words(accelerator.memory, answer).wrong
-    return Subject(deployed.file, result.program, answer, accelerator, run)
+    return accelerator
 
 
 def damaged(random: np.random.Generator, value: int, bits: int) -> int:
@@ -234,7 +242,7 @@ def measure(faults: int, networks: tuple[str, ...] = NETWORKS) -> dict[str, Coun
     return counts
 
 
-def _late(*_: object) -> None:
+def out_of_time(*_: object) -> None:
     raise TimeoutError
 
 
@@ -243,7 +251,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=100, help="faults for each network (100)")
     args = parser.parse_args()
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGALRM, out_of_time)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     counts = measure(args.faults)
     print("\n".join(table(counts)))

@@ -1,8 +1,9 @@
-"""Prove the recorded words of all known answers: `python -m tests.emulator.proofs`.
+"""Prove words that are right: `python -m tests.emulator.proofs [--networks]`.
 
-The words of a case reach the accelerator, its description and checkpoint the network; its results
-are where the recorded cnn_unload() reads them. Prints the cases that are not proven, with the
-reason, and how many are; the exit status is 1 if one has wrong words without a known reason.
+Those that ai8xize.py gives for the descriptions in networks/, with random weights, or the recorded
+words of the known answers: the words reach the accelerator, description and checkpoint the
+network; results are where cnn_unload() reads them. Prints what is not proven, with the reason, and
+how much is; the exit status is 1 if words count as wrong without a known reason.
 """
 
 from __future__ import annotations
@@ -15,23 +16,33 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.emulate.proof.comparison import Question, compare
+from ai8xtools.commands.emulate.proof.judgement import Judgement, judge
+from ai8xtools.commands.emulate.proof.wanted import Wanted
 from ai8xtools.commands.emulate.simulation import Simulation
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator import Accelerator
 from ai8xtools.emulator.firmware.repeated import data_places
-from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.recording import read_words
+from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.pipeline import examine
 from ai8xtools.synthesis.program import Program
+from tests.emulator.faults import loaded_accelerator
 from tests.emulator.known_answers import EXCEPTIONS, chip_of
+from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
+
+_VIRTUAL = 0xF0000000
+"""Addresses that stand for reads of a transposing port."""
 
 
 def delivered(program: Program) -> NDArray[np.int64]:
@@ -49,86 +60,116 @@ def delivered(program: Program) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-def question(accelerator: Accelerator, simulation: Simulation, addresses: NDArray[np.int64]
-             ) -> Question:  # fmt: skip
-    """Ask whether an accelerator computes a network, with its results at addresses of bytes."""
-    memory = accelerator.memory
+def judged(
+    memory: Memory, network: Network, addresses: NDArray[np.int64], *, rounding: bool
+) -> Judgement:
+    """Judge what a memory is loaded with, sample included; results are at addresses of bytes."""
+    wanted = Wanted.of(Simulation("", network, rounding))
     places = data_places(memory, addresses - memory.addresses.apb_base)
-    return Question(simulation, NetworkBatch(accelerator, places), memory)
+    return judge(wanted, memory, places, has_sample=True)
 
 
-def proof_of(case: Path, data: dict[str, object]) -> tuple[str, float, float]:
-    """Return what becomes of a known answer, and the seconds of a run and of the proof."""
-    words = [str(word) for word in data["args"]]  # type: ignore[attr-defined]
+@dataclass(frozen=True)
+class Result:
+    """What becomes of words, and the seconds of processor time of one run and of the proof."""
+
+    text: str
+    run: float = 0
+    proof: float = 0
+
+
+def result_of(
+    memory: Memory, network: Network, addresses: NDArray[np.int64], *, rounding: bool
+) -> Result:
+    """Prove what an accelerator is loaded with."""
+    accelerator = Accelerator(memory.chip)
+    accelerator.memory = memory.snapshot()
+    times = [time.process_time()]
+    accelerator.run()
+    times.append(time.process_time())
+    found = judged(memory, network, addresses, rounding=rounding)
+    times.append(time.process_time())
+    text = "proven"
+    if not found.proven:
+        findings = [str(finding) for finding in found.findings]
+        text = f"{'WRONG' if found.example else 'refused'}: {[*found.reasons, *findings]}"
+    return Result(text, *np.diff(times).tolist())
+
+
+def of_network(deployed: Deployed, folder: Path) -> Result:
+    """Prove the words of a description with random weights."""
+    checkpoint, _ = with_random_weights(deployed, folder)
+    result = deployed.synthesized(folder, checkpoint)
+    memory = loaded_accelerator(result).memory
+    rounding = deployed.encoding.average_rounding
+    return result_of(memory, result.network, delivered(result.program), rounding=rounding)
+
+
+def of_known_answer(case: Path, words: list[str]) -> Result:
+    """Prove the recorded words of a known answer, whose inputs are in the current folder."""
     options = parse(["--test-dir", "out", "--prefix", "net", *words])
-    source = options.config_file
-    network, *_ = examine(source, options.chip, options.resolve, options.encode)
+    network, *_ = examine(options.config_file, options.chip, options.resolve, options.encode)
     recording = read_words(case / "golden.npz")
     accelerator = Accelerator(chip_of(recording.writes.address))
     accelerator.write(recording.writes)
-    begin = time.process_time()
-    Accelerator.run(_copy(accelerator, recording))
-    ran = time.process_time() - begin
     with np.load(case / "golden.npz") as archive:
         if "unload" not in archive:
-            return "no cnn_unload()", ran, 0
+            return Result("no cnn_unload()")
         addresses = archive["unload"].astype(np.int64)
-    if not addresses.all() or (addresses >= 0xF0000000).any():
-        return "cnn_unload() does more than to copy bytes", ran, 0
-    asked = question(
-        accelerator, Simulation("", network, options.encode.average_rounding), addresses
-    )
-    begin = time.process_time()
-    found = compare(asked)
-    proof = time.process_time() - begin
-    if not len(found.wrong):
-        return "proven", ran, proof
-    return f"WRONG: {len(found.wrong)} bytes, {found.layer}", ran, proof
+    if not addresses.all() or (addresses >= _VIRTUAL).any():
+        return Result("cnn_unload() does more than to copy bytes")
+    rounding = options.encode.average_rounding
+    return result_of(accelerator.memory, network, addresses, rounding=rounding)
 
 
-def _copy(accelerator: Accelerator, recording: object) -> Accelerator:
-    other = Accelerator(accelerator.memory.chip)
-    other.memory = accelerator.memory.snapshot()
-    return other
+def known_answers(folder: Path, patterns: list[str]) -> Iterator[tuple[str, Result]]:
+    """Yield names of cases that match, and what becomes of them."""
+    home = Path.cwd()
+    for path in sorted(folder.resolve().glob("cases/*/case.json")):
+        case, name = json.loads(path.read_text()), path.parent.name
+        if case["kind"] != "image" or not any(fnmatch(name, p) for p in patterns):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            for target, stored in case["inputs"].items():
+                file, source = Path(scratch) / target, path.parent / stored
+                file.parent.mkdir(parents=True, exist_ok=True)
+                content = source.read_bytes()
+                file.write_bytes(lzma.decompress(content) if source.suffix == ".xz" else content)
+            os.chdir(scratch)
+            try:
+                yield name, of_known_answer(path.parent, [str(word) for word in case["args"]])
+            except ToolError as error:
+                yield name, Result(str(getattr(error, "message", error)))
+            finally:
+                os.chdir(home)
+
+
+def networks(patterns: list[str]) -> Iterator[tuple[str, Result]]:
+    """Yield names of descriptions that match, and what becomes of them."""
+    for deployed in DEPLOYED:
+        if any(fnmatch(deployed.file, pattern) for pattern in patterns):
+            with tempfile.TemporaryDirectory() as folder:
+                yield deployed.file, of_network(deployed, Path(folder))
 
 
 def main() -> int:
     """Do what the command line asks for; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--networks", action="store_true", help="those of networks/")
     parser.add_argument("--kat", type=Path, default=Path("../shared/kat"), metavar="DIR")
     parser.add_argument("patterns", nargs="*", default=["*"], metavar="GLOB")
     args = parser.parse_args()
-    count: Counter[str] = Counter()
-    times: list[tuple[float, float, str]] = []
-    home = Path.cwd()
-    for path in sorted(args.kat.resolve().glob("cases/*/case.json")):
-        data = json.loads(path.read_text())
-        name = path.parent.name
-        if data["kind"] != "image" or not any(fnmatch(name, p) for p in args.patterns):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            for target, stored in data["inputs"].items():
-                file, source = Path(folder) / target, path.parent / stored
-                file.parent.mkdir(parents=True, exist_ok=True)
-                content = source.read_bytes()
-                file.write_bytes(lzma.decompress(content) if source.suffix == ".xz" else content)
-            os.chdir(folder)
-            try:
-                result, ran, proof = proof_of(path.parent, data)
-            except ToolError as error:
-                result, ran, proof = str(getattr(error, "message", error))[:160], 0, 0
-            finally:
-                os.chdir(home)
-        times.append((proof, ran, name))
-        if result.startswith("WRONG"):
-            result, shown = "WRONG" if name not in EXCEPTIONS else "known", result
-            print(f"{name}: {shown}", EXCEPTIONS.get(name, ""), flush=True)
-        count[result] += 1
-    for result, number in count.most_common():
-        print(f"{number:4} {result}")
-    for proof, ran, name in sorted(times, reverse=True)[:5]:
-        print(f"{name}: {proof:.2f} s, one run {ran:.2f} s")
-    return int(count["WRONG"] > 0)
+    results = []
+    for name, result in (networks if args.networks else partial(known_answers, args.kat))(
+        args.patterns
+    ):
+        known = EXCEPTIONS.get(name, "") if result.text != "proven" else ""
+        print(f"{name}: {result.text} {known} (run {result.run:.2f} s, proof {result.proof:.2f} s)",
+              flush=True)  # fmt: skip
+        results.append("known to be wrong" if known else result.text.split(":")[0])
+    for text, count in Counter(results).most_common():
+        print(f"{count:4} {text}")
+    return int("WRONG" in results or not results)
 
 
 if __name__ == "__main__":

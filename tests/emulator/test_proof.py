@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ai8xtools.commands.emulate.proof.comparison import compare
-from ai8xtools.commands.emulate.simulation import Simulation
-from ai8xtools.emulator import Accelerator
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
-from tests.emulator.proofs import delivered, question
+from tests.emulator.proofs import delivered, judged
 from tests.emulator.test_influence import loaded
 from tests.emulator.trees import c_files, change, generate
 from tests.synthesis.random_networks import RandomNetwork, random_networks
@@ -94,9 +91,5 @@ def test_random_networks_are_proven(tmp_path: Path, drawn: RandomNetwork) -> Non
     activations = simulate(network, average_rounding=drawn.rounding)
     options = EncodeOptions(average_rounding=drawn.rounding)
     program = encode(network, placement, activations, options)
-    memory = loaded(program)
-    accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
-    accelerator.memory = memory
-    simulation = Simulation("", network.network, drawn.rounding)
-    asked = question(accelerator, simulation, delivered(program))
-    assert not len(compare(asked).wrong)
+    found = judged(loaded(program), network.network, delivered(program), rounding=drawn.rounding)
+    assert found.proven

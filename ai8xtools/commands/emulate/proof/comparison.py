@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.emulate.proof.expressions import network_fingerprints
-from ai8xtools.commands.emulate.simulation import Simulation
+from ai8xtools.commands.emulate.proof.wanted import GROUP, Wanted
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import Expressions, first_bytes, wide_bytes
 from ai8xtools.emulator.state.memory import Memory
-from ai8xtools.synthesis.network import Layer, Network
-from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.synthesis.network import Layer
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
-_GROUP = 4  # channels whose 32-bit values stand side by side, at most
 
 
 @frozen(slots=False)
 class Question:
     """A network, and a loaded accelerator that may compute it."""
 
-    simulation: Simulation
+    wanted: Wanted
     batch: NetworkBatch
     memory: Memory
-
-    @cached_property
-    def network(self) -> Network:
-        """The network as it is executed, whatever its known answer is made of."""
-        network = self.simulation.network
-        return replace(network, simulated=network.order)
-
-    @cached_property
-    def outputs(self) -> tuple[Layer, ...]:
-        """The layers whose outputs are delivered, in this order."""
-        return self.network.outputs()
 
     @cached_property
     def _sources(self) -> Integers:
@@ -50,7 +35,7 @@ class Question:
         Both have the same words of each processor, pixel by pixel and in each pass by pass.
         """
         inputs, count = self.batch.steps[0].config.input, len(self.batch.steps[0].config.processors)
-        sample = self.network.sample
+        sample = self.wanted.network.sample
         numbers: Integers = np.arange(sample.size).reshape(inputs.operands, -1, sample[0].size)
         fill = -numbers.shape[1] % count
         numbers = np.pad(numbers, ((0, 0), (0, fill), (0, 0)), constant_values=-1)
@@ -72,18 +57,7 @@ class Question:
         target[known] = image.reshape(-1, *image.shape[3:])[self._sources[known]]
         return target
 
-    def expected(self, image: Integers, orders: Sequence[Integers]) -> Bytes:
-        """Return the bytes that the network delivers for an input [channel, row, column]."""
-        network = replace(self.network, sample=image)
-        rounding = self.simulation.average_rounding
-        outputs = simulate(network, average_rounding=rounding).outputs
-        return np.concatenate([
-            outputs[layer.index].reshape(-1)[order].astype(f"<i{layer.output_width // 8}")
-            .view(np.uint8)
-            for layer, order in zip(self.outputs, orders, strict=True)
-        ])  # fmt: skip
-
-    def found(self, images: Sequence[Integers]) -> Bytes:
+    def found(self, images: Sequence[Integers]) -> NDArray[np.uint8]:
         """Return the bytes that the accelerator delivers for inputs: [input, byte]."""
         nothing = np.zeros(self.batch.shape, np.int64)
         placed = np.stack([self.placed(image, nothing) for image in images])
@@ -108,7 +82,7 @@ def compare(question: Question) -> Comparison:
     A rolling buffer keeps values of earlier inferences: as many are compared as it takes until it
     holds nothing of the start, and one more; all later ones are like that.
     """
-    mixer, network = Mixer(), question.network
+    mixer, network = Mixer(), question.wanted.network
     buffer = network.buffer
     accelerator = Expressions(question.batch, question.memory, mixer, from_start=buffer is not None)
     unknown = mixer.numbered("beside the input", *question.batch.shape)
@@ -117,7 +91,7 @@ def compare(question: Question) -> Comparison:
         image = mixer.numbered(("input", inference), *network.sample.shape)
         earlier = network_fingerprints(
             network, image, mixer, earlier=earlier,
-            average_rounding=question.simulation.average_rounding,
+            average_rounding=question.wanted.average_rounding,
         )  # fmt: skip
         outputs: list[Fingerprints] = []
         found = accelerator.infer(question.placed(image, unknown), outputs.append)
@@ -136,7 +110,7 @@ def _compared(
 ) -> Comparison:
     orders: list[Integers] = []
     expected: list[Fingerprints] = []
-    for layer in question.outputs:
+    for layer in question.wanted.outputs:
         values = computed[layer.index]
         start = sum(map(len, expected))
         if layer.output_width == 32:
@@ -162,7 +136,7 @@ def _order_of_words(values: Fingerprints, found: Fingerprints) -> Integers:
     order: list[Integers] = []
     channel = 0
     while channel < channels:
-        rest, place = min(_GROUP, channels - channel), channel * pixels
+        rest, place = min(GROUP, channels - channel), channel * pixels
         count = rest
         if pixels > 1:
             count = next(
@@ -192,7 +166,7 @@ def _first_missing(
     question: Question, computed: Mapping[int, Fingerprints], produced: Sequence[Fingerprints]
 ) -> Layer | None:
     known = np.unique(np.concatenate([_keys(output) for output in produced]))
-    for layer in question.network.executed():
+    for layer in question.wanted.network.executed():
         if not np.isin(_keys(computed[layer.index]), known).all():
             return layer
     return None

@@ -2,57 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import time
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.emulate.proof.comparison import Comparison, Question
+from ai8xtools.commands.emulate.proof.comparison import Question
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
-_RANDOM = 60
-_LOWEST, _HIGHEST = -128, 127
+_RANDOM, _COARSE, _SECONDS = 64, 4, 20.0
+LOWEST, HIGHEST = -128, 127
 
 
 @frozen
 class Counterexample:
-    """An input [channel, row, column], how it is made again with NumPy, and a byte that differs."""
+    """An input, how it is made with NumPy; a byte of the result, and what it is on both sides."""
 
-    image: Integers
     recipe: str
     byte: int
     expected: int
     found: int
 
+    @classmethod
+    def of(
+        cls, recipe: str, expected: NDArray[np.uint8], found: NDArray[np.uint8]
+    ) -> Counterexample | None:
+        """Return the first byte that differs, or None."""
+        length = min(len(expected), len(found))
+        differs = np.flatnonzero(expected[:length] != found[:length])
+        if not len(differs):
+            return None
+        byte = int(differs[0])
+        return cls(recipe, byte, int(expected[byte]), int(found[byte]))
 
-def counterexample(question: Question, comparison: Comparison) -> Counterexample | None:
-    """Return an input for which a byte of the result differs, or None if none of those tried is."""
-    named = list(_inputs(question))
-    for first in range(0, len(named), question.batch.size):
-        some = named[first : first + question.batch.size]
+
+def counterexample(question: Question, orders: Sequence[Integers]) -> Counterexample | None:
+    """Return an input for which a byte of the result differs, or None if none of those tried is.
+
+    They are tried for a limited time.
+    """
+    shape, size = question.wanted.network.sample.shape, question.batch.size
+    named, end = _inputs(shape), time.monotonic() + _SECONDS
+    while time.monotonic() < end and (some := list(itertools.islice(named, size))):
         for (recipe, image), found in zip(some, question.found([i for _, i in some]), strict=True):
-            expected = question.expected(image, comparison.orders)
-            length = min(len(expected), len(found))
-            differs = np.flatnonzero(expected[:length] != found[:length])
-            if len(differs):
-                byte = int(differs[0])
-                return Counterexample(image, recipe, byte, int(expected[byte]), int(found[byte]))
+            example = Counterexample.of(recipe, question.wanted.result(image, orders), found)
+            if example is not None:
+                return example
     return None
 
 
-def _inputs(question: Question) -> Iterator[tuple[str, Integers]]:
-    """Yield inputs with the NumPy that makes them: the sample, extreme and random ones."""
-    sample = question.simulation.network.sample
-    shape = "(" + ", ".join(map(str, sample.shape)) + ")"
-    yield "the sample", sample
-    for value in (_LOWEST, 0, _HIGHEST):
-        yield f"numpy.full({shape}, {value})", np.full_like(sample, value)
+def _inputs(shape: tuple[int, ...]) -> Iterator[tuple[str, Integers]]:
+    """Yield inputs with the NumPy that makes them: extreme and random ones, coarse and fine."""
+    channels, rows, columns = shape
+    size, plain = f"({channels}, {rows}, {columns})", np.zeros(shape, np.int64)
+    for value in (LOWEST, 0, HIGHEST):
+        yield f"numpy.full({size}, {value})", plain + value
+    coarse = channels, -(-rows // _COARSE), -(-columns // _COARSE)
     for seed in range(_RANDOM):
-        random = np.random.default_rng(seed)
         made = f"numpy.random.default_rng({seed})"
-        if seed % 2:
-            yield (f"{made}.integers(-128, 128, {shape})",
-                   random.integers(_LOWEST, _HIGHEST + 1, sample.shape))  # fmt: skip
-        else:
-            yield f"{made}.choice([-128, 127], {shape})", random.choice([-128, 127], sample.shape)
+        ends = f"{made}.choice([{LOWEST}, {HIGHEST}],"
+
+        def drawn(*size: int, seed: int = seed) -> Integers:
+            return np.random.default_rng(seed).choice([LOWEST, HIGHEST], size)
+
+        yield f"{ends} {size})", drawn(*shape)
+        random = np.random.default_rng(seed).integers(LOWEST, HIGHEST + 1, shape)
+        yield f"{made}.integers({LOWEST}, {HIGHEST + 1}, {size})", random
+        blocks = drawn(*coarse).repeat(_COARSE, 1).repeat(_COARSE, 2)[:, :rows, :columns]
+        repeated = f"repeat({_COARSE}, 1).repeat({_COARSE}, 2)[:, :{rows}, :{columns}]"
+        yield f"{ends} {coarse}).{repeated}", blocks
+        yield (
+            f"{ends} ({channels}, 1, 1)) + numpy.zeros({size}, int)",
+            plain + drawn(channels, 1, 1),
+        )

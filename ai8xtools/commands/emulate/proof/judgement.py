@@ -1,0 +1,93 @@
+"""Whether a loaded accelerator computes a network for every input."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.commands.emulate.proof.comparison import Question, compare
+from ai8xtools.commands.emulate.proof.counterexample import Counterexample, counterexample
+from ai8xtools.commands.emulate.proof.wanted import Wanted
+from ai8xtools.emulator import Accelerator, EmulatorError, LayerFinding
+from ai8xtools.emulator.decode.own_input import loaded_input
+from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.values import frozen
+
+Integers = NDArray[np.int64]
+
+
+@frozen
+class Judgement:
+    """A network is computed for every input if there are no `reasons` against it.
+
+    `example` is an input for which it is not, `findings` are what the emulator finds suspicious.
+    """
+
+    reasons: tuple[str, ...]
+    example: Counterexample | None
+    place: str
+    findings: tuple[LayerFinding, ...]
+
+    @property
+    def proven(self) -> bool:
+        """Whether the network is computed for every input."""
+        return not self.reasons and self.example is None and not self.findings
+
+
+def judge(
+    wanted: Wanted, memory: Memory, places: tuple[Integers, Integers], *, has_sample: bool
+) -> Judgement:
+    """Compare a network with an accelerator whose `memory` holds all that is written before it is
+    started, and at `places` afterwards the bytes of the result, instances and offsets.
+
+    With `has_sample` the sample of the network is in the memory, too. Raises EmulatorError if the
+    accelerator cannot run.
+    """
+    accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
+    accelerator.memory = memory.snapshot()
+    run = accelerator.run()
+    findings = tuple(finding for finding in run.findings if not finding.harmless)
+    data = accelerator.memory.data_bytes
+    found = data[places[0], places[1] % data.shape[1]]
+    accelerator.memory = memory
+    reasons: list[str] = []
+    question, orders, wrong = None, wanted.usual_orders, True
+    try:
+        question = Question(wanted, NetworkBatch(accelerator, places), memory)
+        if has_sample:
+            reasons += _of_sample(question)
+        comparison = compare(question)
+        orders = comparison.orders
+        if comparison.layer is not None:
+            reasons.append(
+                f"the accelerator does not compute {comparison.layer} as the network does"
+            )
+        elif len(comparison.wrong):
+            reasons.append(f"cnn_unload() delivers another value as byte {comparison.wrong[0]}")
+        wrong = len(comparison.wrong) > 0
+    except EmulatorError as error:
+        reasons.append(error.message)
+    example = None
+    if has_sample:
+        example = Counterexample.of(
+            "the sample", wanted.result(wanted.network.sample, orders), found
+        )
+    if example is None and question is not None and wrong:
+        example = counterexample(question, orders)
+    place = "" if example is None else wanted.place(example.byte, orders)
+    return Judgement(tuple(reasons), example, place, findings)
+
+
+def _of_sample(question: Question) -> list[str]:
+    """Return why the sample is not loaded as it stands in the network, if that is so."""
+    loaded = loaded_input(question.memory).astype(np.int64)
+    placed = question.placed(question.wanted.network.sample, loaded)
+    wrong = np.argwhere(placed != loaded)
+    if not len(wrong):
+        return []
+    channel, row, column = wrong[0].tolist()
+    return [
+        f"the first layer does not read the sample of {question.wanted.name}: channel {channel}, "
+        f"row {row}, column {column} is {loaded[tuple(wrong[0])]}, not {placed[tuple(wrong[0])]}"
+    ]

@@ -1,0 +1,77 @@
+"""What a project has to deliver, according to its network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.commands.emulate.simulation import Simulation
+from ai8xtools.synthesis.network import Layer, Network
+from ai8xtools.synthesis.simulate import simulate
+from ai8xtools.values import frozen
+
+Integers = NDArray[np.int64]
+GROUP = 4
+"""Channels whose 32-bit values stand side by side, at most."""
+
+
+@frozen(slots=False)
+class Wanted:
+    """A network as it is executed, whatever its known answer is made of."""
+
+    name: str
+    network: Network
+    average_rounding: bool
+
+    @classmethod
+    def of(cls, simulation: Simulation) -> Wanted:
+        """Return what the network of a description delivers."""
+        network = replace(simulation.network, simulated=simulation.network.order)
+        return cls(simulation.name, network, simulation.average_rounding)
+
+    @cached_property
+    def outputs(self) -> tuple[Layer, ...]:
+        """The layers whose outputs are delivered, in this order."""
+        return self.network.outputs()
+
+    @property
+    def usual_orders(self) -> tuple[Integers, ...]:
+        """In which order the values of each output are delivered if its channels begin in lane 0:
+        those of 32 bits for each group of four channels pixel by pixel.
+        Source: docs/generated-project.md, "The output".
+        """
+        orders: list[Integers] = []
+        for layer in self.outputs:
+            pixels = layer.out_dim[0] * layer.out_dim[1]
+            numbers: Integers = np.arange(layer.out_channels * pixels).reshape(-1, pixels)
+            groups = [numbers]
+            if layer.output_width == 32:
+                groups = [numbers[i : i + GROUP].T for i in range(0, len(numbers), GROUP)]
+            orders.append(np.concatenate([group.reshape(-1) for group in groups]))
+        return tuple(orders)
+
+    def result(self, image: Integers, orders: Sequence[Integers]) -> NDArray[np.uint8]:
+        """Return the bytes that are delivered for an input [channel, row, column]."""
+        network = replace(self.network, sample=image)
+        outputs = simulate(network, average_rounding=self.average_rounding).outputs
+        return np.concatenate([
+            outputs[layer.index].reshape(-1)[order].astype(f"<i{layer.output_width // 8}")
+            .view(np.uint8)
+            for layer, order in zip(self.outputs, orders, strict=True)
+        ])  # fmt: skip
+
+    def place(self, byte: int, orders: Sequence[Integers]) -> str:
+        """Say of which value of which layer a byte of the result is."""
+        for layer, order in zip(self.outputs, orders, strict=True):
+            size = layer.output_width // 8
+            if byte < size * len(order):
+                rows, columns = layer.out_dim
+                channel, pixel = divmod(int(order[byte // size]), rows * columns)
+                row, column = divmod(pixel, columns)
+                return f"{layer}, channel {channel}, row {row}, column {column}"
+            byte -= size * len(order)
+        return "behind the last value"
