@@ -310,6 +310,12 @@ def test_a_network_is_trained_and_evaluated_by_the_command_line(
     evaluating = ["--evaluate", "--exp-load-weights-from", str(file)]
     assert main("train.py", ["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
     assert f"Top1: {last}" in capsys.readouterr().out
+    going_on = [*command, "--exp-load-weights-from", str(file), "--epochs", "1", "--lr", "1e-9"]
+    assert main("train.py", [*going_on, "--qat-policy", str(policy)]) == 0
+    assert f"Top1: {last}" in capsys.readouterr().out
+    policy.write_text("widths: [24]\naugmentation: false\n")
+    with pytest.raises(InputError, match="does not fit the policy"):
+        main("train.py", [*going_on, "--qat-policy", str(policy)])
 
 
 def test_pictures_in_folders_become_grey_bytes(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def read_teacher(path: str, classes: tuple[str, ...]) -> Teacher | LowBitNetwork
         _check_classes(tuple(map(str, record.get("classes", ()))), classes, path)
     first = np.shape(checkpoint.state_dict.get("body.0.weight", ()))
     teacher = Teacher(len(classes), max(first[:1], default=0) or 1)
-    _load(teacher, checkpoint.state_dict, path, f"a teacher of {len(classes)} classes")
+    load(teacher, checkpoint.state_dict, path, f"a teacher of {len(classes)} classes")
     return teacher
 
 
@@ -92,7 +92,7 @@ def _check_classes(found: tuple[str, ...], classes: tuple[str, ...], path: str) 
                          path, f"Take one for the classes {', '.join(classes)}.")  # fmt: skip
 
 
-def _load(network: Module, tensors: Mapping[str, Any], path: str | None, what: str) -> None:
+def load(network: Module, tensors: Mapping[str, Any], path: str | None, what: str) -> None:
     """Load tensors that have the names and shapes of a network; else InputError (E726)."""
     import torch
 
@@ -147,5 +147,5 @@ def network_of(trained: Trained, classes: int, path: str | None = None) -> LowBi
     from ai8xtools.training.lowbit.network import LowBitNetwork
 
     network = LowBitNetwork(trained.recipe.architecture(classes))
-    _load(network, trained.state, path, "the recipe")
+    load(network, trained.state, path, "the recipe")
     return network

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 def train_lowbit(options: TrainOptions) -> int:
     """Train or evaluate; return the exit status. Raises InputError, OSError."""
-    recipe, state = _recipe(options)
+    from ai8xtools.commands.lowbit.files import read
+
+    recipe = _recipe(options)
+    state = None if options.weights is None else read(options.weights)
     training, test, classes = pictures_of(
         options.dataset, options.data, training=not options.evaluate
     )
-    if state is not None:
+    if options.evaluate and state is not None:
         return _evaluate(state, test, len(classes))
     from ai8xtools.training.saving.logs import Log
 
@@ -35,7 +38,7 @@ def train_lowbit(options: TrainOptions) -> int:
     unused = () if options.policy is None else _unused(options.policy)
     if unused:
         log.warn(f"Keys that change nothing here: {', '.join(unused)} (docs/low-bit.md)")
-    _train(options, recipe, training, test, classes, log)
+    _train(options, recipe, state, (training, test), classes, log)
     log.close()
     return 0
 
@@ -59,15 +62,15 @@ def _evaluate(state: Trained, test: Pictures, classes: int) -> int:
 def _train(
     options: TrainOptions,
     recipe: Recipe,
-    training: Pictures,
-    test: Pictures,
+    state: Trained | None,
+    pictures: tuple[Pictures, Pictures],
     classes: tuple[str, ...],
     log: Log,
 ) -> None:
     """Train the teacher if the recipe has one, then the network, and save both."""
     import torch
 
-    from ai8xtools.commands.lowbit.files import read_teacher, save, save_teacher
+    from ai8xtools.commands.lowbit.files import load, read_teacher, save, save_teacher
     from ai8xtools.training.lowbit.loop import EpochResult, teach, train
     from ai8xtools.training.lowbit.network import LowBitNetwork
     from ai8xtools.training.lowbit.teacher import Mixture
@@ -79,7 +82,7 @@ def _train(
         )
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    training, test = training.to(device), test.to(device)
+    training, test = (part.to(device) for part in pictures)
     stem = f"{log.folder}/" + (f"{options.name}_" if options.name else "")
     torch.manual_seed(options.seed)
     teacher: torch.nn.Module | None = None
@@ -92,20 +95,17 @@ def _train(
         save_teacher(Path(f"{stem}teacher.pth.tar"), trained, classes)
         log.say(f"==> Saved {stem}teacher.pth.tar")
     torch.manual_seed(options.seed)
-    network = LowBitNetwork(recipe.architecture(len(classes))).to(device)
-    train(network, recipe, training, test, options.seed, tell, teacher)
+    network = LowBitNetwork(recipe.architecture(len(classes)))
+    if state is not None:
+        load(network, state.state, options.weights, "the policy")
+    train(network.to(device), recipe, training, test, options.seed, tell, teacher)
     save(Path(f"{stem}lowbit.pth.tar"), network, recipe, classes)
     log.say(f"==> Saved {stem}lowbit.pth.tar")
 
 
-def _recipe(options: TrainOptions) -> tuple[Recipe, Trained | None]:
-    """Return the recipe, and what a checkpoint to evaluate holds."""
-    from ai8xtools.commands.lowbit.files import read
+def _recipe(options: TrainOptions) -> Recipe:
     from ai8xtools.training.lowbit.recipe import Recipe, checked, read_recipe
 
-    if options.weights is not None:
-        state = read(options.weights)
-        return state.recipe, state
     recipe = Recipe(model=options.model)
     if options.policy is not None:
         recipe = read_recipe(options.policy, options.model)
@@ -116,4 +116,4 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, Trained | None]:
         lr=recipe.lr if options.lr is None else options.lr,
         optimizer=options.optimizer or recipe.optimizer,
     )
-    return checked(changed, "the command line"), None
+    return checked(changed, "the command line")

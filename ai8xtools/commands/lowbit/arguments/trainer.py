@@ -62,7 +62,11 @@ def arguments() -> Parser:
     )
     option("-o", "--out-dir", default="logs", metavar="DIR", help="folder of log folders")
     option("-n", "--name", metavar="NAME", help="part of the names of log folder and checkpoint")
-    option("--exp-load-weights-from", metavar="FILE", help="trained network to evaluate")
+    option(
+        "--exp-load-weights-from",
+        metavar="FILE",
+        help="trained network to evaluate, or to go on with",
+    )
     option(
         "--teacher",
         nargs="+",
@@ -80,8 +84,8 @@ def parse(words: Sequence[str]) -> TrainOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
     parser = arguments()
     args = parser.parse_args([*words])
-    if args.evaluate != (args.exp_load_weights_from is not None):
-        parser.error("--evaluate and --exp-load-weights-from belong together here")
+    if args.evaluate and args.exp_load_weights_from is None:
+        parser.error("--evaluate needs --exp-load-weights-from FILE")
     if args.device is not None and args.device.upper() != "BITNET":
         parser.error(f"argument --device: {args.model} is for BITNET")
     return TrainOptions(
