@@ -18,6 +18,7 @@ from ai8xtools.synthesis.encode.data import input_places
 from ai8xtools.synthesis.final_scales import output_exponent
 from ai8xtools.synthesis.mapping import MappedNetwork
 from ai8xtools.synthesis.program import FifoStream, InputBlock, Program, UnloadLayer
+from ai8xtools.writing.application import Application
 from ai8xtools.writing.library import Library, LibraryOutput, Shape
 from ai8xtools.writing.symbols import OPTION
 from device.chip import WORD_BYTES
@@ -26,9 +27,15 @@ _FRACTION = {8: 7, 32: 14}
 """Fractional bits of outputs whose layer is not known, by their width."""
 
 
-def export_of(network: MappedNetwork, program: Program, options: ProjectOptions) -> Export:
-    """Return a project as a library; raises as `library_of` does."""
-    return Export(library_of(network, program, options), input_words(network, program))
+def export_of(
+    network: MappedNetwork,
+    program: Program,
+    options: ProjectOptions,
+    application: Application | None = None,
+) -> Export:
+    """Return a project as a library, with a program around it; raises as `library_of` does."""
+    library, words = library_of(network, program, options), input_words(network, program)
+    return Export(library, words, application)
 
 
 def library_of(network: MappedNetwork, program: Program, options: ProjectOptions) -> Library:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ai8xtools.commands.arguments import Parser, chip
+from ai8xtools.commands.emulate.recordings import Played
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.project.tree import TreeOptions
 from ai8xtools.values import frozen
@@ -49,7 +50,7 @@ class EmulateOptions:
     `gdb` is the port on which a debugger may connect; `profile` and `vcd` take the estimated times.
     `core` names a core that runs the program without accelerator, compiled with the level
     `optimization`; with `count` its instructions are counted, with `dma` an engine copies for it.
-    `container` is a file (.nnb) for the slot of the program.
+    `container` is a file (.nnb) for the slot of the program; `played` stands for its sensors.
     `prove` shows that the project computes its network for every input: the one it was made of, or
     that of `config_file` and `checkpoint_file`.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
@@ -84,6 +85,7 @@ class EmulateOptions:
     prove: bool = False
     config_file: str | None = None
     checkpoint_file: str | None = None
+    played: Played = Played()
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -119,6 +121,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         prove=args.prove,
         config_file=args.config_file,
         checkpoint_file=args.checkpoint_file,
+        played=Played(args.camera, args.microphone, args.series),
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
@@ -155,6 +158,9 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     if args.input and (args.count or args.dma or args.container):
         parser.error("--count, --dma and --container are for a program on its own sample: leave "
                      "out --input")  # fmt: skip
+    if alone and (args.camera or args.microphone or args.series):
+        parser.error("--camera, --microphone and --series need PROJECT_DIR and a program with "
+                     "main()")  # fmt: skip
     if (args.fast or args.labels) and (not args.input or args.accelerator_only):
         parser.error("--fast and --labels need --input, without --accelerator-only")
 
@@ -242,6 +248,14 @@ def arguments() -> Parser:
     option("--compare", type=natural_number, default=COMPARED, metavar="N",
            help="with --input: compare the first N outputs with the simulation of ai8xize.py "
            f"(default: {COMPARED})")  # fmt: skip
+    for sensor, file, data in (
+        ("camera", "FILE|DIR", "pictures"),
+        ("microphone", "FILE.wav", "a sound"),
+        ("series", "FILE.csv", "whole numbers"),
+    ):
+        option(f"--{sensor}", metavar=file,
+               help=f"the program's {'sensor' if sensor == 'series' else sensor} delivers {data}; "
+               "none: it never delivers (default: random data)")  # fmt: skip
     option("--include", action="append", default=[], metavar="DIR",
            help="look for headers there, too (repeatable)")  # fmt: skip
     option("--exclude", action="append", default=[], metavar="FILE",

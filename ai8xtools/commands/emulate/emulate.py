@@ -24,7 +24,7 @@ from ai8xtools.commands.emulate.plain import core_of, emulate_plain, refuse_opti
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.timing import describe_times, write_time_files
 from ai8xtools.commands.emulate.trained_on import trained_on
-from ai8xtools.commands.emulate.verdict import judge
+from ai8xtools.commands.emulate.verdict import input_of, judge
 from ai8xtools.commands.same_files import refuse_overwriting, refuse_project_files
 from ai8xtools.emulator import (
     Accelerator,
@@ -95,7 +95,10 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     if server is not None:
         options = options_for_gdb(options)
     check = answer_of(Path(project), enabled=options.answer)
-    board = Board.with_project(project, options.chip, options.apb_base, Screen(), options.tree)
+    recorded = options.played.recorded(Path(project))
+    board = Board.with_project(
+        project, options.chip, options.apb_base, Screen(), options.tree, recorded
+    )
     show_notes(board, options.verbose)
     if check is not None:
         check.watch(board)
@@ -106,7 +109,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         show_answer(board, check, stopped=isinstance(error, StoppedError))
         raise
     finally:  # also, and above all, of a program that goes wrong
-        show_stand_ins(board, options.verbose)
+        show_stand_ins(board, options.played, options.verbose)
         if options.trace is not None and board.bus.addresses is not None:
             write_trace(board.bus.writes(), board.bus.addresses, options.trace)
         write_time_files(board, options)
@@ -119,7 +122,9 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         print(f"The sample is of the class {trained.sample_class}.")
     show_answer(board, check)
     lost = check is None and options.answer and lacks_answer(Path(project))
-    verdict = judge(board, outcome, check, lost=lost, words_changed=options.words_changed)
+    verdict = judge(
+        board, outcome, check, options.played, lost=lost, words_changed=options.words_changed
+    )
     if verdict.reported_failure:
         explain_failure(board, outcome)
     if verdict.reason:
@@ -136,7 +141,7 @@ def show_answer(board: Board, check: AnswerCheck | None, *, stopped: bool = Fals
     """
     if check is None:
         return
-    check.takes_input = board.progress.random_input() is not None
+    check.takes_input = input_of(board) is not None
     check.compare_unstarted(board, stopped=stopped)
     if check.words is None:
         return

@@ -62,7 +62,14 @@ class AnswerCheck:
     def has_own_input(self) -> bool:
         """Whether the program loads another input than the sample, not only some wrong words."""
         words = self.words
-        return words is not None and _OWN_INPUT_SHARE * words.replaced_inputs > words.blocks
+        if words is None:
+            return False
+        return self.takes_any_input or _OWN_INPUT_SHARE * words.replaced_inputs > words.blocks
+
+    @property
+    def takes_any_input(self) -> bool:
+        """Whether the file is that of a program whose input may be any."""
+        return self.words is not None and not self.words.blocks
 
     @property
     def applies(self) -> bool:
@@ -200,7 +207,7 @@ def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
         others = (word for word in check.later.wrong if not is_input(word))
         first = next((describe_wrong(memory, check.answer, word) for word in others), "many words")
         yield f"The program has changed the network after the first inference: {first}"
-    if check.has_own_input:
+    if check.has_own_input and not check.takes_any_input:
         yield (
             f"The program has an input of its own: the layers of {FILE_NAME} do not apply, only "
             "the program's own comparison counts."
@@ -224,7 +231,7 @@ def _describe_words(check: AnswerCheck, words: WordComparison, memory: Memory) -
         yield f"  also {describe_wrong(memory, check.answer, word)}"
     if len(shown) > SHOWN_WORDS:
         yield f"  and {len(shown) - SHOWN_WORDS} more"
-    if check.has_own_input:
+    if check.has_own_input and words.blocks:
         yield f"{words.wrong_inputs} of {words.blocks} blocks of the input differ from the sample."
 
 

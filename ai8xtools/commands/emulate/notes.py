@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ai8xtools.commands.emulate.recordings import Played
 from ai8xtools.emulator import Board
-from ai8xtools.emulator.firmware.progress import IMAGES
+from ai8xtools.emulator.firmware.progress import IMAGES, INPUTS
 
 _SILENT = ("LED_",)
 """Functions of LEDs, which nearly every program has; shown with --verbose only."""
+_SENSORS = (*INPUTS, "MXC_DMA", "MXC_I2C", "Microphone_Power")
 _SHOWN = 40
 
 
@@ -21,14 +23,22 @@ def show_notes(board: Board, verbose: bool) -> None:
             print(f"note: {loop}, as programs do to measure power")
 
 
-def show_stand_ins(board: Board, verbose: bool) -> None:
+def show_stand_ins(board: Board, played: Played, verbose: bool) -> None:
     """Print which functions without hardware behind them the program has called."""
-    for line in _stand_ins(board, verbose):
+    for line in _stand_ins(board, played, verbose):
         print(line)
 
 
-def _stand_ins(board: Board, verbose: bool) -> Iterator[str]:
+def _stand_ins(board: Board, played: Played, verbose: bool) -> Iterator[str]:
     called = board.progress.stand_ins
+    source = board.sensors.source
+    file = None if source is None else played.of(source)
+    if source is not None and file is not None and not verbose:
+        called = {name: count for name, count in called.items() if not name.startswith(_SENSORS)}
+        yield f"note: the {source} delivers {board.sensors.delivered} of {file}"
+    for sensor in ("camera", "microphone", "series"):
+        if sensor != source and played.of(sensor) not in (None, "none"):
+            yield f"note: --{sensor}: the program has taken nothing from {played.of(sensor)}"
     names = [name for name in called if verbose or not name.startswith(_SILENT)]
     for name in names[:_SHOWN]:
         label = name if " " in name else f"{name}()"
@@ -37,7 +47,7 @@ def _stand_ins(board: Board, verbose: bool) -> Iterator[str]:
     if len(names) > _SHOWN:
         yield f"note: {len(names) - _SHOWN} more stand-ins were called"
     sources = board.progress.input_stand_ins()
-    if sources and board.inferences and not board.progress.passed:
+    if sources and file is None and board.inferences and not board.progress.passed:
         yield (
             f"warning: the input of the network is not real: {sources[0]}() would have delivered it"
         )

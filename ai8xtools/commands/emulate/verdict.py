@@ -9,11 +9,19 @@ import numpy as np
 from ai8xtools.answer import FILE_NAME
 from ai8xtools.commands.emulate.evidence import sample_evidence
 from ai8xtools.commands.emulate.known_answer import AnswerCheck, refusal
+from ai8xtools.commands.emulate.recordings import Played
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS
 from ai8xtools.emulator import Board, FirmwareOutcome
 from ai8xtools.emulator.firmware.deceived import is_deceived
 from ai8xtools.emulator.words.addresses import DATA, AddressMap
 from ai8xtools.values import frozen
+
+_DRIVERS = {
+    "camera": "get_camera_stream_buffer",
+    "microphone": "MXC_I2S_Init",
+    "series": "MXC_I2C_MasterTransaction",
+}
+"""Functions of the drivers that deliver the data of sensors."""
 
 
 @frozen
@@ -34,13 +42,15 @@ def judge(
     board: Board,
     outcome: FirmwareOutcome,
     check: AnswerCheck | None,
+    played: Played = Played(),  # noqa: B008
     *,
     lost: bool = False,
     words_changed: bool = False,
 ) -> Verdict:
     """Return the verdict on a program that has ended.
 
-    `lost`: its answer file is missing; `words_changed`: its words differ from the file on purpose.
+    `played` stands for its sensors. `lost`: its answer file is missing; `words_changed`: its words
+    differ from the file on purpose.
     """
     if outcome.reported_failure:
         return Verdict(False, "FAIL", reported_failure=True)
@@ -51,12 +61,16 @@ def judge(
         return Verdict(False, "FAIL", reason=objection)
     missing = _missing(board, outcome)
     if missing is None and not outcome.reported_success:
-        source = board.progress.random_input()
-        if source is not None and outcome.exit_code is not None:
-            return Verdict(True, f"DONE ({_inferences(outcome)}; the input is random: {source}() "
-                           "stands in for hardware; nothing is said of the output)")  # fmt: skip
+        source = input_of(board)
+        takes_any = check is not None and check.takes_any_input
+        ended = outcome.exit_code == 0 or board.sensors.ended is not None
+        if ended and (source is not None or takes_any):
+            told = "; ".join([_inferences(outcome), *_input(board, played, source)])
+            return Verdict(True, f"DONE ({told}; nothing is said of the output)")
         missing = (
             "the program ended without a result: it printed neither *** PASS *** nor *** FAIL ***"
+            if not outcome.exit_code
+            else f"the program ended with status {outcome.exit_code}"
         )
     if missing is None:
         missing = _uncompared(board, outcome, check)
@@ -69,6 +83,23 @@ def judge(
     if not _has_input(board):
         notes.append("the input is all zeros")
     return Verdict(True, f"PASS{_evidence(board, check)} ({'; '.join(notes)})")
+
+
+def input_of(board: Board) -> str | None:
+    """Return what gave a program its input: a sensor, or a function that stands for hardware."""
+    return board.sensors.source or board.progress.random_input()
+
+
+def _input(board: Board, played: Played, source: str | None) -> Iterator[str]:
+    """Say where the input came from."""
+    if source is None:
+        return
+    file = played.of(source) if board.sensors.source else None
+    if file is not None:
+        yield f"{board.sensors.delivered} of {file}"
+        return
+    function = board.progress.random_input() or _DRIVERS[source]
+    yield f"the input is random: {function}() stands in for hardware"
 
 
 def _evidence(board: Board, check: AnswerCheck | None) -> str:

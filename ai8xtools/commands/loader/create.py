@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ai8xtools.answer import FILE_NAME, write_answer
 from ai8xtools.commands.deliver import deliver
+from ai8xtools.commands.loader.application import application_of
 from ai8xtools.commands.loader.configuration import check_configuration, write_configuration
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.loader.pages import check_report, destination, write_pages
@@ -124,7 +125,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     if text.symbol_prefix is not None:
         from ai8xtools.synthesis.library import export_of  # few ask for it
 
-        export = export_of(result.mapped, result.program, text)
+        export = export_of(result.mapped, result.program, text, application_of(options))
     texts = emit_project(result.program, result.summary, text, export)
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
@@ -221,7 +222,7 @@ def answer_file(
         fixed_input=options.project.fixed_input,
         average_rounding=options.encode.average_rounding,
     )
-    return write_answer(answer)
+    return write_answer(answer if options.project.application is None else answer.without_input())
 
 
 def proven(options: LoaderOptions, network: Network) -> tuple[Diagnostic, ...]:

@@ -153,6 +153,7 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         "--report": args.report is not None,
         "--plan-report": args.plan_report,
         "--symbol-prefix": args.symbol_prefix is not None,
+        "--application": args.application is not None,
     }
     for option in (name for name, is_set in asked.items() if is_set and args.container is not None):
         parser.error(f"argument {option}: containers have none; ask without --container")
@@ -162,8 +163,11 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         if args.mcu is None:
             parser.error("argument --mcu: is required with --container; choose "
                          f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
-    if args.build and args.symbol_prefix is None:
-        parser.error("argument --build: add --symbol-prefix NAME")
+    for option in ("build", "application"):
+        if getattr(args, option) and args.symbol_prefix is None:
+            parser.error(f"argument --{option}: add --symbol-prefix NAME")
+    if args.build and args.application:
+        parser.error("argument --build: packages hold the library alone, leave out --application")
     build = tuple(args.build)
     software = software_options(parser, args, words, container=container, build=build)
     if args.mcu is None:

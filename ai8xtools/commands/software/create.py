@@ -67,7 +67,7 @@ def create_software(software: SoftwareOptions) -> int:
         raise
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     exponents = (output_exponent(layer.index, network) for layer in network.outputs())
-    built = completed(plan, sample, profile, software, options.project, exponents)
+    built = completed(plan, sample, profile, software, options, exponents)
     print_diagnostics(options.visible(messages))
     log = log_text(built, profile, options.project.command_line)
     finish(options, software, built, profile, plan_text(built, profile), log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ai8xtools.commands.loader.application import application_of
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.diagnostics import Diagnostic, refuse_errors
@@ -15,7 +16,6 @@ from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.profile import Profile
-from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
 from ai8xtools.writing.library import INPUT_FRACTION
@@ -42,7 +42,7 @@ def completed(
     sample: Sample,
     profile: Profile,
     software: SoftwareOptions,
-    project: ProjectOptions,
+    options: LoaderOptions,
     exponents: Iterable[int],
     fraction: int = INPUT_FRACTION,
 ) -> Built:
@@ -51,9 +51,12 @@ def completed(
     `exponents` and `fraction` tell what its integers mean, as `Naming` does. Raises NoRoomError as
     `as_library` does.
     """
+    project = options.project
     prefix = project.symbol_prefix
     if prefix is not None:
-        naming = Naming(prefix, project.labels, tuple(exponents), fraction)
+        naming = Naming(
+            prefix, project.labels, tuple(exponents), fraction, application_of(options, sdk=False)
+        )
         built = build.as_library(built, profile, naming)
     built = build.emitted(built, sample, project.name, project.command_line)
     if prefix is None:

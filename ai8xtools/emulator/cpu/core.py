@@ -70,7 +70,8 @@ class Core:
         self.architecture = image.architecture
         self.observer = observer or Unobserved()
         self._family = image.architecture.family
-        self._areas = [*(peripherals.areas if peripherals else ()), *self._port().areas]
+        self._port = self._new_port()
+        self._areas = [*(peripherals.areas if peripherals else ()), *self._port.areas]
         self._stopped = False
         self._exit_code: int | None = None
         self._fault: Exception | None = None
@@ -136,6 +137,14 @@ class Core:
         self._stopped = True
         self._uc.emu_stop()
 
+    def now(self) -> float:
+        """Return the microseconds since the start of the program: estimated, and waited."""
+        return self._port.now()
+
+    def pass_time(self, microseconds: float) -> None:
+        """Let time pass."""
+        self._port.microseconds += microseconds
+
     def read_memory(self, address: int, size: int) -> bytes:
         """Return bytes of flash or RAM."""
         return bytes(self._uc.mem_read(address, size))
@@ -186,7 +195,7 @@ class Core:
             self._uc.ctl_flush_tb()
         return addresses
 
-    def _port(self) -> Port:
+    def _new_port(self) -> Port:
         def leave(status: int) -> None:
             self._exit_code = status
             self.stop()

@@ -72,7 +72,7 @@ class Port:
         write_flash: Callable[[int, bytes], None],
         leave: Callable[[int], None],
     ) -> None:
-        self.microseconds = 0
+        self.microseconds = 0.0
         self._observer = observer
         self._read_memory, self._write_flash = read_memory, write_flash
         self._leave = leave
@@ -102,9 +102,9 @@ class Port:
                 return self._parsed
             case _Register.CLOCK_LOW:
                 self.microseconds += READING_MICROSECONDS
-                return truncated(int(self._now()))
+                return truncated(int(self.now()))
             case _Register.CLOCK_HIGH:
-                return int(self._now()) // WORD_LIMIT
+                return int(self.now()) // WORD_LIMIT
             case (
                 _Register.CONSOLE | _Register.ABORT | _Register.EXIT | _Register.STAND_IN
                 | _Register.X_LOW | _Register.X_HIGH | _Register.Y_LOW | _Register.Y_HIGH
@@ -144,9 +144,9 @@ class Port:
             case _Register.FLASH_WORD:
                 self._write_flash(self._flash_address, value.to_bytes(4, "little"))
             case _Register.STOPWATCH_START:
-                self._started[value] = self._now()
+                self._started[value] = self.now()
             case _Register.STOPWATCH_STOP:
-                elapsed = self._now() - self._started.get(value, 0.0)
+                elapsed = self.now() - self._started.get(value, 0.0)
                 self._measured = max(1, truncated(round(elapsed)))
                 self._observer.measured(self._measured)
             case (
@@ -158,7 +158,7 @@ class Port:
             case _:
                 assert_never(register)
 
-    def _now(self) -> float:
+    def now(self) -> float:
         """Return the microseconds since the start, with what the devices have taken."""
         return self.microseconds + self._observer.device_microseconds
 

@@ -35,6 +35,7 @@ from ai8xtools.emulator.firmware.starter import Starter
 from ai8xtools.emulator.firmware.timekeeping import Timekeeper
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.project.tree import TreeOptions
+from ai8xtools.emulator.sensors import Recorded, Sensors
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.state.power import CPU1_CLOCK, check_clock, is_running
 from ai8xtools.emulator.words.addresses import DATA
@@ -104,9 +105,11 @@ class Board:
         apb_base: int = DEFAULT_APB_BASE,
         on_text: Callable[[str], None] = lambda _text: None,
         wrapper: Image | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
         self.chip = chip
-        self.bus = Bus(chip, apb_base)
+        self.sensors = Sensors(recorded)
+        self.bus = Bus(chip, apb_base, self.sensors)
         memory = CoreMemory()
         if chip:
             memory = CoreMemory(chip.flash_bytes, chip.sram_bytes, chip.name)
@@ -114,7 +117,8 @@ class Board:
         if wrapper is not None:
             self.wrapper = Core(wrapper, self.bus, Starter(self), memory)
             memory = memory.without_flash(memory.flash_use(wrapper))
-        self.core = Core(image, self.bus, self, memory)
+        self.core = core = Core(image, self.bus, self, memory)
+        self.sensors.attach(core.write_memory, core.now, core.pass_time, core.stop)
         self.first_run: NetworkRun | None = None
         self.progress = Progress()
         self.time = Timekeeper(self.bus)
@@ -149,14 +153,18 @@ class Board:
         apb_base: int = DEFAULT_APB_BASE,
         on_text: Callable[[str], None] = lambda _text: None,
         options: TreeOptions | None = None,
+        recorded: Recorded | None = None,
     ) -> Board:
         """Compile a project for the board; its Makefile tells the chip, unless given.
 
-        Of a project for the RISC-V core both programs are compiled. Raises EmulatorError as
+        Of a project for the RISC-V core both programs are compiled; `recorded` is what sensors
+        deliver. Raises EmulatorError as
         `compile_firmware` does, and if the program does not fit the chip (E813).
         """
         firmware = compile_firmware(Path(project), options)
-        board = cls(firmware.image, chip or firmware.chip, apb_base, on_text, firmware.wrapper)
+        board = cls(
+            firmware.image, chip or firmware.chip, apb_base, on_text, firmware.wrapper, recorded
+        )
         board.notes, board.repetitions = firmware.notes, firmware.repetitions
         return board
 
@@ -359,6 +367,8 @@ class Board:
             reason = "the accelerator has finished, and was not started again"
         else:
             reason = "the accelerator was not started"
+        for sensor in sorted(self.sensors.recorded.silent):
+            reason += f", and nothing comes from --{sensor} none"
         what = "nothing wakes it" if alone else "only its timers wake it"
         raise EmulatorError(
             "E825",

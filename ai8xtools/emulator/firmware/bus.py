@@ -14,6 +14,7 @@ from ai8xtools.emulator.bits import bytes_at, with_bytes, word_address
 from ai8xtools.emulator.cpu.io import IoArea
 from ai8xtools.emulator.firmware.system_area import SystemArea
 from ai8xtools.emulator.machine.timing import MarkLog
+from ai8xtools.emulator.sensors import Sensors
 from ai8xtools.emulator.state.power import CLOCK_GATES
 from ai8xtools.emulator.words.addresses import (
     INSTANCES_PER_GROUP,
@@ -79,8 +80,14 @@ class Bus:
     `was_started` that it ever was.
     """
 
-    def __init__(self, chip: Chip | None = None, apb_base: int = DEFAULT_APB_BASE) -> None:
+    def __init__(
+        self,
+        chip: Chip | None = None,
+        apb_base: int = DEFAULT_APB_BASE,
+        sensors: Sensors | None = None,
+    ) -> None:
         self.apb_base = apb_base
+        self.sensors = sensors or Sensors()
         self._first, self._end = apb_base, apb_base + ACCELERATOR_BYTES
         self.words: dict[int, int] = dict.fromkeys(CLOCK_GATES, 0xFFFFFFFF)
         self.log = WriteLog()
@@ -133,6 +140,8 @@ class Bus:
             self.log.append(size, address, value)
             if self.reads is not None:
                 self.overwritten.add(word_address(address))
+        else:
+            self.sensors.acknowledge(address, value)
         if size == 4:
             self.words[address] = value
         else:
@@ -172,7 +181,7 @@ class Bus:
             f"The chip has it at 0x{DEFAULT_APB_BASE:08x}.",
             self.peek,
         )
-        return peripherals, accelerator, self._system.area
+        return peripherals, accelerator, self._system.area, self.sensors.area
 
     def read(self, address: int, size: int) -> int:
         """Load 1, 2 or 4 bytes."""
@@ -257,6 +266,8 @@ class Bus:
         if word == _PLL_CONTROL:
             enabled = _PLL.unpack(self.words.get(word, 0))["enabled"]
             return _PLL.by_name["ready"].set(self.words.get(word, 0), enabled)
+        if not self._first <= word < self._end:
+            return self.sensors.peripheral(word)
         if self.addresses is None or not self.is_accelerator(word):
             return None
         if self._transposer and word == self.addresses.transposers[self._transposer[0]]:

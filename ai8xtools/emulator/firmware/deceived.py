@@ -31,7 +31,8 @@ def is_deceived(board: Board, outputs: Collection[int], time_limit: float) -> bo
     Return whether it reports success all the same.
     """
     wrapper = board.wrapper.image if board.wrapper else None
-    again = _DeceivingBoard(board.core.image, board.chip, board.bus.apb_base, wrapper=wrapper)
+    again = _DeceivingBoard(board.core.image, board.chip, board.bus.apb_base, wrapper=wrapper,
+                            recorded=board.sensors.recorded)  # fmt: skip
     again.inverted = outputs
     with contextlib.suppress(EmulatorError):
         again.run(time_limit)

@@ -16,7 +16,7 @@ QUIET_SECONDS = 2.0
 """Of processor time; a program that has passed and does nothing new for so long is ended."""
 PATIENCE = 50_000
 """Calls of one stand-in, with nothing new between them, after which a program waits for it."""
-_INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_read")
+INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_read")
 """Beginnings of functions that would deliver the input of a network."""
 IMAGES = ("camera_get_image", "camera_get_raw", "get_camera_stream_buffer")
 """Functions that deliver random images."""
@@ -84,7 +84,7 @@ class Progress:
 
     def input_stand_ins(self) -> list[str]:
         """Return the functions without hardware that would have delivered data, as called."""
-        return [name for name in self.stand_ins if name.startswith(_INPUTS)]
+        return [name for name in self.stand_ins if name.startswith(INPUTS)]
 
     def random_input(self) -> str | None:
         """Return the function, as called, that gave the program random data as its input."""

@@ -7,5 +7,14 @@ takes. Source: docs/emulator.md, "Cores without an accelerator".
 from ai8xtools.emulator.plain.compiling import PlainProgram, compile_plain
 from ai8xtools.emulator.plain.engine import CopyEngine
 from ai8xtools.emulator.plain.running import PlainRun, run_plain
+from ai8xtools.emulator.plain.sensors import PlainSensor, sensor_of
 
-__all__ = ["CopyEngine", "PlainProgram", "PlainRun", "compile_plain", "run_plain"]
+__all__ = [
+    "CopyEngine",
+    "PlainProgram",
+    "PlainRun",
+    "PlainSensor",
+    "compile_plain",
+    "run_plain",
+    "sensor_of",
+]

@@ -12,6 +12,7 @@ from ai8xtools.emulator.cpu.deadline import READING_SECONDS, within
 from ai8xtools.emulator.cpu.elf import Image, function_names
 from ai8xtools.emulator.cpu.workshop import Workshop
 from ai8xtools.emulator.errors import EmulatorError, NoProgramError
+from ai8xtools.emulator.plain.sensors import SOURCE
 from ai8xtools.reading import check_sources, real_path, source_text
 from ai8xtools.values import frozen
 
@@ -50,12 +51,13 @@ def compile_plain(
     more: Sequence[Path] = (),
     *,
     engine: bool = False,
+    sensor: bool = False,
     seconds: float = READING_SECONDS,
 ) -> PlainProgram:
     """Compile and link the C files of a folder, and `more` files; nothing is written into it.
 
     With `engine` copies between levels of memory are not those of the project's nn_copies.c, but
-    made by a `CopyEngine`.
+    made by a `CopyEngine`; with `sensor` a `PlainSensor` is in the place of its sensor.c.
 
     Raises EmulatorError: no C files (E800), no compiler (E810), the compiler refuses the program,
     it has no main(), or all this takes more than `seconds` (E811).
@@ -70,6 +72,8 @@ def compile_plain(
         if not any(_MAIN.search(source_text(path)) for path in sources):
             raise NoProgramError("E811", "no file defines main()", str(folder))
         own = [path for path in sources if not engine or not path.name.endswith(_COPIES)]
+        if sensor:
+            own = [path for path in own if path.name != SOURCE] + [PLAIN / "source" / SOURCE]
         options = [optimization, *_FLAGS, *flags, f"-I{real_path(folder)}"]
         names = (*_RUN_TIME, *(_ENGINE,) * engine)
         image, of_run_time = _compiled([*own, *more], options, core, folder, names)

@@ -12,6 +12,7 @@ from ai8xtools.emulator.cpu.memory_map import CoreMemory
 from ai8xtools.emulator.errors import SlotError
 from ai8xtools.emulator.plain.compiling import PlainProgram
 from ai8xtools.emulator.plain.engine import CopyEngine
+from ai8xtools.emulator.plain.sensors import PlainSensor
 from ai8xtools.values import frozen
 
 _NETWORKS = ("cnn_run", "Inference")
@@ -66,20 +67,24 @@ def run_plain(
     memory: CoreMemory | None = None,
     contents: Mapping[str, bytes] | None = None,
     engine: CopyEngine | None = None,
+    sensor: PlainSensor | None = None,
 ) -> PlainRun:
     """Run main() from reset; `show` gets what it prints, character by character.
 
     `contents` take the place of what arrays of the program hold, by their names; the rest of an
     array becomes 0xFF, as erased flash is. `engine` makes the copies of a program that was compiled
-    for one. Raises EmulatorError: there is no such array, or it is too small (E828), the program
-    does not fit (E813), accesses nothing or executes what the core does not have (E820, E827),
-    waits for a copy that was not started (E829), does not end in time (E822).
+    for one, `sensor` delivers recordings to another. Raises EmulatorError: there is no such array,
+    or it is too small (E828), the program does not fit (E813), accesses nothing or executes what
+    the core does not have (E820, E827), waits for a copy that was not started (E829), does not end
+    in time (E822).
     """
     image, memory = program.image, memory or CoreMemory()
     console = _Console(show)
-    core = Core(image, engine, observer=console, memory=memory)
+    core = Core(image, engine or sensor, observer=console, memory=memory)
     if engine is not None:
         engine.attach(core.read_memory, core.write_memory)
+    if sensor is not None:
+        sensor.attach(core.write_memory, core.stop)
     networks = [called for own in _NETWORKS for _, called in image.functions if _is(called, own)]
     within = networks[0] if count and networks else None
     counter = Counter(core, within)

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from ai8xtools.values import frozen
+from ai8xtools.writing.application import Application
 from ai8xtools.writing.library import INPUT_FRACTION
 
 
@@ -27,13 +28,14 @@ class Naming:
     """The name of a library and the meaning of its results.
 
     `classes` are their names; an integer of output n times 2^`exponents[n]` is the number, and a
-    number of the input times 2^`fraction` its integer.
+    number of the input times 2^`fraction` its integer. `application` is the program around it.
     """
 
     prefix: str
     classes: tuple[str, ...]
     exponents: tuple[int, ...]
     fraction: int = INPUT_FRACTION
+    application: Application | None = None
 
 
 @frozen

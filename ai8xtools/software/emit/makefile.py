@@ -73,6 +73,7 @@ def building(
             *(p for p in interface.files if p.endswith(".h")),
         ],
         "library": interface.library,
+        "application": interface.naming is not None and interface.naming.application is not None,
     }
     yield "Makefile", render("software/Makefile.j2", name=name, **parts)
     if cross is not None:

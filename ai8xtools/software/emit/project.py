@@ -74,9 +74,10 @@ def emit(
                   interface=interface),
         ("plan.json", plan_file(plan, code, name, interface.library)),
     ]  # fmt: skip
-    if library is None:
+    if library is None or interface.naming is None:
         return distinct(files)
-    return library_files(library, plan, distinct(files))
+    made, application = library_files(library, plan, distinct(files)), interface.naming.application
+    return made if application is None else application.applied(made, library)
 
 
 def code_of(plan: Plan) -> Code:

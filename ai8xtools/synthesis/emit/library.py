@@ -8,6 +8,7 @@ from __future__ import annotations
 from ai8xtools.synthesis.emit.options import ProjectOptions
 from ai8xtools.synthesis.program import Program
 from ai8xtools.values import frozen
+from ai8xtools.writing.application import Application
 from ai8xtools.writing.library import Library
 
 
@@ -37,14 +38,16 @@ class InputWords:
 
 @frozen
 class Export:
-    """A project as a library."""
+    """A project as a library, with a program around it if that is asked for."""
 
     library: Library
     words: InputWords
+    application: Application | None = None
 
     def files(
         self, files: dict[str, str], program: Program, options: ProjectOptions
     ) -> dict[str, str]:
         """Return the files of the project as those of the library."""
         values = {"words": self.words, "program": program, "options": options}
-        return self.library.files("c", files, **values)
+        made = self.library.files("c", files, **values)
+        return made if self.application is None else self.application.applied(made, self.library)

@@ -16,6 +16,7 @@ from ai8xtools.diagnostics.options import excludes, needs, no_effect, outside
 from ai8xtools.reading.system import is_reserved
 from ai8xtools.values import frozen
 from ai8xtools.writing import symbols
+from ai8xtools.writing.application import OPTION as APPLICATION
 
 _TIMERS = 6
 _PORTS = 4
@@ -33,9 +34,10 @@ class ProjectOptions:
     """How the project is written.
 
     `name` is the project's name and that of its folder; with `symbol_prefix` it is a library, whose
-    names begin so. `folder` the path of that folder as the
-    user gave it; `command_line` stands in the headers of the generated files. File names are names
-    inside the folder; `api_filename` and `sample_output_filename` may be `none` (any case).
+    names begin so; `application` is the kind of the program around it. `folder` the path of that
+    folder as the user gave it; `command_line` stands in the headers of the generated files. File
+    names are names inside the folder; `api_filename` and `sample_output_filename` may be `none`
+    (any case).
     `boost` is (port, pin), `clock_trim` the trim values of IBRO, ISO and IPO (0: leave),
     `log_filename` None writes no log; `kernel_format` is how it prints a weight (None: aligned).
     `sample_numpy_filename` adds the output of the simulation, `log_intermediate` the files named
@@ -50,6 +52,7 @@ class ProjectOptions:
 
     name: str
     symbol_prefix: str | None = None
+    application: str | None = None
     folder: str = ""
     command_line: str = ""
     tool: str = "ai8xize.py"
@@ -214,6 +217,10 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
     used = ["--rtl"] if options.simulated else [option for option in excluded if excluded[option]]
     if options.symbol_prefix is not None:
         yield from (excludes(symbols.OPTION, option) for option in used)
+    elif options.application is not None:
+        yield needs(APPLICATION, symbols.OPTION)
+    if options.application is not None and options.c_filename != "main":
+        yield excludes(APPLICATION, "--c-filename")
 
 
 def file_names(options: ProjectOptions) -> dict[str, str]:

@@ -67,6 +67,8 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
     for option, is_set in others:
         if is_set and args.verify_project is not None:
             yield excludes("--verify-project", option)
+    if args.verify and args.application is not None:
+        yield excludes("--application", "--verify")
 
 
 def _only_with(

@@ -11,6 +11,7 @@ from typing import Any
 
 from ai8xtools.commands.arguments import Parser
 from ai8xtools.commands.loader.arguments.converters import input_shape, layer_list, number
+from ai8xtools.writing.application import KINDS
 
 _EPILOG = (
     "docs/writing-a-network.md explains how a description is written, docs/errors.md every message "
@@ -119,6 +120,8 @@ def add_library_options(group: Any) -> None:
     """Add how the project is called as a library."""
     group.add_argument("--symbol-prefix", metavar="NAME", help="write a library: all files, "
                        "functions and macros begin with NAME, which NAME.h declares")  # fmt: skip
+    group.add_argument("--application", choices=tuple(KINDS), help="with --symbol-prefix: write a "
+                       "program around it, in place of the known-answer test")  # fmt: skip
 
 
 def add_log_options(group: Any) -> None:

@@ -122,6 +122,10 @@ void LED_Toggle(unsigned int idx);
 int PB_Get(unsigned int idx);
 int Board_Init(void);
 int Console_Init(void);
+#define POWER_OFF 0
+#define POWER_ON 1
+int Camera_Power(int on);
+int Microphone_Power(int on);
 
 /* Clocks */
 typedef enum {
@@ -257,20 +261,57 @@ int MXC_RTC_GetSubSecond(void);
 int MXC_RTC_GetSeconds(uint32_t *seconds);
 int MXC_RTC_GetSubSeconds(uint32_t *subseconds);
 int MXC_RTC_GetTime(uint32_t *seconds, uint32_t *subseconds);
-typedef struct {
-    unsigned int mode;
-    uint32_t cmp_cnt;
-} mxc_wut_cfg_t;
+
+/* Wake-up timer, 32,768 ticks a second, and watchdog */
 typedef enum {
     MXC_WUT_PRES_1, MXC_WUT_PRES_2, MXC_WUT_PRES_4, MXC_WUT_PRES_8, MXC_WUT_PRES_16, MXC_WUT_PRES_32,
-    MXC_WUT_PRES_64, MXC_WUT_PRES_128
+    MXC_WUT_PRES_64, MXC_WUT_PRES_128, MXC_WUT_PRES_256, MXC_WUT_PRES_512, MXC_WUT_PRES_1024,
+    MXC_WUT_PRES_2048, MXC_WUT_PRES_4096
 } mxc_wut_pres_t;
 typedef enum { MXC_WUT_MODE_ONESHOT, MXC_WUT_MODE_CONTINUOUS, MXC_WUT_MODE_COUNTER } mxc_wut_mode_t;
-void MXC_WUT_Delay_MS(uint32_t ms);
+typedef enum {
+    MXC_WUT_UNIT_NANOSEC, MXC_WUT_UNIT_MICROSEC, MXC_WUT_UNIT_MILLISEC, MXC_WUT_UNIT_SEC
+} mxc_wut_unit_t;
 typedef struct {
-    unsigned int mode;
-    uint32_t upperResetPeriod, lowerResetPeriod, upperIntPeriod, lowerIntPeriod;
+    mxc_wut_mode_t mode;
+    uint32_t cmp_cnt;
+} mxc_wut_cfg_t;
+void MXC_WUT_Init(mxc_wut_pres_t pres);
+void MXC_WUT_Config(const mxc_wut_cfg_t *cfg);
+void MXC_WUT_Enable(void);
+void MXC_WUT_Disable(void);
+int MXC_WUT_GetTicks(uint32_t time, mxc_wut_unit_t units, uint32_t *ticks);
+int MXC_WUT_GetTime(uint32_t ticks, uint32_t *time, mxc_wut_unit_t *units);
+uint32_t MXC_WUT_GetCount(void);
+void MXC_WUT_ClearFlags(void);
+void MXC_WUT_IntClear(void);
+uint32_t MXC_WUT_GetFlags(void);
+void MXC_WUT_Delay_MS(uint32_t ms);
+void MXC_LP_EnableWUTAlarmWakeup(void);
+void MXC_LP_DisableWUTAlarmWakeup(void);
+typedef enum { MXC_WDT_COMPATIBILITY, MXC_WDT_WINDOWED } mxc_wdt_mode_t;
+typedef enum {
+    MXC_WDT_PERIOD_2_31, MXC_WDT_PERIOD_2_30, MXC_WDT_PERIOD_2_29, MXC_WDT_PERIOD_2_28,
+    MXC_WDT_PERIOD_2_27, MXC_WDT_PERIOD_2_26, MXC_WDT_PERIOD_2_25, MXC_WDT_PERIOD_2_24,
+    MXC_WDT_PERIOD_2_23, MXC_WDT_PERIOD_2_22, MXC_WDT_PERIOD_2_21, MXC_WDT_PERIOD_2_20,
+    MXC_WDT_PERIOD_2_19, MXC_WDT_PERIOD_2_18, MXC_WDT_PERIOD_2_17, MXC_WDT_PERIOD_2_16
+} mxc_wdt_period_t;
+typedef struct {
+    mxc_wdt_mode_t mode;
+    mxc_wdt_period_t upperResetPeriod, lowerResetPeriod, upperIntPeriod, lowerIntPeriod;
 } mxc_wdt_cfg_t;
+int MXC_WDT_Init();
+void MXC_WDT_SetResetPeriod();
+void MXC_WDT_SetIntPeriod();
+void MXC_WDT_Enable(mxc_wdt_regs_t *wdt);
+void MXC_WDT_Disable(mxc_wdt_regs_t *wdt);
+void MXC_WDT_EnableInt(mxc_wdt_regs_t *wdt);
+void MXC_WDT_EnableReset(mxc_wdt_regs_t *wdt);
+void MXC_WDT_ResetTimer(mxc_wdt_regs_t *wdt);
+int MXC_WDT_GetResetFlag(mxc_wdt_regs_t *wdt);
+void MXC_WDT_ClearResetFlag(mxc_wdt_regs_t *wdt);
+int MXC_WDT_GetIntFlag(mxc_wdt_regs_t *wdt);
+void MXC_WDT_ClearIntFlag(mxc_wdt_regs_t *wdt);
 
 /* UART. What is sent to the console appears there. */
 typedef enum { MXC_UART_PARITY_DISABLE, MXC_UART_PARITY_EVEN_0, MXC_UART_PARITY_ODD_0 } mxc_uart_parity_t;
@@ -327,24 +368,33 @@ typedef void (*mxc_i2c_complete_cb_t)(mxc_i2c_req_t *request, int result);
 struct mxc_i2c_req_t {
     mxc_i2c_regs_t *i2c;
     unsigned int addr;
-    unsigned char *tx_buf, *rx_buf;
-    unsigned int tx_len, rx_len;
+    unsigned char *tx_buf;
+    unsigned int tx_len;
+    unsigned char *rx_buf;
+    unsigned int rx_len;
     int restart;
     mxc_i2c_complete_cb_t callback;
 };
 #define MXC_I2C_STD_MODE 100000
 #define MXC_I2C_FAST_SPEED 400000
+int MXC_I2C_Init(mxc_i2c_regs_t *i2c, int masterMode, unsigned int slaveAddr);
+int MXC_I2C_SetFrequency(mxc_i2c_regs_t *i2c, unsigned int hz);
+int MXC_I2C_MasterTransaction(mxc_i2c_req_t *req);
+
+/* I2S: a microphone */
 typedef enum {
-    MXC_I2S_DATASIZE_BYTE, MXC_I2S_DATASIZE_HALFWORD, MXC_I2S_DATASIZE_WORD
+    MXC_I2S_WSIZE_BYTE, MXC_I2S_WSIZE_HALFWORD, MXC_I2S_WSIZE_WORD,
+    MXC_I2S_DATASIZE_BYTE = MXC_I2S_WSIZE_BYTE, MXC_I2S_DATASIZE_HALFWORD = MXC_I2S_WSIZE_HALFWORD,
+    MXC_I2S_DATASIZE_WORD = MXC_I2S_WSIZE_WORD
 } mxc_i2s_wsize_t;
-typedef enum {
-    MXC_I2S_SAMPLESIZE_EIGHT, MXC_I2S_SAMPLESIZE_SIXTEEN, MXC_I2S_SAMPLESIZE_TWENTY,
-    MXC_I2S_SAMPLESIZE_TWENTYFOUR, MXC_I2S_SAMPLESIZE_THIRTYTWO
-} mxc_i2s_samplesize_t;
-typedef enum {
-    MXC_I2S_ADJUST_LEFT, MXC_I2S_ADJUST_RIGHT, MXC_I2S_MSB_JUSTIFY = 0, MXC_I2S_LSB_JUSTIFY = 1
-} mxc_i2s_justify_t;
-typedef mxc_i2s_justify_t mxc_i2s_adjust_t;
+#define MXC_I2S_SAMPLESIZE_EIGHT 8
+#define MXC_I2S_SAMPLESIZE_SIXTEEN 16
+#define MXC_I2S_SAMPLESIZE_TWENTY 20
+#define MXC_I2S_SAMPLESIZE_TWENTYFOUR 24
+#define MXC_I2S_SAMPLESIZE_THIRTYTWO 32
+typedef uint8_t mxc_i2s_samplesize_t;
+typedef enum { MXC_I2S_MSB_JUSTIFY, MXC_I2S_LSB_JUSTIFY } mxc_i2s_justify_t;
+typedef enum { MXC_I2S_ADJUST_LEFT, MXC_I2S_ADJUST_RIGHT } mxc_i2s_adjust_t;
 typedef enum { MXC_I2S_STEREO, MXC_I2S_MONO_LEFT_CH = 2, MXC_I2S_MONO_RIGHT_CH = 3 } mxc_i2s_stereo_t;
 typedef enum { MXC_I2S_POL_NORMAL, MXC_I2S_POL_INVERSE } mxc_i2s_polarity_t;
 typedef enum { MXC_I2S_MSB_FIRST, MXC_I2S_LSB_FIRST } mxc_i2s_bitorder_t;
@@ -358,17 +408,30 @@ typedef struct {
     mxc_i2s_ch_mode_t channelMode;
     mxc_i2s_stereo_t stereoMode;
     mxc_i2s_wsize_t wordSize;
-    mxc_i2s_samplesize_t sampleSize;
     mxc_i2s_justify_t justify;
     mxc_i2s_bitorder_t bitOrder;
     mxc_i2s_polarity_t wsPolarity;
-    mxc_i2s_adjust_t adjust;
-    mxc_i2s_clksrc_t clkSrc;
-    uint8_t bitsWord;
+    mxc_i2s_samplesize_t sampleSize;
     uint16_t clkdiv;
+    mxc_i2s_adjust_t adjust;
+    uint8_t bitsWord;
+    mxc_i2s_clksrc_t clkSrc;
     void *rawData, *txData, *rxData;
     uint32_t length;
 } mxc_i2s_req_t;
+int MXC_I2S_Init(mxc_i2s_req_t *req);
+int MXC_I2S_Shutdown(void);
+void MXC_I2S_RXEnable(void);
+void MXC_I2S_RXDisable(void);
+int MXC_I2S_SetRXThreshold(uint8_t threshold);
+void MXC_I2S_Flush(void);
+int MXC_I2S_ReadRXFIFO(void *rxData, mxc_i2s_wsize_t wordSize, int len, int smpl_cnt);
+void MXC_I2S_EnableInt(uint32_t flags);
+void MXC_I2S_DisableInt(uint32_t flags);
+int MXC_I2S_GetFlags(void);
+void MXC_I2S_ClearFlags(uint32_t flags);
+int MXC_I2S_RXDMAConfig(void *dest_addr, int len);
+void MXC_I2S_RegisterDMACallback(void (*callback)(int ch, int reason));
 typedef mxc_i2s_req_t mxc_i2s_config_t;
 #define MXC_F_I2S_CTRL0CH0_TX_EN (1u << 6)
 #define MXC_F_I2S_CTRL0CH0_RX_EN (1u << 7)

@@ -6,6 +6,7 @@
 #define EMULATOR_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WEAK __attribute__((weak))
@@ -43,6 +44,11 @@ static inline void emulator_stand_in(const char *name) { HOST->stand_in = (uint3
 /* With FreeRTOS: where the stack of main() ends while tasks have theirs, and a chance for other tasks */
 extern char *emulator_main_stack;
 void emulator_other_tasks(void);
+
+/* Call the handlers of what sensors and the wake-up timer have brought; tell whether sensors did. */
+bool emulator_deliver(void);
+void emulator_timer(uint32_t microseconds, bool once); /* period of the wake-up timer, 0: off */
+extern void (*emulator_copied)(int channel, int reason);
 
 static inline uint64_t emulator_microseconds(void)
 {

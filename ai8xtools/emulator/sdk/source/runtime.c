@@ -2,6 +2,7 @@
 #include "camera.c"
 #include "cmsis.c"
 #include "ctype.c"
+#include "devices.c"
 #include "division.c"
 #include "files.c"
 #include "jump.c"

@@ -1,6 +1,7 @@
 /* Start of the program, interrupts and sleep. */
 #include "emulator.h"
 #include "mxc.h"
+#include "sensors.h"
 
 extern int main(void);
 
@@ -26,6 +27,7 @@ __attribute__((used)) void emulator_interrupt(unsigned int irq);
 static volatile handler_t vectors[INTERRUPTS];
 static volatile bool enabled[INTERRUPTS], pending[INTERRUPTS], masked;
 WEAK void CNN_IRQHandler(void);
+WEAK void I2S_IRQHandler(void);
 
 /* Timers, whose interrupts come while the program sleeps and nothing else would wake it */
 #define TIMERS(F) F(TMR0) F(TMR1) F(TMR2) F(TMR3) F(RTC) F(WUT)
@@ -70,25 +72,6 @@ static void call_handler(handler_t handler)
 #else
 static void call_handler(handler_t handler) { handler(); }
 #endif
-static void handle(unsigned int irq);
-
-/* Let time pass while the program sleeps, and call the handlers of the timers that may interrupt. */
-static void call_timers(void)
-{
-    bool any = system_tick;
-    uint32_t task = emulator_until_task ? emulator_until_task() : 0;
-#define LOOK(name) any |= enabled[name##_IRQn] && vectors[name##_IRQn];
-    TIMERS(LOOK)
-    HOST->delay = task && !any ? task : TICK_MICROSECONDS;
-    if (system_tick && !masked)
-        SysTick_Handler();
-#define CALL(name) \
-    if (enabled[name##_IRQn] && vectors[name##_IRQn]) \
-        handle(name##_IRQn);
-    TIMERS(CALL)
-    HOST->asleep = !any && !task;
-}
-
 static void handle(unsigned int irq)
 {
     pending[irq] = masked || !enabled[irq];
@@ -96,14 +79,77 @@ static void handle(unsigned int irq)
         call_handler(vectors[irq]);
 }
 
+/* What sensors have delivered and the wake-up timer has reached since: their handlers, in this order. */
+static bool timer_runs, timer_runs_once;
+void (*emulator_copied)(int channel, int reason);
+bool emulator_deliver(void)
+{
+    bool any = false;
+    for (;;)
+        switch (SENSORS->event) {
+        case EVENT_TIMER:
+            if (timer_runs_once)
+                emulator_timer(0, false);
+            handle(WUT_IRQn);
+            break;
+        case EVENT_SAMPLES:
+            any = true;
+            if (MXC_I2S->inten & MXC_F_I2S_INTEN_RX_THD_CH0)
+                handle(I2S_IRQn);
+            break;
+        case EVENT_COPIED:
+            any = true;
+            if (emulator_copied)
+                emulator_copied(0, 0);
+            break;
+        default:
+            return any;
+        }
+}
+void emulator_timer(uint32_t microseconds, bool once)
+{
+    timer_runs = microseconds > 0;
+    timer_runs_once = once;
+    SENSORS->timer_us = microseconds;
+}
+
+/* Let time pass while the program sleeps, and call the handlers of the timers that may interrupt. */
+static void call_timers(void)
+{
+    static uint32_t since_tick;
+    bool any = system_tick, delivered;
+    uint32_t task = emulator_until_task ? emulator_until_task() : 0, sensor = SENSORS->next, delay;
+#define LOOK(name) any |= enabled[name##_IRQn] && vectors[name##_IRQn] && !(name##_IRQn == WUT_IRQn && timer_runs);
+    TIMERS(LOOK)
+    delay = task && !any ? task : TICK_MICROSECONDS - since_tick;
+    if (sensor < delay || (sensor != SENSORS_NEVER && !any && !task))
+        delay = sensor;
+    HOST->delay = delay;
+    delivered = sensor != SENSORS_NEVER && emulator_deliver();
+    since_tick += delay;
+    if (since_tick >= TICK_MICROSECONDS) {
+        since_tick = 0;
+        if (system_tick && !masked)
+            SysTick_Handler();
+#define CALL(name) \
+        if (enabled[name##_IRQn] && vectors[name##_IRQn] && !(name##_IRQn == WUT_IRQn && timer_runs)) \
+            handle(name##_IRQn);
+        TIMERS(CALL)
+    }
+    if (!delivered)
+        HOST->asleep = !any && !task && sensor == SENSORS_NEVER;
+}
+
 /* The emulator calls this when an interrupt comes. It waits while interrupts are off. */
 __attribute__((used)) void emulator_interrupt(unsigned int irq)
 {
     emulator_handlers++;
-    if (irq == TIMER_INTERRUPTS)
+    if (irq == TIMER_INTERRUPTS) {
         call_timers();
-    else
+    } else {
+        emulator_deliver(); /* what came while the accelerator computed */
         handle(irq & (INTERRUPTS - 1));
+    }
     emulator_handlers--;
 }
 
@@ -120,6 +166,8 @@ WEAK void NVIC_EnableIRQ(IRQn_Type irq)
         return;
     if (irq == CNN_IRQn && !vectors[irq])
         vectors[irq] = CNN_IRQHandler;
+    if (irq == I2S_IRQn && !vectors[irq])
+        vectors[irq] = I2S_IRQHandler;
 #define NAMED(name) \
     if (irq == name##_IRQn && !vectors[irq]) \
         vectors[irq] = name##_IRQHandler;

@@ -38,6 +38,7 @@ WEAK int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock)
 static void pass_time(uint32_t us)
 {
     HOST->delay = us;
+    emulator_deliver();
     emulator_other_tasks();
 }
 WEAK int MXC_Delay(uint32_t us)

@@ -1,0 +1,33 @@
+/* Registers of what is connected to the board: ai8xtools/emulator/sensors/connected.py. */
+#ifndef EMULATOR_SENSORS_H
+#define EMULATOR_SENSORS_H
+
+#include <stdint.h>
+
+typedef struct {
+    volatile uint32_t width, height, format, pixel_bytes, buffer; /* of a camera; then: */
+    volatile uint32_t set_up;  /* 0 without DMA, 1 with, 2 by rows */
+    volatile uint32_t start;
+    volatile uint32_t done;    /* reading these two takes time while there is nothing */
+    volatile uint32_t row;     /* address of a row, or 0 */
+    volatile uint32_t release;
+    volatile uint32_t rows, overflows;
+    volatile uint32_t divider;
+    volatile uint32_t rate;         /* of a microphone, in Hz; then: */
+    volatile uint32_t sample_bytes;
+    volatile uint32_t threshold;
+    volatile uint32_t listen;
+    volatile uint32_t copy_to, copy_bytes;
+    volatile uint32_t values_to;    /* where measurements go; then their number; reading it is the transfer */
+    volatile uint32_t values;
+    volatile uint32_t timer_us;     /* period of the wake-up timer, 0: off */
+    volatile uint32_t watchdog_ms;  /* 0: off */
+    volatile uint32_t feed;
+    volatile uint32_t next;         /* microseconds until something wakes the program */
+    volatile uint32_t event;        /* what is due; reading it takes it */
+} emulator_sensors_t;
+#define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
+#define SENSORS_NEVER 0xFFFFFFFFu
+enum { EVENT_NONE, EVENT_TIMER, EVENT_SAMPLES, EVENT_COPIED };
+
+#endif

@@ -1,0 +1,10 @@
+"""What is connected to a board: camera, microphone and other sensors that play recordings, and the
+timers that wake a program which waits for them.
+
+Source: docs/emulator.md, "Recordings in the place of sensors".
+"""
+
+from ai8xtools.emulator.sensors.connected import Sensors
+from ai8xtools.emulator.sensors.recorded import Recorded
+
+__all__ = ["Recorded", "Sensors"]

@@ -1,0 +1,269 @@
+"""The registers through which programs reach sensors and the timers that wake or end them.
+
+The same registers stand in sdk/source/sensors.h.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from enum import IntEnum, auto
+
+from ai8xtools.emulator.cpu.io import IoArea
+from ai8xtools.emulator.errors import StoppedError
+from ai8xtools.emulator.sensors import camera, microphone
+from ai8xtools.emulator.sensors.camera import Camera
+from ai8xtools.emulator.sensors.clock import NEVER
+from ai8xtools.emulator.sensors.microphone import Microphone
+from ai8xtools.emulator.sensors.recorded import Recorded
+
+BASE = 0xF0001000
+"""Address of the registers: behind those of the emulator."""
+_BYTES, _WORD_BYTES = 0x1000, 4
+_I2S = 0x40060000
+_I2S_LEVEL, _I2S_DATA, _I2S_FLAGS = _I2S + 0x30, _I2S + 0x40, _I2S + 0x50
+_LEVEL = 1 << 24
+SERIES = "series"
+_NOT_ANSWERING = -1
+_SECOND_US = 1_000_000
+
+
+class Event(IntEnum):
+    """What wakes a program."""
+
+    NONE = 0
+    TIMER = auto()
+    SAMPLES = auto()
+    COPIED = auto()
+
+
+_REGISTERS = [
+    "width",
+    "height",
+    "format",
+    "pixel_bytes",
+    "buffer",
+    "set_up",
+    "start",
+    "done",
+    "row",
+    "release",
+    "rows",
+    "overflows",
+    "divider",
+    "rate",
+    "sample_bytes",
+    "threshold",
+    "listen",
+    "copy_to",
+    "copy_bytes",
+    "values_to",
+    "values",
+    "timer_us",
+    "watchdog_ms",
+    "feed",
+    "next",
+    "event",
+]
+"""In the order of their addresses."""
+
+
+class Sensors:
+    """What is connected to a board. `ended` names the sensor whose recording is over.
+
+    `attach` tells it how to end the program and reach its memory and its clock.
+    """
+
+    def __init__(self, recorded: Recorded | None = None) -> None:
+        self.recorded = recorded or Recorded()
+        self.ended: str | None = None
+        self.camera, self.microphone = Camera(self, self.recorded), Microphone(self, self.recorded)
+        self.measured = 0
+        """Rows of measurements that were read."""
+        self._stop: Callable[[], None] = lambda: None
+        self._store: Callable[[int, bytes], None] = lambda _address, _data: None
+        self._now: Callable[[], float] = lambda: 0.0
+        self._pass: Callable[[float], None] = lambda _microseconds: None
+        self._registers = dict.fromkeys(_REGISTERS, 0)
+        self._rows: Iterator[bytes] | None = None
+        self._period = self._timer = 0.0
+        self._limit = self._fed = 0.0
+        values = self._registers
+        self._answers: dict[str, Callable[[], int]] = {
+            "done": self.camera.done,
+            "row": self.camera.row,
+            "rows": lambda: self.camera.rows,
+            "overflows": lambda: self.camera.overflows,
+            "values": lambda: self._values(values["values"]),
+            "next": self._next,
+            "event": self._event,
+        }
+        self._acts: dict[str, Callable[[int], None]] = {
+            "set_up": self._set_up_camera,
+            "start": lambda _value: self.camera.start(),
+            "release": lambda _value: self.camera.release(),
+            "divider": self.camera.divide,
+            "sample_bytes": lambda size: self.microphone.set_up(values["rate"], size),
+            "threshold": self.microphone.wait_for,
+            "listen": self._listen,
+            "copy_bytes": lambda size: self.microphone.copy_to(values["copy_to"], size),
+            "timer_us": self._start_timer,
+            "watchdog_ms": self._start_watchdog,
+            "feed": self._feed,
+        }
+
+    def attach(
+        self,
+        store: Callable[[int, bytes], None],
+        now: Callable[[], float],
+        pass_time: Callable[[float], None],
+        stop: Callable[[], None],
+    ) -> None:
+        """Connect it with a core."""
+        self._store, self._now, self._pass, self._stop = store, now, pass_time, stop
+
+    @property
+    def area(self) -> IoArea:
+        """Where the registers are."""
+        return IoArea("sensors", BASE, _BYTES, self._read, self._write)
+
+    @property
+    def delivered(self) -> str | None:
+        """Say what came from which sensor; None if nothing did."""
+        for count, what in (
+            (self.camera.delivered, "picture"),
+            (self.microphone.delivered, "sample"),
+            (self.measured, "measurement"),
+        ):
+            if count:
+                return f"{count} {what}{'s' if count > 1 else ''}"
+        return None
+
+    @property
+    def source(self) -> str | None:
+        """The sensor that has delivered something, by its option."""
+        if self.camera.delivered:
+            return camera.NAME
+        if self.microphone.delivered:
+            return microphone.NAME
+        return SERIES if self.measured else None
+
+    # What sensors ask of the board
+
+    @property
+    def now(self) -> float:
+        """Microseconds since the start of the program."""
+        return self._now()
+
+    def pass_time(self, microseconds: float) -> None:
+        """Let time pass."""
+        self._pass(microseconds)
+
+    def store(self, address: int, data: bytes) -> None:
+        """Write into the memory of the core, as DMA does."""
+        self._store(address, data)
+
+    def is_over(self, sensor: str) -> None:
+        """A program waits for a sensor whose recording is over: it ends."""
+        self.ended = sensor
+        self._stop()
+
+    # Registers of the chip
+
+    def peripheral(self, address: int) -> int | None:
+        """Return what a register of the I2S interface reads; None for others."""
+        if address == _I2S_LEVEL:
+            return self.microphone.level() * _LEVEL
+        if address == _I2S_DATA:
+            return self.microphone.take()
+        return self.microphone.flags if address == _I2S_FLAGS else None
+
+    def acknowledge(self, address: int, value: int) -> None:
+        """A register of a peripheral is written."""
+        if address == _I2S_FLAGS:
+            self.microphone.acknowledge(value)
+
+    # Registers of the emulator
+
+    def _read(self, address: int, _width: int) -> int:
+        self._watch()
+        answer = self._answers.get(_name(address))
+        return 0 if answer is None else int(answer())
+
+    def _write(self, address: int, _width: int, value: int) -> None:
+        register = _name(address)
+        self._registers[register] = value
+        act = self._acts.get(register)
+        if act is not None:
+            act(value)
+
+    def _set_up_camera(self, mode: int) -> None:
+        values = self._registers
+        size = values["width"], values["height"]
+        pixel = values["format"], values["pixel_bytes"]
+        self.camera.set_up(size, pixel, values["buffer"], mode)
+
+    def _listen(self, on: int) -> None:
+        if on:
+            self.microphone.start()
+        else:
+            self.microphone.stop()
+
+    def _start_timer(self, microseconds: int) -> None:
+        self._period, self._timer = microseconds, self.now + microseconds
+
+    def _start_watchdog(self, milliseconds: int) -> None:
+        self._limit, self._fed = milliseconds * 1000.0, self.now
+
+    def _feed(self, _value: int) -> None:
+        self._watch()
+        self._fed = self.now
+
+    def _values(self, count: int) -> int:
+        """Store the next measurements; the result of a transfer that does not answer is not 0."""
+        if SERIES in self.recorded.silent:
+            return 1
+        if not count:
+            return 0
+        if self._rows is None:
+            self._rows = (row.astype("<i2").tobytes() for row in self.recorded.rows(count))
+        row = next(self._rows, None)
+        if row is None:
+            self.is_over(SERIES)
+            return 1
+        self.measured += 1
+        self.store(self._registers["values_to"], row)
+        return 0
+
+    def _next(self) -> int:
+        """Return the microseconds until something wakes a program that sleeps."""
+        times = [self.camera.next_us(), self.microphone.next_us()]
+        if self._period:
+            times.append(max(0.0, self._timer - self.now))
+        if self._limit:
+            times.append(self._fed + self._limit - self.now + 1)
+        return min(NEVER, math.ceil(min(times)))
+
+    def _event(self) -> Event:
+        """Return what is due, the earliest first."""
+        if self._period and self._timer <= self.now:
+            self._timer += self._period
+            return Event.TIMER
+        copies = self.microphone.copies
+        if self.microphone.step():
+            return Event.COPIED if copies else Event.SAMPLES
+        return Event.NONE
+
+    def _watch(self) -> None:
+        """The watchdog restarts a program that does not reset it: it ends."""
+        if self._limit and self.now > self._fed + self._limit:
+            raise StoppedError(
+                "E873", "the watchdog restarts the chip: the program has not reset it for "
+                f"{self._limit / _SECOND_US:.1f} s",
+                remedy="Call MXC_WDT_ResetTimer() more often, or choose a longer period.",
+            )  # fmt: skip
+
+
+def _name(address: int) -> str:
+    number = (address - BASE) // _WORD_BYTES
+    return _REGISTERS[number] if number < len(_REGISTERS) else ""

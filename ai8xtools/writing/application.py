@@ -1,0 +1,158 @@
+"""A program around a library: it takes what a sensor delivers and says what the network finds.
+
+Source: docs/applications.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.values import frozen
+from ai8xtools.writing.library import Library
+from ai8xtools.writing.templates import render
+
+OPTION = "--application"
+_MAIN = "main.c"
+_SMALLEST_WINDOW = 64
+"""Least rows and columns that are asked of a camera."""
+_LARGEST_PICTURE = 48 << 10
+"""Bytes of a picture that the camera's driver may hold as a whole; larger ones come by rows."""
+_CHUNK = 128
+_PIXEL_BYTES = 2
+_PORTS = {"FTHR_RevA": "MXC_I2C1"}
+
+
+@frozen
+class Names:
+    """What is called what in the text of a program."""
+
+    title: str
+    sensor: str
+    one: str
+    piece: str
+    lost: str
+    loop: str
+    steps: str
+    time: str
+    scale: str = ""
+    play: str = ""
+    plays: str = ""
+
+
+KINDS: Mapping[str, Names] = {
+    "minimal": Names(
+        "the smallest program", "input", "inputs", "input", "inputs",
+        "Loads inputs, runs the network, prints the class.",
+        "read, load, run, decide", "input %lu",
+    ),
+    "camera": Names(
+        "pictures of a camera", "camera", "the camera", "picture", "pieces of pictures",
+        "Takes a picture, runs the network on it and prints the class, for ever.",
+        "read, load, ask for the next picture, run, decide", "picture %lu",
+        play=" --camera pictures",
+        plays="a picture or a folder of them, in the order of their names.",
+    ),
+    "microphone": Names(
+        "a microphone", "microphone", "the microphone", "samples", "samples",
+        "Listens; when it is loud, runs the network on a window of samples and prints the class.",
+        "read, collect a window, load, run, decide", "%lu ms",
+        " * SENSOR_VALUES / (SENSOR_RATE / 1000u)",
+        " --microphone sound.wav", "a WAV file of one track, with the rate of the program.",
+    ),
+    "series": Names(
+        "measurements over time", "sensor", "the sensor", "measurement", "measurements",
+        "Measures all the time, runs the network on windows and prints the class.",
+        "read, collect a window, load, run, decide", "%lu ms", " * SENSOR_PERIOD_MS",
+        " --series measurements.csv",
+        "a CSV file with a column for each channel, whole numbers as the sensor has them.",
+    ),
+}  # fmt: skip
+"""What there is, by its word."""
+
+
+@frozen
+class Application:
+    """The program that is asked for: `kind` is a word of `KINDS`, `name` that of the project.
+
+    `data` is the kind of data that the network was trained on ("picture", "sound", "series"; empty:
+    not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
+    `header`: prepare.h makes inputs of them. `board` is that of the vendor's SDK, empty without it.
+    """
+
+    kind: str
+    name: str
+    board: str = ""
+    data: str = ""
+    fold: int = 1
+    rate: int = 16000
+    header: bool = False
+
+    def applied(self, files: Mapping[str, str], library: Library) -> dict[str, str]:
+        """Return the files of a library with this program in place of the known-answer test.
+
+        Raises DiagnosticError E913 for a network that takes no such data.
+        """
+        sdk = bool(self.board)
+        values = {
+            **self._values(library), "library": library, "kind": self.kind, "name": self.name,
+            "names": KINDS[self.kind], "sdk": sdk, "port": _PORTS.get(self.board, "MXC_I2C2"),
+        }  # fmt: skip
+        kept = {
+            path: text for path, text in files.items()
+            if path != _MAIN and not path.endswith(("sampledata.h", "sampleoutput.h"))
+        }  # fmt: skip
+        return {
+            **kept,
+            _MAIN: render("application/main.c.j2", **values),
+            "sensor.h": render("application/sensor.h.j2", **values),
+            "sensor.c": render(f"application/sensor_{'sdk' if sdk else 'own'}.c.j2", **values),
+            "README.md": render("application/README.md.j2", **values),
+        }
+
+    def _values(self, library: Library) -> dict[str, Any]:
+        """Return what the templates of the kind need to know of the input."""
+        given = library.input
+        expected = {"camera": "picture", "microphone": "sound", "series": "series"}.get(self.kind)
+        if expected and self.data not in ("", expected):
+            raise self._refused(f"the network was trained on data of the kind {self.data}")
+        match self.kind:
+            case "camera":
+                return self._camera(library)
+            case "microphone" | "series" if given.columns != 1 and given.rows != 1:
+                raise self._refused(
+                    f"the input of the network is an image of {given.rows}x{given.columns}"
+                )
+            case "microphone":
+                chunk = next(n for n in range(_CHUNK, 0, -1) if given.size % (4 * n) == 0
+                             or n == 1)  # fmt: skip
+                return {"chunk": chunk, "rate": self.rate, "prepared": False,
+                        "leveled": self.data == "sound"}  # fmt: skip
+            case "series":
+                return {"channels": given.channels // self.fold, "steps": given.pixels * self.fold,
+                        "prepared": self.header, "leveled": False}  # fmt: skip
+            case _:
+                return {"size": given.size, "prepared": False, "leveled": False}
+
+    def _camera(self, library: Library) -> dict[str, Any]:
+        given = library.input
+        channels, rest = divmod(given.channels, self.fold**2)
+        rows, columns = given.rows * self.fold, given.columns * self.fold
+        if rest or channels not in (1, 3):
+            raise self._refused(
+                f"a camera has 1 or 3 channels, the input of the network {given.channels}"
+            )
+        step = -(-_SMALLEST_WINDOW // min(rows, columns))
+        picture = rows * columns * step**2 * _PIXEL_BYTES
+        return {
+            "channels": channels, "rows": rows, "columns": columns, "step": step,
+            "by_rows": picture > _LARGEST_PICTURE, "prepared": self.header,
+            "leveled": self.data == "picture" and not self.header,
+        }  # fmt: skip
+
+    def _refused(self, why: str) -> DiagnosticError:
+        return DiagnosticError(Diagnostic(
+            "E913", f"no program for a {KINDS[self.kind].sensor}: {why}", Place(option=OPTION),
+            "Use --application minimal, and write sensor_read() for your data.",
+        ))  # fmt: skip

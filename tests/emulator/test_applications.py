@@ -1,0 +1,152 @@
+"""Programs around a network: recordings in, lines on the console out, and no hang without data."""
+
+from __future__ import annotations
+
+import re
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from ai8xtools.commands import targets
+from ai8xtools.commands.emulate.recordings import Played
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator import EmulatorError
+from tests.conftest import ROOT
+from tests.emulator.conftest import Emulate
+
+CHIP, CORE = ("--device", "MAX78000"), ("--device", "MCU", "--mcu", "stm32l4r5")
+_CLASSES = [0, 1, 2, 3]
+
+
+def create(folder: Path, target: tuple[str, ...], kind: str, *words: str) -> Path:
+    line = [
+        *target, "--config-file", str(ROOT / "networks" / "digits-chw-ai85.yaml"),
+        "--checkpoint-file", str(ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar"),
+        "--sample-input", str(ROOT / "tests" / "sample_digits.npy"), "--prefix", "net",
+        "--test-dir", str(folder), "--symbol-prefix", "net", "--application", kind, *words,
+    ]  # fmt: skip
+    assert targets.main("ai8xize.py", line) == 0
+    return folder / "net"
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits 0 to 3 as pictures of 64x64 pixels."""
+    folder = tmp_path_factory.mktemp("photos")
+    for number, image in enumerate(load_digits().images[: len(_CLASSES)]):
+        pixels = np.kron((image * 255 / 16).astype(np.uint8), np.ones((8, 8), np.uint8))
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def camera(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return create(tmp_path_factory.mktemp("camera"), CHIP, "camera")
+
+
+def write_sound(path: Path, samples: Any, rate: int = 16000, tracks: int = 1) -> None:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(tracks)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(np.asarray(samples, "<i2").tobytes())
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of the console that name a class."""
+    return re.findall(r"^\w+ \d+: class \d+", text, re.MULTILINE)
+
+
+def test_camera_says_what_is_on_the_pictures(
+    camera: Path, photos: Path, run: Emulate, tmp_path: Path
+) -> None:
+    """The same loop on the accelerator and without it, whose pixels are not of 565 bits."""
+    expected = [f"picture {number + 1}: class {number}" for number in _CLASSES]
+    status, text = run(camera, "--camera", photos)
+    assert (status, lines(text)) == (0, expected)
+    assert f"note: the camera delivers 4 pictures of {photos}\n" in text
+    last = text.splitlines()[-1]
+    assert last == f"DONE (4 inferences; 4 pictures of {photos}; nothing is said of the output)"
+    status, text = run(create(tmp_path, CORE, "camera"), "--camera", photos)
+    assert (status, lines(text)) == (0, expected)
+    assert text.splitlines()[-1] == f"DONE (4 pictures of {photos}; nothing is said of the output)"
+
+
+def test_rows_that_come_too_fast_are_counted(
+    photos: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large pictures come by rows; a program that is too slow between them says so."""
+    monkeypatch.setattr("ai8xtools.writing.application._LARGEST_PICTURE", 0)
+    project = create(tmp_path, CHIP, "camera")
+    status, text = run(project, "--camera", photos)
+    assert (status, len(lines(text))) == (0, 4) and "lost" not in text
+    source = project / "sensor.c"
+    slow = "        release_camera_stream_buffer();"
+    assert slow in source.read_text()
+    source.write_text(source.read_text().replace(slow, f"        MXC_Delay(3000);\n{slow}"))
+    status, text = run(project, "--camera", photos)
+    assert not lines(text) and status == 1
+    assert re.search(r"^\d\d pieces of pictures lost$", text, re.MULTILINE)
+
+
+def test_camera_that_delivers_nothing_ends_in_a_message(camera: Path, run: Emulate) -> None:
+    status, text = run(camera, "--camera", "none")
+    assert status == 1
+    assert text.count("No data from the camera within 1000 ms\n") == 3
+    assert "Giving up" in text
+    assert text.splitlines()[-1] == "NOT PASSED: the program never started the accelerator"
+
+
+def test_recordings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    def refused(sensor: str, name: str, *asked: int) -> str:
+        with pytest.raises(EmulatorError) as caught:
+            recorded = Played(**{sensor: str(tmp_path / name)}).recorded(tmp_path)
+            list(getattr(recorded, sensor)(*asked))
+        assert caught.value.code == "E872" and caught.value.remedy
+        return caught.value.message
+
+    Image.new("L", (63, 64)).save(tmp_path / "small.png")
+    assert "has 63x64 pixels, the camera's window 64x64" in refused("camera", "small.png", 64, 64)
+    write_sound(tmp_path / "slow.wav", np.zeros(10), rate=8000)
+    assert "8000 samples a second, the program" in refused("microphone", "slow.wav", 16000)
+    write_sound(tmp_path / "two.wav", np.zeros(10), tracks=2)
+    assert "has 2 tracks, a microphone one" in refused("microphone", "two.wav", 16000)
+    (tmp_path / "units.csv").write_text("x,y,z\n1,2,3\n4,0.5,6\n")
+    assert refused("series", "units.csv", 3).startswith("line 3, column y: 0.5 is no number that")
+    (tmp_path / "large.csv").write_text("1,2,3\n4,5,40000\n")
+    assert "line 2, column 2: 40000 " in refused("series", "large.csv", 3)
+    (tmp_path / "empty").mkdir()
+    assert "no files of camera" in refused("camera", "empty", 1, 1)
+    with pytest.raises(FileNotFoundError):
+        Played(microphone=str(tmp_path / "missing")).recorded(tmp_path)
+
+
+def test_minimal_program_computes_the_same_everywhere(run: Emulate, tmp_path: Path) -> None:
+    texts = [run(create(tmp_path / name, target, "minimal"))
+             for name, target in (("chip", CHIP), ("core", CORE))]  # fmt: skip
+    assert [status for status, _ in texts] == [0, 0]
+    console = [re.findall(r"^input \d.*", text, re.MULTILINE) for _, text in texts]
+    assert console[0] == console[1] and len(console[0]) == 3
+    assert "DONE (3 inferences; nothing is said of the output)" in texts[0][1]
+
+
+def test_options_that_mean_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DiagnosticError, match=r"an image of 8x8"):
+        create(tmp_path, CHIP, "microphone")
+    with pytest.raises(DiagnosticError, match="an image of 8x8"):
+        create(tmp_path, CORE, "series")
+    with pytest.raises(DiagnosticError, match="together with --verify"):
+        create(tmp_path, CHIP, "minimal", "--verify")
+    with pytest.raises(DiagnosticError, match="--c-filename"):
+        create(tmp_path, CHIP, "minimal", "--c-filename", "other")
+    with pytest.raises(SystemExit):
+        create(tmp_path, CORE, "minimal", "--build", "cmake")
+    assert "leave out --application" in capsys.readouterr().err
+    assert not (tmp_path / "net").exists()
