@@ -122,6 +122,11 @@ class Chip:
     default_switch_delay_ms: int
     word_time_spread: float
     """How far the time of a word that the core copies may be from the estimate."""
+    energy_spread: float
+    word_energy_spread: float
+    """How far the energy of an inference and of a word may be from the estimate."""
+    energy_is_published: bool
+    """By supply and mode of sleep; else the constants of another chip serve."""
     memory_tests: tuple[MemoryTest, ...]
     """Self tests that fill the memories with zeros, in the order in which they run."""
     layer_registers: Mapping[str, Register]

@@ -46,6 +46,9 @@ MAX78000 = Chip(
     clock_dividers=(1, 2, 4, 8, 16),
     default_switch_delay_ms=0,
     word_time_spread=0.3,
+    energy_spread=0.4,
+    word_energy_spread=0.4,
+    energy_is_published=False,
     memory_tests=(
         MemoryTest("data", start=0x1, done=0x8040000, failed=0x4000),
         MemoryTest("kernels", start=0x4, done=0x8080000, failed=0x8000),

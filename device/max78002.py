@@ -46,6 +46,9 @@ MAX78002 = Chip(
     clock_dividers=(1, 2, 4, 8, 16),
     default_switch_delay_ms=10,
     word_time_spread=0.05,
+    energy_spread=0.25,
+    word_energy_spread=0.05,
+    energy_is_published=True,
     memory_tests=(
         MemoryTest("data", start=0x1001, done=0x40000, failed=0x4000),
         MemoryTest("kernels", start=0x2004, done=0x80000, failed=0x8000),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,12 +13,14 @@ from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.synthesis import parse
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.fits import ChipFit, judge
+from ai8xtools.synthesis.measured_energy import CALIBRATED, PUBLISHED, EnergyOptions, doubts
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Source
 from ai8xtools.values import frozen
+from ai8xtools.values.estimate import Estimate
 from device import CHIPS, Chip
+from device.energy import SLEEP_MW, period_watts
 
-NO_ENERGY = "Energy is not estimated: no trustworthy constants are known."
 _SHOWN = 3
 
 
@@ -38,6 +40,7 @@ def fits_of(
     described: Described,
     chips: Sequence[Chip] = CHIPS,
     encoding: Callable[[Chip], EncodeOptions] = lambda _: EncodeOptions(),
+    energy: EnergyOptions = PUBLISHED,
 ) -> list[ChipFit]:
     """Return how much of each chip a network uses, with the options for it."""
     project = ProjectOptions(name="network", folder="network", command_line="", tool_version="")
@@ -51,7 +54,7 @@ def fits_of(
             errors = (diagnostic_of(exc),)
             fits.append(ChipFit(chip.name, (exc.message, *_lines(exc)), errors=errors))
         else:
-            fits.append(judge(source, chip, resolving, encoding(chip), project))
+            fits.append(judge(source, chip, resolving, encoding(chip), project, energy))
     if len(refusals) == len(CHIPS) and len({refusal.message for refusal in refusals}) == 1:
         raise refusals[0]  # a mistake, not the limits of a chip
     return fits
@@ -90,11 +93,11 @@ def one_line(fits: Sequence[ChipFit]) -> str:
     )  # fmt: skip
 
 
-def as_table(fits: Sequence[ChipFit]) -> str:
+def as_table(fits: Sequence[ChipFit], energy: EnergyOptions = PUBLISHED) -> str:
     """Return the totals and the layers of all chips side by side."""
     from tabulate import tabulate
 
-    parts = [tabulate(_totals(fits), ["", *(one.chip for one in fits)], "simple",
+    parts = [tabulate(_totals(fits, energy), ["", *(one.chip for one in fits)], "simple",
                       disable_numparse=True)]  # fmt: skip
     placed = [one for one in fits if one.layers]
     if placed:
@@ -108,7 +111,7 @@ def as_table(fits: Sequence[ChipFit]) -> str:
         parts += [f"{one.chip}: {reason}" for reason in one.reasons[:_SHOWN]]
         if len(one.reasons) > _SHOWN:
             parts.append(f"{one.chip}: and {len(one.reasons) - _SHOWN} more")
-    return "\n\n".join([*parts, NO_ENERGY])
+    return "\n\n".join([*parts, *(_energy_note(placed, energy) if placed else [])])
 
 
 def _names(placed: Sequence[ChipFit]) -> list[str]:
@@ -137,7 +140,41 @@ def _row(name: str, placed: Sequence[ChipFit]) -> list[str]:
     return row
 
 
-def _totals(fits: Sequence[ChipFit]) -> list[list[str]]:
+def _energy_note(fits: Sequence[ChipFit], energy: EnergyOptions) -> list[str]:
+    """Return what the energies are, and of what they are not."""
+    sources = []
+    for one in fits:
+        if one.energy_source == CALIBRATED:
+            source = "from your measurements"
+        elif one.sleep_is_known:
+            source = f"from published measurements of the vendor's kit at {energy.volts} V"
+        else:
+            source = "about, by the constants of its successor at 1.0 V"
+        sources.append(f"{one.chip}: {source}")
+    if any(one.energy_source != CALIBRATED for one in fits):
+        sources.append("Calibrate with measurements of your board: docs/energy.md")
+    return [
+        "Energy of the accelerator's rail (VCOREA) above the idle power of the core; converter, "
+        "boost supply, core and board are not in it.",
+        "\n".join(sources),
+        *doubts(energy.measurements),
+    ]
+
+
+def _powers(one: ChipFit, energy: EnergyOptions) -> dict[str, Estimate | None]:
+    """Return the mean power of an inference in each period, by the mode of sleep between them."""
+    if energy.period is None:
+        return {}
+    busy = (one.time.value + one.input_time.value) / 1000
+    if one.energies is None or not one.sleep_is_known or busy >= energy.period:
+        return dict.fromkeys(SLEEP_MW)
+    return {
+        mode: period_watts(one.energies, busy, energy.period, mode, energy.volts)
+        for mode in SLEEP_MW
+    }
+
+
+def _totals(fits: Sequence[ChipFit], energy: EnergyOptions) -> list[list[str]]:
     rows = [["fits", *("yes" if one.fits else "no" for one in fits)]]
     names = next((list(one.memories) for one in fits if one.memories is not None), [])
     for name in names:
@@ -149,41 +186,77 @@ def _totals(fits: Sequence[ChipFit]) -> list[list[str]]:
     placed = [one.memories is not None for one in fits]
     for title, values in (
         ("words loaded once", [f"{one.load_words:,}" for one in fits]),
-        ("load time, once", [str(one.load_time) for one in fits]),
+        ("load time, once", [one.load_time.in_milliseconds() for one in fits]),
         ("input words", [f"{one.input_words:,}" for one in fits]),
-        ("input time", [str(one.input_time) for one in fits]),
+        ("input time", [one.input_time.in_milliseconds() for one in fits]),
         ("cycles", [f"{one.cycles:,}" for one in fits]),
         ("time", [_milliseconds(one) for one in fits]),
+        ("energy", [_joules(one, "inference") for one in fits]),
+        ("energy of the input", [_joules(one, "input") for one in fits]),
+        ("energy to load, once", [_joules(one, "weights") for one in fits]),
+        *_mean_powers(fits, energy),
     ):
         shown = [value if fits_it else "" for value, fits_it in zip(values, placed, strict=True)]
         rows.append([title, *shown])
     return rows
 
 
+def _joules(one: ChipFit, name: str) -> str:
+    return "" if one.energies is None else getattr(one.energies, name).in_units("J")
+
+
+def _mean_powers(fits: Sequence[ChipFit], energy: EnergyOptions) -> Iterator[tuple[str, list[str]]]:
+    """Yield a row for each mode of sleep, if a period is stated."""
+    powers = [_powers(one, energy) for one in fits]
+    for mode in powers[0] if powers else ():
+        values = [one[mode] for one in powers]
+        texts = ["not known" if value is None else value.in_units("W") for value in values]
+        yield f"power, one in {energy.period:g} s, {mode}", texts
+
+
 def _milliseconds(one: ChipFit) -> str:
-    return f"{one.time} at {one.clock_mhz:g} MHz"
+    return f"{one.time.in_milliseconds()} at {one.clock_mhz:g} MHz"
 
 
-def as_json(fits: Sequence[ChipFit], others: Sequence[Mapping[str, Any]] = ()) -> str:
+def as_json(
+    fits: Sequence[ChipFit],
+    others: Sequence[Mapping[str, Any]] = (),
+    energy: EnergyOptions = PUBLISHED,
+) -> str:
     """Return all of it for programs; `others` are entries that follow those of the chips."""
-    return json.dumps([*map(as_entry, fits), *others], indent=2)
+    return json.dumps([*(as_entry(one, energy) for one in fits), *others], indent=2)
 
 
-def show(form: str, fits: Sequence[ChipFit], others: Sequence[Judged]) -> None:
+def show(
+    form: str,
+    fits: Sequence[ChipFit],
+    others: Sequence[Judged],
+    energy: EnergyOptions = PUBLISHED,
+) -> None:
     """Print the results for chips and other targets, as JSON or as tables."""
     if form == "json":
-        print_result(as_json(fits, [entry for one in others for entry in one.entries]))
+        print_result(as_json(fits, [entry for one in others for entry in one.entries], energy))
         return
-    tables = [as_table(fits)] if fits else []
+    tables = [as_table(fits, energy)] if fits else []
     print(*tables, *(one.table for one in others if one.table), sep="\n\n")
 
 
-def as_entry(one: ChipFit) -> dict[str, Any]:
+def as_entry(one: ChipFit, energy: EnergyOptions = PUBLISHED) -> dict[str, Any]:
     """Return the entry of a chip for JSON."""
     entry = asdict(one)
     del entry["errors"]  # `reasons` say the same
+    joules = entry.pop("energies")
+    powers = {mode: value and asdict(value) for mode, value in _powers(one, energy).items()}
     return {
         **entry,
+        "energy": joules
+        and {
+            "joules": joules,
+            "volts": energy.volts,
+            "source": one.energy_source,
+            "watts": powers,
+            "period_seconds": energy.period,
+        },
         "fits": one.fits,
         "milliseconds": one.time.value,
         "load_milliseconds": one.load_time.value,

@@ -22,12 +22,17 @@ from ai8xtools.reading.yaml_errors import context_of, explained, remedy_of
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.kernels import Core
 from ai8xtools.values import frozen
+from ai8xtools.values.estimate import Estimate
 
 FOLDER = Path(__file__).resolve().parent / "profiles"
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
 _SIZES = ("flash", "l1", "l2", "l3", "stack")
 _NUMBERS = ("dma", "t_dma")
 _RATES = ("bw21", "bw31")
+_MEASURES = ("mhz", "pj_per_cycle", "pj_spread")
+_LARGEST_MEASURE = 1e5
+_CYCLES_FACTOR = 1.05
+"""How many times as many cycles an inference may take as estimated."""
 _WORDS = {
     "core": (*CORES,),
     "mul": ("none", "1cycle", "n"),
@@ -51,7 +56,9 @@ class Profile:
     `dma` are channels that copy while the core computes, 0 for none. A copy takes `t_dma` cycles
     and time for its bytes: `bw21` of them a cycle between L2 and L1, `bw31` between L3 and L1. With
     `weights_in_l3` weights are there even if they fit the flash, which the core reads in place.
-    `places` tell where the user gave values.
+    `mhz` is its clock and `pj_per_cycle` the energy of a cycle in picojoules, 0 if not known; it
+    may be `pj_spread` times itself more, or so many times less. `places` tell where the user gave
+    values.
     """
 
     name: str
@@ -67,6 +74,9 @@ class Profile:
     bw21: float = 4.0
     bw31: float = 1.0
     t_dma: int = 20
+    mhz: float = 0
+    pj_per_cycle: float = 0
+    pj_spread: float = 0.3
     places: Mapping[str, Place] = field(default_factory=dict, compare=False)
 
     def place(self, key: str) -> Place:
@@ -115,6 +125,16 @@ class Profile:
             for kind, needed, available in needs
             if needed > available
         ]
+
+    def milliseconds(self, cycles: float) -> float | None:
+        """Return the time of cycles; None if the clock is not known."""
+        return cycles / self.mhz / 1e3 if self.mhz else None
+
+    def joules(self, cycles: float) -> Estimate | None:
+        """Return the energy of cycles; None if that of one is not known."""
+        factor = (1 + self.pj_spread) * _CYCLES_FACTOR
+        energy = cycles * self.pj_per_cycle / 1e12
+        return Estimate.of(energy, (1.0, 1 / factor, factor)) if self.pj_per_cycle else None
 
     @property
     def leveled(self) -> bool:
@@ -198,7 +218,7 @@ def _parsed(path: Path, name: str) -> Profile:
         values.get("stack", _STACK),
         values.get("l3_writable") == "true",
         values.get("weights") == "l3",
-        **{key: values[key] for key in (*_NUMBERS, *_RATES) if key in values},
+        **{key: values[key] for key in (*_NUMBERS, *_RATES, *_MEASURES) if key in values},
         places=places,
     )
 
@@ -271,6 +291,13 @@ class _Reader:
                 self._complain(node, f"{name} is {number}; it must be positive")
             else:
                 yield name, number
+        elif name in _MEASURES:
+            measure = _rate(text)
+            if measure is None or not 0 < measure <= _LARGEST_MEASURE:
+                self._complain(node, f"{name} {text!r} is no number above 0 and up to "
+                               f"{_LARGEST_MEASURE:g}")  # fmt: skip
+            else:
+                yield name, measure
         elif name in _RATES:
             rate = _rate(text)
             if rate is not None and rate > 0 and not _SLOWEST <= rate <= _FASTEST:
@@ -331,7 +358,7 @@ def _unknown(name: str) -> tuple[str, str]:
             "State the level that matters behind l2 as l3, with the bw31 of the slowest on the way "
             "to it.",
         )
-    keys = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
+    keys = (*_SIZES, *_NUMBERS, *_RATES, *_MEASURES, *_WORDS)
     near = get_close_matches(name.lower(), keys, 1)
     return (
         f"unknown key {name!r}",

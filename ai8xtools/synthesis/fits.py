@@ -16,6 +16,7 @@ from ai8xtools.synthesis.emit.fitting import fitted
 from ai8xtools.synthesis.emit.footprint import footprint
 from ai8xtools.synthesis.encode import encode
 from ai8xtools.synthesis.mapping import MappedLayer, map_network
+from ai8xtools.synthesis.measured_energy import PUBLISHED, EnergyOptions
 from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Source
@@ -23,13 +24,16 @@ from ai8xtools.synthesis.pipeline import examine
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.program import Program
 from ai8xtools.synthesis.simulate import Activations
+from ai8xtools.synthesis.summarize.energy import inference_counts
 from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
 from ai8xtools.synthesis.summarize.statistics import statistics
 from ai8xtools.values import frozen
+from ai8xtools.values.estimate import Estimate
 from device import Chip
 from device.channels import passes
 from device.chip import WORD_BYTES
-from device.times import Estimate, copying, inference
+from device.energy import Counts, Energies
+from device.times import copying, inference
 
 
 @frozen
@@ -63,7 +67,8 @@ class ChipFit:
 
     `memories` are by name: kernel columns, data, bias, flash, SRAM in bytes. `load_words` are the
     words of weights and biases that the core writes once, `input_words` those of each inference.
-    `time` is that of an inference without loading; times are in milliseconds.
+    `time` is that of an inference without loading; times are in milliseconds. `energies` follow
+    from `counts`, and `energy_source` tells where their constants come from.
     """
 
     chip: str
@@ -77,6 +82,10 @@ class ChipFit:
     time: Estimate = Estimate()
     load_time: Estimate = Estimate()
     input_time: Estimate = Estimate()
+    counts: Counts | None = None
+    energies: Energies | None = None
+    energy_source: str = ""
+    sleep_is_known: bool = False
     errors: tuple[Diagnostic, ...] = ()
 
     @property
@@ -91,6 +100,7 @@ def judge(
     resolving: ResolveOptions,
     encoding: EncodeOptions,
     project: ProjectOptions,
+    energy: EnergyOptions = PUBLISHED,
 ) -> ChipFit:
     """Return what a network takes of a chip, or why it does not fit."""
     try:
@@ -108,13 +118,17 @@ def judge(
     )
     mapped = map_network(network, placement.layout, chip)
     totals = statistics(mapped, placement, encoding)
-    cycles = [_cycles(layer, placement) for layer in map(mapped.layer, mapped.simulated)]
-    total = sum(cycles) + totals.startup_cycles
-    loaded = -(-(totals.weight_bytes + totals.bias_bytes) // WORD_BYTES)
-    stored = sum(block.words.size for block in program.inputs)
-    pushed = sum(stream.stored.size for stream in program.fifo)
+    executed = [mapped.layer(index) for index in mapped.simulated]
+    cycles = [_cycles(layer, placement) for layer in executed]
+    counts = inference_counts(
+        zip(executed, cycles, strict=True), totals.weight_bytes + totals.bias_bytes, program
+    )
     power = program.power
-    entering = power.clock_mhz if pushed else power.loading_mhz
+    entering = power.clock_mhz if program.fifo else power.loading_mhz
+    measured = energy.calibration(chip, counts, power.clock_mhz)
+    times: tuple[float | None, ...] = (None, None, None)
+    if measured is not None:
+        times = measured.time_factor, measured.word_ns, measured.input_ns
     return ChipFit(
         chip.name,
         reasons,
@@ -123,14 +137,19 @@ def judge(
             for one, count in zip(totals.layers, cycles, strict=True)
         ),
         memories,
-        total,
+        counts.cycles,
         power.clock_mhz,
-        loaded,
-        stored + pushed,
-        inference(total, power.clock_mhz, pipelined=power.pipelined),
-        copying(loaded, chip, power.loading_mhz),
-        copying(stored + pushed, chip, entering),
-    )
+        counts.load_words,
+        counts.input_words,
+        inference(counts.cycles, power.clock_mhz, pipelined=power.pipelined,
+                  measured=times[0]),
+        copying(counts.load_words, chip, power.loading_mhz, times[1]),
+        copying(counts.input_words, chip, entering, times[2]),
+        counts,
+        energy.of(counts, chip, power.clock_mhz, power.loading_mhz, pipelined=power.pipelined),
+        energy.source(chip),
+        chip.energy_is_published,
+    )  # fmt: skip
 
 
 def _nothing(layer: Layer) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

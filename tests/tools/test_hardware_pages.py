@@ -17,7 +17,8 @@ from tools.manual.markdown import filled, marked
 from tools.manual.registers import described_fields
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-OF_THE_TOOLS = {"places_flatten_bias_first", "has_trigger_pins", "has_renamed_registers"}
+OF_THE_TOOLS = {"places_flatten_bias_first", "has_trigger_pins", "has_renamed_registers",
+                "energy_is_published"}  # fmt: skip
 """Facts of `Chip` that say how the vendor's tools or boards treat a chip, not what it can do."""
 LINE = re.compile(r"^(0x[0-9A-F]{8})  ((?:0x[0-9A-F]{8} ?)+)", re.MULTILINE)
 

@@ -300,6 +300,7 @@ def write_report(
         diagnostics=diagnostics,
         core=_core_memories(options, result),
         accuracy=options.accuracy,
+        energy=options.energy,
     )
     write_pages(options.output.report, report_page(gathered), report_json(gathered))
 

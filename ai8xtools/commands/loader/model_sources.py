@@ -96,10 +96,12 @@ def show_fits(options: LoaderOptions, form: str) -> int:
     places = replace(options.encode.place, streams=StreamOptions())
     elsewhere = EncodeOptions(places, zero_sram=options.encode.zero_sram)
     fits = fits_of(
-        described, encoding=lambda chip: options.encode if chip is options.chip else elsewhere
+        described,
+        encoding=lambda chip: options.encode if chip is options.chip else elsewhere,
+        energy=options.energy,
     )
     judges = [target.judge() for target in targets("ai8xize.py") if target.fits is not None]
-    show(form, fits, [judge(described, options) for judge in judges])
+    show(form, fits, [judge(described, options) for judge in judges], options.energy)
     return status_of(fits, options.chip)
 
 

@@ -6,7 +6,7 @@ It is planned as for its project, with the same options, and refused where that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from ai8xtools.checkpoint import Checkpoint
@@ -21,11 +21,13 @@ from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.software.emit.text import amount, further_levels
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.cost import cycles_of_plan
 from ai8xtools.software.plan.task import Level
 from ai8xtools.software.profile import Profile, names, read_profile
 from ai8xtools.synthesis.fits import ChipFit, Use
 from ai8xtools.synthesis.network import Network
 from ai8xtools.values import frozen
+from ai8xtools.values.estimate import Estimate
 from device import CHIPS
 
 _COLUMNS = 5
@@ -45,6 +47,9 @@ class McuFit:
     levels: Mapping[str, Use] = field(default_factory=dict)
     plan: str = ""
     reason: str = ""
+    cycles: float | None = None
+    milliseconds: float | None = None
+    joules: Estimate | None = None
 
     @property
     def fits(self) -> bool:
@@ -60,6 +65,7 @@ class _Taken:
     ram: int = 0
     flash: int = 0
     levels: Mapping[Level, int] = field(default_factory=dict)
+    cycles: float | None = None
 
 
 _Judge = Callable[[Profile], _Taken]
@@ -185,7 +191,9 @@ def _judge_of_steps(graph: Graph, software: SoftwareOptions) -> _Judge:
         built = planned(graph, profile, software)
         used = built.plan.used if built.plan.scheme is None else {}
         levels = {level: used.get(level, 0) for level in further_levels(profile)}
-        return _Taken(built.plan.name, built.need.ram, built.need.flash, levels)
+        return _Taken(
+            built.plan.name, built.need.ram, built.need.flash, levels, cycles_of_plan(built.plan)
+        )
 
     return of_plan
 
@@ -214,6 +222,9 @@ def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
         {n: Use(taken.levels.get(n, 0), size) for n, size in further_levels(profile).items()},
         taken.plan,
         reason,
+        taken.cycles,
+        None if taken.cycles is None else profile.milliseconds(taken.cycles),
+        None if taken.cycles is None else profile.joules(taken.cycles),
     )
 
 
@@ -227,7 +238,13 @@ def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
                 memories={"flash": one.flash, "SRAM": one.ram, **one.levels},
             )
         )
-        | {"core": one.core, "plan": one.plan}
+        | {
+            "core": one.core,
+            "plan": one.plan,
+            "cycles": one.cycles and round(one.cycles),
+            "milliseconds": one.milliseconds,
+            "energy": one.joules and {"joules": {"inference": asdict(one.joules)}},
+        }
         for one in fits
     ]
 
@@ -253,6 +270,13 @@ def _rows(fits: Sequence[McuFit]) -> Iterator[list[str]]:
     for name in dict.fromkeys(name for one in fits for name in one.levels):
         yield [name, *(_of(one.levels[name]) if name in one.levels else "" for one in fits)]
     yield ["flash", *(_of(one.flash) for one in fits)]
+    for title, texts in (
+        ("cycles", [f"{one.cycles:,.0f}" if one.cycles else "" for one in fits]),
+        ("time", [f"{one.milliseconds:,.2f} ms" if one.milliseconds else "" for one in fits]),
+        ("energy", [one.joules.in_units("J") if one.joules else "" for one in fits]),
+    ):
+        if any(texts):
+            yield [title, *texts]
 
 
 def _of(use: Use) -> str:

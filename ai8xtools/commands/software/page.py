@@ -20,6 +20,7 @@ from ai8xtools.synthesis.emit.report_pictures import Picture
 from ai8xtools.synthesis.report.values import OutputRange
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Measured
+from ai8xtools.values.estimate import Estimate
 
 VERSION = 1
 """Of the JSON twin; whoever changes a name or its meaning raises it."""
@@ -67,6 +68,8 @@ class Shown:
     blocks: tuple[Block, ...] = ()
     moments: int = 0
     arena: int = 0
+    milliseconds: float | None = None
+    joules: Estimate | None = None
 
 
 def limit(size: int) -> int | None:
@@ -88,10 +91,19 @@ def pages_of(
         "room": all(of is None or used <= of for _, used, of in shown.needs),
         "messages": messages,
         "largest": largest,
+        "estimate": _estimate(shown),
         "accuracy": accuracy,
     }
     page = page_of(shown.blocks, shown.moments, shown.arena, project.name, shown.text, facts)
     return page, _json(shown, project, messages, accuracy)
+
+
+def _estimate(shown: Shown) -> str:
+    """Return a sentence about time and energy, as far as they are known."""
+    if shown.milliseconds is None:
+        return ""
+    energy = "" if shown.joules is None else f" and {shown.joules.in_units('J')}"
+    return f" An inference takes about {shown.milliseconds:,.2f} ms{energy}, by the profile."
 
 
 def _json(
@@ -115,6 +127,8 @@ def _json(
         ],
         "multiplications": sum(row.products for row in shown.rows),
         "cycles": shown.cycles,
+        "milliseconds": shown.milliseconds,
+        "joules": shown.joules and asdict(shown.joules),
         "slowest_layer": max(shown.rows, key=lambda row: row.share).layer if shown.rows else None,
         "steps": [_step(row) for row in shown.rows],
         "memory": [

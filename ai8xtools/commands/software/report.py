@@ -18,9 +18,9 @@ from ai8xtools.software.emit.text import further_levels, plan_text, unit_text
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution, Step, Tensor
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.cost import is_rough
+from ai8xtools.software.plan.cost import cycles_of_plan, is_rough
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.prediction import predicted, total_work, work_of
+from ai8xtools.software.plan.prediction import predicted, work_of
 from ai8xtools.software.plan.task import Task
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.emit.report_pictures import picture_of
@@ -100,7 +100,7 @@ def _products(step: Step) -> int:
 def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan, need = built.plan, built.need
     further = further_levels(profile) if plan.scheme is None else {}
-    cycle_sum = _cycles(plan)
+    cycle_sum = cycles_of_plan(plan)
     cycles = None if cycle_sum is None else round(cycle_sum)
     return Shown(
         core=plan.core.name,
@@ -112,22 +112,14 @@ def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
         ),
         rows=rows,
         cycles=cycles,
+        milliseconds=None if cycles is None else profile.milliseconds(cycles),
+        joules=None if cycles is None else profile.joules(cycles),
         sentence=_sentence(rows, cycles),
         text=plan_text(built, profile),
         blocks=plan.blocks,
         moments=len(plan.segments or plan.graph.steps),
         arena=plan.arena_bytes,
     )
-
-
-def _cycles(plan: Plan) -> float | None:
-    """Return the cycles of an inference; None if they were not measured."""
-    if plan.scheme is None:
-        return None if is_rough(plan) else plan.cycles
-    if plan.calls:  # of functions that were not measured
-        return None
-    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
-    return None if whole is None else whole.cycles
 
 
 def _rows(

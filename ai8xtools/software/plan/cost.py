@@ -12,7 +12,7 @@ from ai8xtools.software.kernels import Core, Kernel
 from ai8xtools.software.plan.buffers import bands_of, copies_of_weights
 from ai8xtools.software.plan.layers import part_of
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.prediction import predicted, work_of
+from ai8xtools.software.plan.prediction import predicted, total_work, work_of
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows
 from ai8xtools.software.plan.task import Task, Traffic
 from ai8xtools.software.profile import Profile
@@ -47,6 +47,16 @@ def is_rough(plan: Plan) -> bool:
     return any(
         predicted(work_of_task(task, plan.kernels), plan.core.name) is None for task in computing
     )
+
+
+def cycles_of_plan(plan: Plan) -> float | None:
+    """Return the cycles of an inference; None if they were not measured."""
+    if plan.scheme is None:
+        return None if is_rough(plan) else plan.cycles
+    if plan.calls:  # of functions that were not measured
+        return None
+    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
+    return None if whole is None else whole.cycles
 
 
 def row_work(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:

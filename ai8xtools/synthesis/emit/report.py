@@ -33,4 +33,5 @@ def report_page(report: Report) -> str:
         pictures=pictures(report),
         time=time_picture(report),
         most_products=MOST_PRODUCTS,
+        energy=lambda joules: joules.in_units("J"),
     )

@@ -44,6 +44,10 @@ def _facts(report: Report) -> dict[str, Any]:
         "milliseconds_range": None
         if report.latency is None
         else [report.latency.low, report.latency.high],
+        "energy": report.energies and {
+            "joules": asdict(report.energies), "volts": report.energy.volts,
+            "source": report.energy.source(report.chip),
+        },
         "multiplications_per_cycle": report.products_per_cycle,
         "most_multiplications_per_cycle": MOST_PRODUCTS,
         "slowest_layer": None if report.slowest is None else report.slowest.index,

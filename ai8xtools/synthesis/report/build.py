@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork, map_network
+from ai8xtools.synthesis.measured_energy import PUBLISHED, EnergyOptions
 from ai8xtools.synthesis.memory import DataRange, MemoryStep
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import EncodeOptions
@@ -32,10 +33,12 @@ from ai8xtools.synthesis.report.values import (
     Usage,
 )
 from ai8xtools.synthesis.simulate import Activations
+from ai8xtools.synthesis.summarize.energy import inference_counts
 from ai8xtools.synthesis.summarize.statistics import STARTUP_CYCLES, layer_operations, weight_bytes
 from ai8xtools.values.accuracy import Measured
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
+from device.energy import Energies
 from device.times import inference
 
 
@@ -53,6 +56,7 @@ def build_report(
     diagnostics: Iterable[Diagnostic] = (),
     core: Iterable[tuple[str, int, int]] = (),
     accuracy: Measured | None = None,
+    energy: EnergyOptions = PUBLISHED,
 ) -> Report:
     """Return the report of a placed network.
 
@@ -86,6 +90,10 @@ def build_report(
         latency=None
         if power is None or cycles is None
         else inference(cycles, power.clock_mhz, pipelined=power.pipelined),
+        energies=None
+        if program is None or not costs
+        else _energies(mapped, placement, options, program, costs, energy),
+        energy=energy,
         layers=rows,
         kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
         memory=steps,
@@ -98,6 +106,23 @@ def build_report(
             for key, text in placement.layout.reasons.get(layer.index, {}).items()
         ),
         accuracy=accuracy,
+    )
+
+
+def _energies(
+    network: MappedNetwork,
+    placement: Placement,
+    options: EncodeOptions,
+    program: Program,
+    costs: Mapping[int, Cost],
+    energy: EnergyOptions,
+) -> Energies:
+    loaded = weight_bytes(network, options.place.deduplicate)
+    loaded += sum(memory.size for memory in placement.bias_memory)
+    layers = ((network.layer(index), cost.cycles) for index, cost in costs.items())
+    counts, power = inference_counts(layers, loaded, program), program.power
+    return energy.of(
+        counts, network.chip, power.clock_mhz, power.loading_mhz, pipelined=power.pipelined
     )
 
 

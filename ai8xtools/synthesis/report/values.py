@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.diagnostics import Diagnostic
+from ai8xtools.synthesis.measured_energy import EnergyOptions
 from ai8xtools.synthesis.memory import MemoryStep
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Measured
+from ai8xtools.values.estimate import Estimate
 from device import Chip
-from device.times import Estimate
+from device.energy import Energies
 
 
 @frozen
@@ -167,6 +169,9 @@ class Report:
     clock_mhz: float | None
     latency: Estimate | None
     """Time of an inference in milliseconds, where it is known."""
+    energies: Energies | None
+    energy: EnergyOptions
+    """What an inference and loading take, where it is known, and what that was estimated from."""
     layers: tuple[LayerRow, ...]
     kernel_areas: tuple[KernelArea, ...]
     memory: tuple[MemoryStep, ...]

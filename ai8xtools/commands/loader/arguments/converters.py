@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from math import inf
 
 
 def number(text: str) -> int:
@@ -11,6 +12,17 @@ def number(text: str) -> int:
         return int(text, 0)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def seconds(text: str) -> float:
+    """Convert a time above 0 for argparse."""
+    try:
+        time = float(text)
+    except ValueError:
+        time = 0.0
+    if not 0 < time < inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds above 0")
+    return time
 
 
 def layer_list(text: str) -> frozenset[int]:

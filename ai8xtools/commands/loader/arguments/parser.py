@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from ai8xtools.commands.arguments import Parser, Refused, chip
-from ai8xtools.commands.loader.arguments.converters import number, port_pin, trim
+from ai8xtools.commands.loader.arguments.converters import number, port_pin, seconds, trim
 from ai8xtools.commands.loader.arguments.rtl_parser import add_product_options, add_rtl_options
 from ai8xtools.commands.loader.arguments.shared import (
     add_description_options,
@@ -24,6 +24,7 @@ from ai8xtools.commands.loader.arguments.shared import (
 from ai8xtools.commands.targets import choices
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
+from device.energy import SUPPLY_VOLTS
 
 
 def arguments() -> Parser:
@@ -178,6 +179,14 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
     speed.add_argument(
         "--clock-divider", type=int, choices=(1, 2, 4, 8, 16), help="divider of the CNN clock"
     )
+    option("--supply-voltage", type=float, choices=SUPPLY_VOLTS, default=SUPPLY_VOLTS[-1],
+           help="supply of the accelerator (VCOREA), for estimates of energy")  # fmt: skip
+    option("--period", type=seconds, metavar="SECONDS",
+           help="with --fits: mean power if an inference begins in each such period, asleep "
+                "between them")  # fmt: skip
+    option("--energy-calibration", dest="measurements", metavar="FILE",
+           help="with --fits or --report: energy from measurements of your board, lines of the "
+                "power monitor or three numbers")  # fmt: skip
     option("--clock-trim", type=trim, metavar="A,B,C", help="trim values of IBRO, ISO and IPO")
     option(
         "--switch-delay",

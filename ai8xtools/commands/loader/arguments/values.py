@@ -23,9 +23,11 @@ from ai8xtools.commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
+from ai8xtools.commands.loader.measured_energy import read_measurements
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource, Output
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.layout import InputPort
+from ai8xtools.synthesis.measured_energy import EnergyOptions
 from ai8xtools.synthesis.options import (
     EncodeOptions,
     PlaceOptions,
@@ -67,7 +69,21 @@ def parse(words: Sequence[str]) -> LoaderOptions:
         project=project,
         rtl=rtl,
         usage=(*rtl_usage(args), *verify_usage(args)),
+        energy=_energy(parser, args),
     )
+
+
+def _energy(parser: Parser, args: argparse.Namespace) -> EnergyOptions:
+    """Return the options of energy; wrong usage ends the program with status 2."""
+    for option, value in (("--period", args.period), ("--energy-calibration", args.measurements)):
+        if value is not None and args.fits is None and args.report is None:
+            parser.error(f"argument {option}: add --fits or --report")
+    if args.measurements is None:
+        return EnergyOptions(args.supply_voltage, args.period)
+    if args.device is None:
+        parser.error("argument --energy-calibration: add --device, the chip that was measured")
+    measured = read_measurements(args.measurements)
+    return EnergyOptions(args.supply_voltage, args.period, measured, args.device)
 
 
 def described(
