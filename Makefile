@@ -180,6 +180,12 @@ measure-fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what
 measure-c-faults: $(DEVELOPMENT) build/digits build/mnist ## damage single words in the C of two projects, compile and run them
 	@$(PYTHON) -m tests.emulator.c_faults build/digits build/mnist $(ARGS)
 
+measure-proofs: $(DEVELOPMENT) ## prove the words of networks/ with random weights, or recorded ones (ARGS="--kat DIR")
+	@$(PYTHON) -m tests.emulator.proofs $(if $(ARGS),$(ARGS),--networks)
+
+measure-proof-faults: $(DEVELOPMENT) ## damage single words of ten networks: refuted with an input, or equivalent
+	@$(PYTHON) -m tests.emulator.proof_faults $(ARGS)
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

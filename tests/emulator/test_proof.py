@@ -68,6 +68,19 @@ def test_another_order_of_unloading_is_refuted(digits: Path, run: Emulate, tmp_p
     assert text.splitlines()[-1] == "REFUTED"
 
 
+def test_files_of_another_network_are_told(digits: Path, run: Emulate) -> None:
+    other = ROOT / "networks" / "mnist-chw-ai85.yaml"
+    checkpoint = ROOT / "trained" / "mnist-ai85net5-qat8-q.pth.tar"
+    status, text = run(digits, "--prove", "--config-file", other, "--checkpoint-file", checkpoint)
+    assert status == 1
+    assert "The first layer does not read the sample of mnist-chw-ai85.yaml" in text
+    assert "The accelerator does not compute layer 0 (conv1) as the network does." in text
+
+
+def test_the_loader_proves_what_it_has_written(tmp_path: Path) -> None:
+    generate(tmp_path / "digits", "--prove")
+
+
 @pytest.mark.parametrize("words", [("--prove", "--accelerator-only"), ("--checkpoint-file", "x"),
                                    ("--config-file", "x")])  # fmt: skip
 def test_options_that_do_not_go_together(

@@ -67,7 +67,7 @@ def emulate(options: EmulateOptions) -> int:
         core = core_of(options)
         refuse_options(options, core)
     if options.prove:
-        from ai8xtools.commands.emulate.proof.prove import prove_project  # needs the network loader
+        from ai8xtools.commands.emulate.proving import prove_project  # needs the network loader
 
         return prove_project(Path(options.project), options)
     if core is not None:

@@ -150,11 +150,27 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             prefix=text.symbol_prefix,
         ):
             print(line)
+    if options.output.prove:
+        prove_words(options, result)
     if text.verbose:
         print(details(result, text, folder))
     last = last_line(diagnostics, verified=options.output.verify and check_output)
     for line in filter(None, (last, options.doubt)):
         print(line)
+
+
+def prove_words(options: LoaderOptions, result: Synthesis) -> None:
+    """Prove that the written project computes its network; refuse it if it does not (E843)."""
+    from ai8xtools.commands.proof.project import prove  # needs unicorn, which other runs do without
+    from ai8xtools.commands.proof.wanted import Wanted
+    from ai8xtools.emulator import EmulatorError, NetworkAlone
+
+    described = options.config_file
+    name = Path(described).name if isinstance(described, str) else str(described)
+    rounding = options.encode.average_rounding
+    network = NetworkAlone(options.folder, result.chip, options.encode.apb_base)
+    if not prove(network, Wanted.of(name, result.network, average_rounding=rounding)):
+        raise EmulatorError("E843", "the project does not compute its network", str(options.folder))
 
 
 def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:

@@ -25,7 +25,8 @@ class Output:
     """Outputs besides the project, and what the tool does in its place.
 
     `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
-    the project's functions in the emulator, `checkpoint_table` prints the tensors first, `fits`
+    the project's functions in the emulator, `prove` shows that they compute the network for every
+    input, `checkpoint_table` prints the tensors first, `fits`
     prints what the network takes of every chip, as "table" or "json", and nothing else.
     `configuration` is the file of the complete description.
     `verify_project` is the folder of a project that is compared; nothing is written then. `strict`
@@ -35,6 +36,7 @@ class Output:
     report: str | None = None
     check_only: bool = False
     verify: bool = False
+    prove: bool = False
     checkpoint_table: bool = False
     verify_project: str | None = None
     configuration: str | None = None

@@ -297,6 +297,11 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
                 "they are")  # fmt: skip
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
+    option(
+        "--prove",
+        action="store_true",
+        help="prove that the words of the project compute the network for every input",
+    )
     option("--verify-project", metavar="DIR",
            help="compare the words of the project in DIR with those that these options generate; "
                 "write nothing")  # fmt: skip

@@ -47,8 +47,11 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
     if not is_rtl(args):
         return [*_only_with(SIMULATION_ONLY, "--rtl", args)]
     complaints = [*_without_effect(args)]
-    if args.verify:
-        complaints.append(excludes("--verify", "--rtl"))
+    complaints += [
+        excludes(option, "--rtl")
+        for option, given in (("--verify", args.verify), ("--prove", args.prove))
+        if given
+    ]
     if args.input_csv is None:
         complaints += _only_with(CAMERA, "--input-csv", args)
     elif not (args.fast_fifo or args.fast_fifo_quad):
@@ -62,6 +65,7 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
         ("--rtl", is_rtl(args)),
         ("--check-only", args.check_only),
         ("--verify", args.verify),
+        ("--prove", args.prove),
         ("--report", args.report is not None),
     )
     for option, is_set in others:

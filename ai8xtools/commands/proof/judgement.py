@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.emulate.proof.comparison import Question, compare
-from ai8xtools.commands.emulate.proof.counterexample import Counterexample, counterexample
-from ai8xtools.commands.emulate.proof.wanted import Wanted
+from ai8xtools.commands.proof.comparison import Question, compare
+from ai8xtools.commands.proof.counterexample import Counterexample, counterexample
+from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import Accelerator, EmulatorError, LayerFinding
 from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.machine.batch import NetworkBatch

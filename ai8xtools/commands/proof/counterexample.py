@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.emulate.proof.comparison import Question
+from ai8xtools.commands.proof.comparison import Question
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.emulate.proof.expressions import network_fingerprints
-from ai8xtools.commands.emulate.proof.wanted import GROUP, Wanted
+from ai8xtools.commands.proof.expressions import network_fingerprints
+from ai8xtools.commands.proof.wanted import GROUP, Wanted
+from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import Expressions, first_bytes, wide_bytes
@@ -36,6 +37,11 @@ class Question:
         """
         inputs, count = self.batch.steps[0].config.input, len(self.batch.steps[0].config.processors)
         sample = self.wanted.network.sample
+        if len(sample) % inputs.operands:
+            raise EmulatorError(
+                "E882", f"the accelerator combines {inputs.operands} images, the network has "
+                f"{len(sample)} channels",
+            )  # fmt: skip
         numbers: Integers = np.arange(sample.size).reshape(inputs.operands, -1, sample[0].size)
         fill = -numbers.shape[1] % count
         numbers = np.pad(numbers, ((0, 0), (0, fill), (0, 0)), constant_values=-1)

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.emulate.simulation import Simulation
 from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.values import frozen
@@ -28,10 +27,9 @@ class Wanted:
     average_rounding: bool
 
     @classmethod
-    def of(cls, simulation: Simulation) -> Wanted:
-        """Return what the network of a description delivers."""
-        network = replace(simulation.network, simulated=simulation.network.order)
-        return cls(simulation.name, network, simulation.average_rounding)
+    def of(cls, name: str, network: Network, *, average_rounding: bool) -> Wanted:
+        """Return what a network delivers."""
+        return cls(name, replace(network, simulated=network.order), average_rounding)
 
     @cached_property
     def outputs(self) -> tuple[Layer, ...]:

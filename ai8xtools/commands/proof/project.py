@@ -1,15 +1,11 @@
-"""`emulate.py PROJECT --prove`: prove the words of a project, or refute them."""
+"""Proving the network of a project, and telling what came of it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.commands.emulate.proof.judgement import judge
-from ai8xtools.commands.emulate.proof.wanted import Wanted
-from ai8xtools.commands.emulate.simulation import built_again, built_of
+from ai8xtools.commands.proof.judgement import judge
+from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.firmware.repeated import result_places
 from ai8xtools.emulator.state.memory import Memory
@@ -17,17 +13,11 @@ from ai8xtools.emulator.state.memory import Memory
 _SHOWN = 5
 
 
-def prove_project(project: Path, options: EmulateOptions) -> int:
-    """Return 0 if the project computes its network for every input.
+def prove(network: NetworkAlone, wanted: Wanted) -> bool:
+    """Tell whether the network of a project is computed for every input, and print why.
 
-    Raises EmulatorError: description or checkpoint are not there (E881), it can be neither proven
-    nor refuted (E882), and as the emulator does.
+    Raises EmulatorError: it can be neither proven nor refuted (E882), and as the emulator does.
     """
-    network = NetworkAlone(
-        project, options.chip, options.apb_base, options.tree, options.time_limit_s
-    )
-    for note in network.notes:
-        print(f"note: {note}")
     loaded: list[Memory] = []
 
     def keep(memory: Memory, **_is_sample: bool) -> None:
@@ -37,7 +27,6 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     run = network.run(None if network.has_sample else np.zeros(network.input_shape, np.int8))
     if network.board.accelerator.goes_on:
         raise _unproven("the network may end early: data decides what is executed")
-    wanted = _wanted(project, loaded[0], options)
     places = result_places(network, run)
     if not places.of_program:
         raise _unproven("cnn_unload() does more than to copy bytes")
@@ -49,7 +38,7 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     if judgement.proven:
         print(f"PROVEN: {len(run.layers)} layers compute {wanted.name} for every input, at every "
               "inference; probability of an error below 2^-64, see docs/proof.md")  # fmt: skip
-        return 0
+        return True
     for reason in judgement.reasons:
         print(f"{reason[0].upper()}{reason[1:]}.")
     example = judgement.example
@@ -61,23 +50,7 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     print(f"Counterexample: {example.recipe}: byte {example.byte} of the result "
           f"({judgement.place}) is {example.found:#04x}, of the network "
           f"{example.expected:#04x}", "REFUTED", sep="\n")  # fmt: skip
-    return 1
-
-
-def _wanted(project: Path, memory: Memory, options: EmulateOptions) -> Wanted:
-    if options.config_file is None:
-        simulation = built_again(project)
-    else:
-        rounding = bool(memory.control_register("CTL")["average_rounding"])
-        simulation = built_of(
-            options.config_file, options.checkpoint_file, memory.chip, average_rounding=rounding
-        )
-    if isinstance(simulation, str):
-        raise EmulatorError(
-            "E881", simulation, str(project),
-            "Name the files with --config-file and --checkpoint-file.",
-        )  # fmt: skip
-    return Wanted.of(simulation)
+    return False
 
 
 def _unproven(reason: str) -> EmulatorError:

@@ -1,0 +1,43 @@
+"""`emulate.py PROJECT --prove`: prove the words of a project, or refute them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.emulate.simulation import built_again, built_of
+from ai8xtools.commands.proof.project import prove
+from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.emulator import EmulatorError, NetworkAlone
+
+
+def prove_project(project: Path, options: EmulateOptions) -> int:
+    """Return 0 if the project computes its network for every input.
+
+    Raises EmulatorError as `prove`, and: description or checkpoint are not there (E881).
+    """
+    network = NetworkAlone(
+        project, options.chip, options.apb_base, options.tree, options.time_limit_s
+    )
+    for note in network.notes:
+        print(f"note: {note}")
+    return 0 if prove(network, _wanted(project, network, options)) else 1
+
+
+def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
+    if options.config_file is None:
+        simulation = built_again(project)
+    else:
+        memory = network.board.accelerator.memory
+        rounding = bool(memory.control_register("CTL")["average_rounding"])
+        simulation = built_of(
+            options.config_file, options.checkpoint_file, memory.chip, average_rounding=rounding
+        )
+    if isinstance(simulation, str):
+        raise EmulatorError(
+            "E881", simulation, str(project),
+            "Name the files with --config-file and --checkpoint-file.",
+        )  # fmt: skip
+    return Wanted.of(
+        simulation.name, simulation.network, average_rounding=simulation.average_rounding
+    )
