@@ -21,6 +21,7 @@ from datasets.own.folders import TRAIN, endings_of_others, listed
 from datasets.own.labels import Pair, refuse_part, test_samples, windows_named
 from datasets.own.settings import NO_GROUP, REGRESSION, DataSettings
 from datasets.own.tables import (
+    ENDINGS,
     Lines,
     classes_of,
     is_number,
@@ -31,7 +32,6 @@ from datasets.own.tables import (
     targets_of,
 )
 
-ENDINGS = frozenset({".csv", ".tsv", ".txt"})
 LEAST_PART = 0.5
 """A series or window that is filled to this part is completed with its last step."""
 _TIME = re.compile(

@@ -17,8 +17,9 @@ from datasets.errors import DatasetError
 from datasets.own.arrays import as_numbers, read_archive
 from datasets.own.labels import Pair, divided
 from datasets.own.preparation import Preparation
-from datasets.own.recordings import ENDINGS, LEAST_PART, read_recordings
+from datasets.own.recordings import LEAST_PART, read_recordings
 from datasets.own.settings import DataSettings
+from datasets.own.tables import ENDINGS
 
 _MOST_CHANNELS = 1024
 _MOST_STEPS = 512

@@ -37,6 +37,7 @@ _ROW_NAMES = frozenset({"", "id", "index", "unnamed: 0"})
 """Titles, in small letters, of columns that number the rows; pandas writes none."""
 _ROW_GAPS = 1.5
 """Their numbers may be those of a part of the rows."""
+ENDINGS = frozenset({".csv", ".tsv", ".txt"})
 _CLASS = "Name its column with --label, by name or by number from 0."
 Row = tuple[int, list[str]]
 """The number of a line and its cells."""

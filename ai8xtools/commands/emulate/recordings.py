@@ -17,9 +17,8 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.sensors import Recorded
 from ai8xtools.reading.files import shipped
 from ai8xtools.values import frozen
-from datasets.own import pictures, recordings, sounds
+from datasets.own import pictures, sounds, tables
 from datasets.own.preparation import fitted
-from datasets.own.tables import number_lines, numbers_of
 
 _NONE = "none"
 """In the place of a file: a sensor that never delivers."""
@@ -48,7 +47,7 @@ class Played:
         named = {"camera": self.camera, "microphone": self.microphone, "series": self.series}
         camera = _files(self.camera, "--camera", pictures.ENDINGS)
         microphone = _files(self.microphone, "--microphone", sounds.ENDINGS)
-        series = _files(self.series, "--series", recordings.ENDINGS)
+        series = _files(self.series, "--series", tables.ENDINGS)
         return Recorded(
             (lambda width, height: _pictures(camera, width, height, stretch)) if camera else None,
             (lambda rate: _sound(microphone, rate)) if microphone else None,
@@ -110,8 +109,8 @@ def _sound(paths: list[Path], rate: int) -> NDArray[np.int16]:
 
 def _measurements(path: Path) -> NDArray[np.int16]:
     """Return the whole numbers of a table, a column for each value."""
-    lines = number_lines(path)
-    values, _ = numbers_of(path, lines, ())
+    lines = tables.number_lines(path)
+    values, _ = tables.numbers_of(path, lines, ())
     wrong = np.argwhere((values != np.round(values)) | (values < -_FULL_SCALE)
                         | (values >= _FULL_SCALE))  # fmt: skip
     if len(wrong):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ai8xtools.emulator.cpu.architecture import Architecture
-from ai8xtools.emulator.cpu.compiler import compile_in, compile_run_time
+from ai8xtools.emulator.cpu.compiler import compile_in, compile_run_time, is_clang
 from ai8xtools.emulator.cpu.deadline import READING_SECONDS, within
 from ai8xtools.emulator.cpu.elf import Image, function_names
 from ai8xtools.emulator.cpu.workshop import Workshop
@@ -24,7 +24,9 @@ _FLAGS = (
     *("-std=c99", "-ffreestanding", "-fomit-frame-pointer", "-g"),
     *("-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"),
 )
-_LINKING = ("-nostdlib", "-Wl,--gc-sections", "-Wl,--entry=reset_handler")
+_LINKING = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler")
+_HELPER = re.compile(r"undefined (?:symbol: |reference to `)__")
+"""Fractions need functions of the compiler's own run time, which takes time to build."""
 _MACS = re.compile(
     r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++(?:\w*_)?CNN_MACS[^\S\n]++(\d{1,18})\b", re.MULTILINE
 )
@@ -95,7 +97,14 @@ def _compiled(
     with Workshop(place) as workshop:
         run_time = _run_time(core, workshop, run_time_names)
         link = (f"-I{PLAIN / 'include'}", *_LINKING, "-T", str(PLAIN / "link.ld"))
-        image = compile_in(workshop, [*sources, *run_time], [*flags, *link], core)
+        given = [*sources, *run_time]
+        try:
+            image = compile_in(workshop, given, [*flags, "-nostdlib", *link], core)
+        except EmulatorError as error:
+            if not _HELPER.search(error.message):
+                raise
+            further = () if is_clang(core) else ("-nostdlib", "-lgcc")
+            image = compile_in(workshop, given, [*flags, *link, *further], core)
         return image, frozenset[str]().union(*map(function_names, run_time))
 
 
