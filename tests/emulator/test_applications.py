@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import wave
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,15 @@ from ai8xtools.commands import targets
 from ai8xtools.commands.emulate.recordings import Played
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator import EmulatorError
+from ai8xtools.writing.application import KINDS, Application
+from ai8xtools.writing.library import Library, LibraryOutput, Shape
+from ai8xtools.writing.templates import render
 from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 
 CHIP, CORE = ("--device", "MAX78000"), ("--device", "MCU", "--mcu", "stm32l4r5")
 _CLASSES = [0, 1, 2, 3]
+OUTPUT = LibraryOutput(Shape(10, 1, 1), 32, 0, 1, -7)
 
 
 def create(folder: Path, target: tuple[str, ...], kind: str, *words: str) -> Path:
@@ -55,6 +62,33 @@ def write_sound(path: Path, samples: Any, rate: int = 16000, tracks: int = 1) ->
         file.setsampwidth(2)
         file.setframerate(rate)
         file.writeframes(np.asarray(samples, "<i2").tobytes())
+
+
+SDK = """#ifndef MXC_H
+#define MXC_H
+#include "sdk-prototypes.h"
+#include <stddef.h>
+typedef struct { volatile uint32_t dmach0, fifoch0; } mxc_i2s_regs_t;
+typedef struct { int none; } mxc_icc_regs_t;
+extern mxc_i2s_regs_t *MXC_I2S;
+extern mxc_icc_regs_t *MXC_ICC0;
+extern mxc_wdt_regs_t *MXC_WDT0;
+extern mxc_i2c_regs_t *MXC_I2C2;
+#define MXC_F_I2S_DMACH0_RX_LVL_POS 24
+#define MXC_F_I2S_INTFL_RX_OV_CH0 1u
+#define MXC_F_I2S_INTEN_RX_THD_CH0 2u
+#define E_NO_ERROR 0
+enum { MXC_SYS_CLOCK_IPO, MXC_SYS_CLOCK_ERTCO, MXC_SYS_PERIPH_CLOCK_CNN, WUT_IRQn, I2S_IRQn };
+int MXC_SYS_Clock_Select(int clock);
+int MXC_SYS_ClockSourceEnable(int clock);
+void MXC_SYS_ClockEnable(int clock);
+void MXC_SYS_ClockDisable(int clock);
+void MXC_ICC_Enable(mxc_icc_regs_t *icc);
+void SystemCoreClockUpdate(void);
+void NVIC_EnableIRQ(int irq);
+void MXC_NVIC_SetVector(int irq, void (*handler)(void));
+#endif
+"""
 
 
 def lines(text: str) -> list[str]:
@@ -150,3 +184,41 @@ def test_options_that_mean_nothing_are_refused(
         create(tmp_path, CORE, "minimal", "--build", "cmake")
     assert "leave out --application" in capsys.readouterr().err
     assert not (tmp_path / "net").exists()
+
+
+@pytest.mark.parametrize("generation", [(), ("-DSDK_2021",)], ids=["2023", "2021"])
+@pytest.mark.parametrize("by_rows", [False, True], ids=["whole pictures", "rows"])
+def test_programs_compile_against_the_interface_of_the_sdk(
+    by_rows: bool, generation: tuple[str, ...], tmp_path: Path
+) -> None:
+    prototypes = ROOT.parent / "shared" / "spec" / "sdk-prototypes.h"
+    compiler = shutil.which("cc")
+    if not prototypes.is_file() or compiler is None:
+        pytest.skip("needs ../shared and a C compiler")
+    (tmp_path / "mxc.h").write_text(SDK)
+    for header in ("camera.h", "board.h"):
+        (tmp_path / header).write_text('#include "mxc.h"\n')
+    library = Library("net", "title", Shape(1, 512 if by_rows else 64, 64), (OUTPUT,), 40)
+    strip = replace(library, input=Shape(64, 16, 1))
+    for kind in KINDS:
+        made = Application(kind, "net", "EvKit_V1").applied(
+            {}, library if kind in ("camera", "minimal") else strip
+        )
+        assert ("STREAMING_DMA" in made["sensor.c"]) == (by_rows and kind == "camera")
+        for name in ("sensor.h", "sensor.c", "main.c"):
+            (tmp_path / name).write_text(made[name])
+        (tmp_path / "net.h").write_text(render("library/library.h.j2", library=library))
+        flags = ["-std=c99", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Wconversion", "-Werror"]
+        places = [f"-I{tmp_path}", f"-I{prototypes.parent}", str(tmp_path / "sensor.c")]
+        done = subprocess.run(
+            [compiler, "-fsyntax-only", *flags, *generation, *places, str(tmp_path / "main.c")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{kind}: {done.stderr}"
+
+
+def test_boost_pin_is_left_alone() -> None:
+    """On the kit of MAX78002 it is a lamp."""
+    library = Library("net", "title", Shape(1, 64, 64), (OUTPUT,), 40)
+    made = Application("camera", "net", "EvKit_V1").applied({}, library)
+    assert "GPIO" not in made["sensor.c"] + made["main.c"]

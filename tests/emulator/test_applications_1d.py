@@ -1,0 +1,165 @@
+"""Programs for sounds and series, around networks whose weights are written by hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint
+from ai8xtools.commands import targets
+from tests.emulator.conftest import Emulate
+from tests.emulator.test_applications import CHIP, CORE, write_sound
+
+FRAME, RATE = 64, 16000
+LOW, HIGH = 1000, 3000  # whole periods in a frame
+_TONES = """
+arch: made
+dataset: none
+layers:
+  - name: frames
+    op: Linear
+    data_format: HWC
+    processors: 0xffff.ffff.ffff.ffff
+    out_offset: 0x1000
+    activate: Abs
+  - name: both
+    op: Linear
+    processors: 0x000f
+    out_offset: 0
+    activate: None
+    output_width: 32
+"""
+_TILTS = """
+arch: made
+dataset: none
+layers:
+  - name: all
+    op: Linear
+    data_format: HWC
+    processors: 0x0007
+    out_offset: 0x1000
+    flatten: true
+    activate: None
+    output_width: 32
+"""
+STEPS = 16
+
+
+def create(
+    folder: Path, target: tuple[str, ...], kind: str, text: str, layers: dict[str, Any],
+    shape: tuple[int, ...],
+) -> Path:  # fmt: skip
+    """Write a project of layers with weights and output shifts."""
+    state: dict[str, Any] = {}
+    for name, (weights, shift) in layers.items():
+        state |= {
+            f"{name}.op.weight": np.asarray(weights, np.float32),
+            f"{name}.weight_bits": np.array([8], np.int64),
+            f"{name}.output_shift": np.array([shift], np.float32),
+        }
+    folder.mkdir()
+    (folder / "net.yaml").write_text(text)
+    write_checkpoint(folder / "q.pth.tar", Checkpoint({"arch": "made", "state_dict": state}))
+    np.save(folder / "sample.npy", np.arange(np.prod(shape)).reshape(shape) % 100)
+    line = [
+        *target, "--config-file", str(folder / "net.yaml"), "--checkpoint-file",
+        str(folder / "q.pth.tar"), "--sample-input", str(folder / "sample.npy"), "--prefix", "net",
+        "--test-dir", str(folder), "--symbol-prefix", "net", "--application", kind,
+    ]  # fmt: skip
+    assert targets.main("ai8xize.py", line) == 0
+    return folder / "net"
+
+
+def tones(folder: Path, target: tuple[str, ...]) -> Path:
+    """A network that tells which of two tones a frame holds: two products of each, absolute."""
+    phase = 2 * np.pi * np.arange(FRAME) / RATE
+    waves = [wave(tone * phase) for tone in (LOW, HIGH) for wave in (np.cos, np.sin)]
+    frames = np.round(np.array(waves) * 127)
+    both = np.array([[1, 1, -1, -1], [-1, -1, 1, 1]]) * 64
+    layers = {"frames": (frames, -5), "both": (both, 0)}
+    return create(folder, target, "microphone", _TONES, layers, (FRAME, 1, 1))
+
+
+def tone(height: int, count: int = 32) -> NDArray[np.float64]:
+    return np.sin(2 * np.pi * height * np.arange(count) / RATE) * 12000
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Path:
+    """Silence, a tone, silence, another one twice, silence."""
+    pause = np.zeros(1600)
+    parts = [pause, tone(LOW), pause, tone(HIGH), pause, tone(HIGH), pause]
+    write_sound(tmp_path / "room.wav", np.round(np.concatenate(parts)))
+    return tmp_path / "room.wav"
+
+
+def console(text: str) -> list[tuple[int, int]]:
+    """Return times in ms and classes of the lines that name a class."""
+    found = re.findall(r"^(\d+) ms: class (\d+)", text, re.MULTILINE)
+    return [(int(time), int(label)) for time, label in found]
+
+
+def test_each_word_gives_one_inference_and_silence_none(
+    room: Path, run: Emulate, tmp_path: Path
+) -> None:
+    status, text = run(tones(tmp_path / "chip", CHIP), "--microphone", room)
+    found = console(text)
+    assert (status, [label for _, label in found]) == (0, [0, 1, 1])
+    begins = [1600, 1600 + 1632, 1600 + 2 * 1632]  # samples; a window is full 64 samples later
+    assert all(
+        abs(time * 16 - begin) < 6 * 16 for (time, _), begin in zip(found, begins, strict=True)
+    )
+    assert "lost" not in text and "3 inferences; " in text.splitlines()[-1]
+    status, text = run(tones(tmp_path / "core", CORE), "--microphone", room)
+    assert (status, [label for _, label in console(text)]) == (0, [0, 1, 1])
+
+
+def test_samples_that_nobody_takes_are_counted(room: Path, run: Emulate, tmp_path: Path) -> None:
+    """A program that waits too long awake, with interrupts off, loses what does not fit."""
+    project = tones(tmp_path / "chip", CHIP)
+    main = project / "main.c"
+    slow = "static void decide(uint32_t time)\n{\n"
+    assert slow in main.read_text()
+    busy = f"{slow}    __disable_irq();\n    MXC_Delay(10000);\n    __enable_irq();\n"
+    main.write_text(
+        main.read_text().replace(slow, busy).replace('"sensor.h"', '"sensor.h"\n#include "mxc.h"')
+    )
+    _, text = run(project, "--microphone", room)
+    assert re.search(r"^\d+ samples lost$", text, re.MULTILINE)
+
+
+def test_microphone_that_delivers_nothing_ends_in_a_message(run: Emulate, tmp_path: Path) -> None:
+    status, text = run(tones(tmp_path / "chip", CHIP), "--microphone", "none")
+    assert status == 1
+    assert text.count("No data from the microphone within 1000 ms\n") == 3
+
+
+def test_series_are_windows_that_slide(run: Emulate, tmp_path: Path) -> None:
+    """Tilted left for 40 steps, then right: a class for every 8 steps, once 16 are there."""
+    weights = np.zeros((2, 3, STEPS))
+    weights[0, 0], weights[1, 0] = 20, -20
+    layers = {"all": (weights.reshape(2, -1), 0)}
+    values = np.zeros((80, 3), int)
+    values[:40, 0], values[40:, 0] = 9000, -9000
+    table = "\n".join(",".join(map(str, row)) for row in values.tolist())
+    (tmp_path / "moves.csv").write_text(f"x,y,z\n{table}\n")
+    (tmp_path / "two.csv").write_text("x,y\n1,2\n3,4\n")
+    lines = []
+    for name, target in (("chip", CHIP), ("core", CORE)):
+        project = create(tmp_path / name, target, "series", _TILTS, layers, (3, STEPS))
+        status, text = run(project, "--series", tmp_path / "moves.csv")
+        assert status == 0
+        lines.append(console(text))
+        assert "lost" not in text
+    times = list(range(STEPS, 81, STEPS // 2))
+    majority = [int(values[time - STEPS : time, 0].sum() < 0) for time in times]
+    assert lines[0] == lines[1] == [(10 * t, c) for t, c in zip(times, majority, strict=True)]
+    assert "reads 3 values at a time, the recording has 2" in run(
+        tmp_path / "chip" / "net", "--series", tmp_path / "two.csv")[1]  # fmt: skip
+    status, text = run(tmp_path / "chip" / "net", "--series", "none")
+    assert (status, text.split("\n")[0]) == (1, "No sensor: it does not answer.")
