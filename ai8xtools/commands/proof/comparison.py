@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ai8xtools.commands.proof.expressions import network_fingerprints
 from ai8xtools.commands.proof.wanted import GROUP, Wanted
 from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import Expressions, first_bytes, wide_bytes
@@ -53,6 +54,11 @@ class Question:
         placed = words.reshape(inputs.operands, count, -1, inputs.passes).transpose(0, 3, 1, 2)
         return np.asarray(placed.reshape(self.batch.shape))
 
+    @cached_property
+    def loaded(self) -> Integers:
+        """The input that is in the memory, as the accelerator reads it."""
+        return loaded_input(self.memory).astype(np.int64)
+
     def placed(self, image: Integers, fill: Integers) -> Integers:
         """Return the input of the accelerator for one of the network, [channel, row, column, ...].
 
@@ -65,8 +71,7 @@ class Question:
 
     def found(self, images: Sequence[Integers]) -> NDArray[np.uint8]:
         """Return the bytes that the accelerator delivers for inputs: [input, byte]."""
-        nothing = np.zeros(self.batch.shape, np.int64)
-        placed = np.stack([self.placed(image, nothing) for image in images])
+        placed = np.stack([self.placed(image, self.loaded) for image in images])
         return self.batch.run(placed.astype(np.int8))
 
 
@@ -91,7 +96,7 @@ def compare(question: Question) -> Comparison:
     mixer, network = Mixer(), question.wanted.network
     buffer = network.buffer
     accelerator = Expressions(question.batch, question.memory, mixer, from_start=buffer is not None)
-    unknown = mixer.numbered("beside the input", *question.batch.shape)
+    beside = mixer.constants(question.loaded)
     earlier: Mapping[int, Fingerprints] | None = None
     for inference in range(1 if buffer is None else buffer.entries + 1):
         image = mixer.numbered(("input", inference), *network.sample.shape)
@@ -100,7 +105,7 @@ def compare(question: Question) -> Comparison:
             average_rounding=question.wanted.average_rounding,
         )  # fmt: skip
         outputs: list[Fingerprints] = []
-        found = accelerator.infer(question.placed(image, unknown), outputs.append)
+        found = accelerator.infer(question.placed(image, beside), outputs.append)
         comparison = _compared(question, earlier, found, outputs, mixer)
         if len(comparison.wrong):
             break

@@ -72,7 +72,8 @@ def _of_layer(data: Fingerprints, layer: Layer, mixer: Mixer, *, rounding: bool)
         value = value.reshape(-1, 1, 1, LANES)
     if not layer.has_weights:
         return value
-    sums = _by_lane(lambda lane: accumulate(value[..., lane], layer, PRIME))
+    lanes = np.ascontiguousarray(np.moveaxis(value, -1, 0))
+    sums = _by_lane(lambda lane: accumulate(lanes[lane], layer, PRIME))
     if layer.bias is not None:
         sums += mixer.constants(BIAS_UNIT * layer.bias)[:, None, None]
     activation = "none" if layer.activation is None else layer.activation.value.lower()

@@ -9,7 +9,6 @@ from ai8xtools.commands.proof.comparison import Question, compare
 from ai8xtools.commands.proof.counterexample import Counterexample, counterexample
 from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import Accelerator, EmulatorError, LayerFinding
-from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.values import frozen
@@ -81,7 +80,7 @@ def judge(
 
 def _of_sample(question: Question) -> list[str]:
     """Return why the sample is not loaded as it stands in the network, if that is so."""
-    loaded = loaded_input(question.memory).astype(np.int64)
+    loaded = question.loaded
     placed = question.placed(question.wanted.network.sample, loaded)
     wrong = np.argwhere(placed != loaded)
     if not len(wrong):
