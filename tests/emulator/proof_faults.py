@@ -61,7 +61,7 @@ def images(shape: Sequence[int]) -> NDArray[np.int8]:
 
 def verdict(memory: Memory, subject: Subject, addresses: NDArray[np.int64]) -> str:
     """Return what the proof says, and whether that is so."""
-    signal.alarm(SECONDS)
+    signal.alarm(3 * SECONDS)
     try:
         found = judged(memory, subject.network, addresses, rounding=subject.rounding)
         differs = True

@@ -53,7 +53,8 @@ class EmulateOptions:
     `container` is a file (.nnb) for the slot of the program; `played` stands for its sensors.
     `prove` shows that the project computes its network for every input: the one it was made of, or
     that of `config_file` and `checkpoint_file`.
-    `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
+    `tree` says how a project's folder is understood; `dump` takes data memory after recorded words
+    or a counterexample,
     `trace` the registers field by field.
     """
 
@@ -133,8 +134,8 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
 
 def _check(parser: Parser, args: argparse.Namespace) -> None:
     """End the program for options that do not go together."""
-    if args.dump and not args.words:
-        parser.error("--dump needs --words")
+    if args.dump and not (args.words or args.prove):
+        parser.error("--dump needs --words or --prove")
     alone = args.words or args.accelerator_only or args.input
     if alone and (args.profile or args.vcd):
         parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
@@ -262,7 +263,9 @@ def arguments() -> Parser:
            help="leave out C files by name or pattern (repeatable)")  # fmt: skip
     option("--shorten-loops", action="store_true",
            help="run loops that repeat an inference to measure power only twice")  # fmt: skip
-    option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
+    option("--dump", metavar="FILE",
+           help="with --words: write data memory (.npz: addr, value); with --prove: write the "
+           "counterexample (.npy)")  # fmt: skip
     option("--trace", metavar="FILE",
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
     option("--no-answer", dest="answer", action="store_false",

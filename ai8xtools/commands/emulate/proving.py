@@ -21,7 +21,8 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     )
     for note in network.notes:
         print(f"note: {note}")
-    return 0 if prove(network, _wanted(project, network, options)) else 1
+    wanted = _wanted(project, network, options)
+    return 0 if prove(network, wanted, options.dump) else 1
 
 
 def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:

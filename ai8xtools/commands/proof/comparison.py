@@ -69,10 +69,19 @@ class Question:
         target[known] = image.reshape(-1, *image.shape[3:])[self._sources[known]]
         return target
 
-    def found(self, images: Sequence[Integers]) -> NDArray[np.uint8]:
-        """Return the bytes that the accelerator delivers for inputs: [input, byte]."""
+    def found(self, images: Sequence[Integers]) -> tuple[NDArray[np.uint8], list[Integers]]:
+        """Return the bytes that the accelerator delivers for inputs, [input, byte], and of each
+        layer the sums of all values that it computes, [input].
+
+        There are at most as many inputs as the batch takes at once.
+        """
+        sums: list[Integers] = []
         placed = np.stack([self.placed(image, self.loaded) for image in images])
-        return self.batch.run(placed.astype(np.int8))
+        found = self.batch.run(
+            placed.astype(np.int8),
+            lambda _config, output: sums.append(output.sum(axis=(0, 1, 2)).astype(np.int64)),
+        )
+        return found, sums
 
 
 @frozen

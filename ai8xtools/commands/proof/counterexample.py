@@ -13,14 +13,18 @@ from ai8xtools.commands.proof.comparison import Question
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
-_RANDOM, _COARSE, _SECONDS = 64, 4, 20.0
+Bytes = NDArray[np.uint8]
+_RANDOM, _COARSE, _KEPT, _SECONDS = 32, 4, 12, 20.0
 LOWEST, HIGHEST = -128, 127
 
 
 @frozen
 class Counterexample:
-    """An input, how it is made with NumPy; a byte of the result, and what it is on both sides."""
+    """An input [channel, row, column], and how it is made with NumPy if that is known; a byte of
+    the result, and what it is on both sides.
+    """
 
+    image: Integers
     recipe: str
     byte: int
     expected: int
@@ -28,7 +32,7 @@ class Counterexample:
 
     @classmethod
     def of(
-        cls, recipe: str, expected: NDArray[np.uint8], found: NDArray[np.uint8]
+        cls, image: Integers, recipe: str, expected: Bytes, found: Bytes
     ) -> Counterexample | None:
         """Return the first byte that differs, or None."""
         length = min(len(expected), len(found))
@@ -36,22 +40,64 @@ class Counterexample:
         if not len(differs):
             return None
         byte = int(differs[0])
-        return cls(recipe, byte, int(expected[byte]), int(found[byte]))
+        return cls(image, recipe, byte, int(expected[byte]), int(found[byte]))
+
+
+@frozen
+class _Trial:
+    """An input, and how much the sums of all values of each layer differ, from the last layer on:
+    the larger, the closer it is to a result that differs.
+    """
+
+    image: Integers
+    distance: tuple[int, ...]
 
 
 def counterexample(question: Question, orders: Sequence[Integers]) -> Counterexample | None:
     """Return an input for which a byte of the result differs, or None if none of those tried is.
 
-    They are tried for a limited time.
+    After extreme and random inputs, those with which the difference gets furthest are changed, for
+    a limited time.
     """
-    shape, size = question.wanted.network.sample.shape, question.batch.size
-    named, end = _inputs(shape), time.monotonic() + _SECONDS
-    while time.monotonic() < end and (some := list(itertools.islice(named, size))):
-        for (recipe, image), found in zip(some, question.found([i for _, i in some]), strict=True):
-            example = Counterexample.of(recipe, question.wanted.result(image, orders), found)
+    random, size = np.random.default_rng(0), question.batch.size
+    end = time.monotonic() + _SECONDS
+    named = _inputs(question.wanted.network.sample.shape)
+    best: list[_Trial] = []
+    while time.monotonic() < end:
+        some = list(itertools.islice(named, size))
+        if not some:
+            some = [("", _changed(best, random)) for _ in range(size)]
+        results, sums = question.found([image for _, image in some])
+        for number, (recipe, image) in enumerate(some):
+            outputs = question.wanted.outputs_for(image)
+            expected = question.wanted.result(outputs, orders)
+            example = Counterexample.of(image, recipe, expected, results[number])
             if example is not None:
                 return example
+            layers = question.wanted.network.executed()
+            pairs = zip(layers, sums, strict=False)
+            distance = [abs(int(outputs[one.index].sum() - other[number])) for one, other in pairs]
+            best.append(_Trial(image, tuple(distance[::-1])))
+        best = sorted(best, key=lambda trial: trial.distance, reverse=True)[:_KEPT]
     return None
+
+
+def _changed(trials: Sequence[_Trial], random: np.random.Generator) -> Integers:
+    """Return one of the inputs with a part of another one, or with a part that is random."""
+    one, two = (trials[int(random.integers(len(trials)))].image for _ in range(2))
+    starts = [int(random.integers(n)) for n in one.shape]
+    place = tuple(
+        slice(start, start + int(random.integers(1, n + 1)))
+        for start, n in zip(starts, one.shape, strict=True)
+    )
+    image, kind = one.copy(), int(random.integers(3))
+    if kind == 0:
+        image[place] = two[place]
+    elif kind == 1:
+        image[place] = random.choice([LOWEST, 0, HIGHEST], image[place].shape)
+    else:
+        image[place] = random.integers(LOWEST, HIGHEST + 1)
+    return image
 
 
 def _inputs(shape: tuple[int, ...]) -> Iterator[tuple[str, Integers]]:

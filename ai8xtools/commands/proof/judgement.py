@@ -69,9 +69,9 @@ def judge(
         reasons.append(error.message)
     example = None
     if has_sample:
-        example = Counterexample.of(
-            "the sample", wanted.result(wanted.network.sample, orders), found
-        )
+        sample = wanted.network.sample
+        expected = wanted.result(wanted.outputs_for(sample), orders)
+        example = Counterexample.of(sample, "the sample", expected, found)
     if example is None and question is not None and wrong:
         example = counterexample(question, orders)
     place = "" if example is None else wanted.place(example.byte, orders)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import numpy as np
 
+from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.proof.judgement import judge
 from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import EmulatorError, NetworkAlone
@@ -13,9 +17,10 @@ from ai8xtools.emulator.state.memory import Memory
 _SHOWN = 5
 
 
-def prove(network: NetworkAlone, wanted: Wanted) -> bool:
+def prove(network: NetworkAlone, wanted: Wanted, file: Path | None = None) -> bool:
     """Tell whether the network of a project is computed for every input, and print why.
 
+    An input for which it is not goes to the `file` (.npy), complete or not at all.
     Raises EmulatorError: it can be neither proven nor refuted (E882), and as the emulator does.
     """
     loaded: list[Memory] = []
@@ -47,7 +52,12 @@ def prove(network: NetworkAlone, wanted: Wanted) -> bool:
             "registers are suspicious, see above" if judgement.findings else
             "no input was found for which the output differs"
         )  # fmt: skip
-    print(f"Counterexample: {example.recipe}: byte {example.byte} of the result "
+    if file is not None:
+        buffer = io.BytesIO()
+        np.save(buffer, example.image.astype(np.int8))
+        write_bytes(file, buffer.getvalue())
+    recipe = example.recipe or "an input that was searched for (--dump writes it)"
+    print(f"Counterexample: {recipe}: byte {example.byte} of the result "
           f"({judgement.place}) is {example.found:#04x}, of the network "
           f"{example.expected:#04x}", "REFUTED", sep="\n")  # fmt: skip
     return False

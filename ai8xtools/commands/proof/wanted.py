@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -52,10 +52,15 @@ class Wanted:
             orders.append(np.concatenate([group.reshape(-1) for group in groups]))
         return tuple(orders)
 
-    def result(self, image: Integers, orders: Sequence[Integers]) -> NDArray[np.uint8]:
-        """Return the bytes that are delivered for an input [channel, row, column]."""
+    def outputs_for(self, image: Integers) -> Mapping[int, Integers]:
+        """Return what each layer computes, by index, for an input [channel, row, column]."""
         network = replace(self.network, sample=image)
-        outputs = simulate(network, average_rounding=self.average_rounding).outputs
+        return simulate(network, average_rounding=self.average_rounding).outputs
+
+    def result(
+        self, outputs: Mapping[int, Integers], orders: Sequence[Integers]
+    ) -> NDArray[np.uint8]:
+        """Return the bytes that are delivered if layers have computed these outputs."""
         return np.concatenate([
             outputs[layer.index].reshape(-1)[order].astype(f"<i{layer.output_width // 8}")
             .view(np.uint8)
