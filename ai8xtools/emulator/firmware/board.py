@@ -35,9 +35,15 @@ from ai8xtools.emulator.firmware.starter import Starter
 from ai8xtools.emulator.firmware.timekeeping import Timekeeper
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.project.tree import TreeOptions
-from ai8xtools.emulator.sensors import Recorded, Sensors
+from ai8xtools.emulator.sensors import LOW_POWER, OFF, RESTART, Recorded, Sensors
 from ai8xtools.emulator.state.memory import Memory
-from ai8xtools.emulator.state.power import CPU1_CLOCK, check_clock, is_running
+from ai8xtools.emulator.state.power import (
+    CPU1_CLOCK,
+    Loss,
+    check_clock,
+    is_running,
+    loss_asleep,
+)
 from ai8xtools.emulator.words.addresses import DATA
 from ai8xtools.values import frozen
 from device import Chip
@@ -144,6 +150,8 @@ class Board:
         self._applied = 0  # writes of the bus that the accelerator has seen
         self._polled = False  # the network has run, and its interrupt has still to come
         self.bus.on_polling = self._run_while_polled
+        self.bus.on_loss = self._lose
+        self.sensors.on_mode = self._enter
 
     @classmethod
     def with_project(
@@ -354,7 +362,9 @@ class Board:
             return accelerator_interrupt(self.core.architecture)
         if self.bus.start_requested and self.accelerator.input_complete():
             self._infer()
-            return accelerator_interrupt(self.core.architecture)
+            if self.sensors.mode != LOW_POWER or self.core.architecture is not CORTEX_M4:
+                return accelerator_interrupt(self.core.architecture)
+            self._polled = True  # it waits until something else wakes the core
         return TIMER_INTERRUPTS if sleeping else 0
 
     def asleep(self, alone: bool) -> None:
@@ -363,6 +373,8 @@ class Board:
             return
         if self.bus.start_requested:
             reason = "the FIFOs hold less than an image"
+        elif self._polled:
+            reason = "the interrupt of the accelerator does not wake the Arm core from this mode"
         elif self.inferences:
             reason = "the accelerator has finished, and was not started again"
         else:
@@ -394,6 +406,23 @@ class Board:
         if self.accelerator.input_complete():
             self._infer()
             self._polled = True
+
+    def _lose(self, lost: Loss) -> None:
+        """Groups of the accelerator lose what they hold."""
+        memory = self.accelerator.memory
+        memory.lose(lost)
+        for address in lost.among(memory.addresses, self.bus.words):
+            del self.bus.words[address]
+
+    def _enter(self, mode: int) -> None:
+        """The Arm core is about to sleep in a mode that takes more than the core's clock."""
+        if mode == RESTART:
+            raise EmulatorError(
+                "E825", "the program enters a mode from which the chip starts anew",
+                remedy="What follows does not run; the emulator does not start it again.",
+            )  # fmt: skip
+        if mode == OFF and self.bus.addresses is not None:
+            self._lose(loss_asleep(self.bus.words))
 
     def _infer(self) -> None:
         check_clock(self.bus.words)

@@ -15,7 +15,7 @@ from ai8xtools.emulator.cpu.io import IoArea
 from ai8xtools.emulator.firmware.system_area import SystemArea
 from ai8xtools.emulator.machine.timing import MarkLog
 from ai8xtools.emulator.sensors import Sensors
-from ai8xtools.emulator.state.power import CLOCK_GATES
+from ai8xtools.emulator.state.power import CLOCK_GATES, Loss, is_supplied_anew, loss_by
 from ai8xtools.emulator.words.addresses import (
     INSTANCES_PER_GROUP,
     AddressMap,
@@ -112,6 +112,9 @@ class Bus:
         self._is_set_up = False  # no control register was written yet
         self.on_polling: Callable[[], None] = lambda: None
         """Called when a program that has started the network looks only at control registers."""
+        self._lost = Loss()  # by what was written to the registers of power
+        self.on_loss: Callable[[Loss], None] = lambda _lost: None
+        """Called when groups lose what they hold."""
         self._control_reads = (0, 0)  # number of writes before them, reads of control registers
         if chip is not None:
             self._identify(chip)
@@ -137,6 +140,8 @@ class Bus:
     def write(self, address: int, size: int, value: int) -> None:
         """Store 1, 2 or 4 bytes."""
         if self._first <= address < self._end or self.is_accelerator(address):
+            if POWER_CONTROL <= address < POWER_CONTROL + 4 * POWER_REGISTERS:
+                self._power(address, value)
             self.log.append(size, address, value)
             if self.reads is not None:
                 self.overwritten.add(word_address(address))
@@ -158,6 +163,18 @@ class Bus:
             self._is_set_up = True
         if address in self._controls:
             self._control(address, value)
+
+    def _power(self, address: int, value: int) -> None:
+        """A register of power is written: groups may lose what they hold.
+
+        That shows when they get power again: until then a program that has ended may be asked.
+        """
+        if not self._is_set_up:
+            return
+        if is_supplied_anew(self.words, address, value):
+            self.on_loss(self._lost)
+            self._lost = Loss()
+        self._lost = self._lost.with_loss(loss_by(self.words, address, value))
 
     @property
     def areas(self) -> tuple[IoArea, ...]:

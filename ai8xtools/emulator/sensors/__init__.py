@@ -4,7 +4,7 @@ timers that wake a program which waits for them.
 Source: docs/emulator.md, "Recordings in the place of sensors".
 """
 
-from ai8xtools.emulator.sensors.connected import Sensors
+from ai8xtools.emulator.sensors.connected import LOW_POWER, OFF, RESTART, Sensors
 from ai8xtools.emulator.sensors.recorded import Recorded
 
-__all__ = ["Recorded", "Sensors"]
+__all__ = ["LOW_POWER", "OFF", "RESTART", "Recorded", "Sensors"]

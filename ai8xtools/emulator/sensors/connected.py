@@ -26,6 +26,8 @@ _LEVEL = 1 << 24
 SERIES = "series"
 
 _SECOND_US = 1_000_000
+LOW_POWER, OFF, RESTART = 1, 2, 3
+"""How deeply a core sleeps, if not as usual."""
 
 
 class Event(IntEnum):
@@ -64,6 +66,7 @@ _REGISTERS = [
     "feed",
     "next",
     "event",
+    "mode",
 ]
 """In the order of their addresses."""
 
@@ -78,6 +81,9 @@ class Sensors:
         self.recorded = recorded or Recorded()
         self.ended: str | None = None
         self.camera, self.microphone = Camera(self, self.recorded), Microphone(self, self.recorded)
+        self.mode = 0
+        self.on_mode: Callable[[int], None] = lambda _mode: None
+        """Called before a core sleeps more deeply than usual."""
         self.measured = 0
         """Rows of measurements that were read."""
         self._stop: Callable[[], None] = lambda: None
@@ -110,6 +116,7 @@ class Sensors:
             "timer_us": self._start_timer,
             "watchdog_ms": self._start_watchdog,
             "feed": self._feed,
+            "mode": self._enter,
         }
 
     def attach(
@@ -214,6 +221,10 @@ class Sensors:
 
     def _start_watchdog(self, milliseconds: int) -> None:
         self._limit, self._fed = milliseconds * 1000.0, self.now
+
+    def _enter(self, mode: int) -> None:
+        self.mode = mode
+        self.on_mode(self.mode)
 
     def _feed(self, _value: int) -> None:
         self._watch()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ai8xtools.emulator.bits import word_address
 from ai8xtools.emulator.errors import WrongAddressError
+from ai8xtools.emulator.state.power import Loss
 from ai8xtools.emulator.words.addresses import (
     BIAS,
     DATA,
@@ -134,6 +135,20 @@ class Memory:
         chosen = area == KERNELS
         self._write_kernel_words(plain.where(chosen), group[chosen], offset[chosen])
         self._write_streams(split.streams)
+
+    def lose(self, lost: Loss) -> None:
+        """Clear what groups lose without power or by a reset."""
+        for address in lost.among(self.addresses, self.registers):
+            del self.registers[address]
+        for group in lost.registers:
+            self.bias[group], self.bias_written[group] = 0, False
+        for group in lost.kernels:
+            processors = slice(group * PROCESSORS_PER_GROUP, (group + 1) * PROCESSORS_PER_GROUP)
+            self.kernels[processors], self.kernels_written[processors] = 0, False
+            self.kernel_version += 1
+        for group in lost.data:
+            instances = slice(group * INSTANCES_PER_GROUP, (group + 1) * INSTANCES_PER_GROUP)
+            self.data[instances], self.data_written[instances] = 0, False
 
     def _check_device(self, writes: Writes) -> None:
         """Refuse a program that only writes to the control registers of another chip."""

@@ -200,6 +200,7 @@ void MXC_LP_EnterLowPowerMode(void);
 void MXC_LP_EnterMicroPowerMode(void);
 void MXC_LP_EnterStandbyMode(void);
 void MXC_LP_EnterBackupMode();
+void MXC_LP_EnterPowerDownMode(void);
 
 /* Waiting and time */
 #define SEC(s) (((uint32_t) (s)) * 1000000UL)

@@ -25,9 +25,11 @@ typedef struct {
     volatile uint32_t feed;
     volatile uint32_t next;         /* microseconds until something wakes the program */
     volatile uint32_t event;        /* what is due; reading it takes it */
+    volatile uint32_t mode;         /* how deeply the core is about to sleep */
 } emulator_sensors_t;
 #define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
 #define SENSORS_NEVER 0xFFFFFFFFu
+enum { MODE_SLEEP, MODE_LOW_POWER, MODE_OFF, MODE_RESTART };
 enum { EVENT_NONE, EVENT_TIMER, EVENT_SAMPLES, EVENT_COPIED };
 
 #endif

@@ -253,7 +253,14 @@ WEAK void __WFI(void) { sleep_until_interrupt(); }
 WEAK void __WFE(void) { sleep_until_interrupt(); }
 WEAK void MXC_LP_EnterSleepMode(void) { sleep_until_interrupt(); }
 WEAK void MXC_LP_EnterDeepSleepMode(void) { sleep_until_interrupt(); }
-WEAK void MXC_LP_EnterLowPowerMode(void) { sleep_until_interrupt(); }
-WEAK void MXC_LP_EnterMicroPowerMode(void) { sleep_until_interrupt(); }
-WEAK void MXC_LP_EnterStandbyMode(void) { sleep_until_interrupt(); }
-WEAK void MXC_LP_EnterBackupMode() { sleep_until_interrupt(); }
+static void sleep_in(uint32_t mode)
+{
+    SENSORS->mode = mode;
+    sleep_until_interrupt();
+    SENSORS->mode = MODE_SLEEP;
+}
+WEAK void MXC_LP_EnterLowPowerMode(void) { sleep_in(MODE_LOW_POWER); }
+WEAK void MXC_LP_EnterMicroPowerMode(void) { sleep_in(MODE_OFF); }
+WEAK void MXC_LP_EnterStandbyMode(void) { sleep_in(MODE_OFF); }
+WEAK void MXC_LP_EnterBackupMode() { sleep_in(MODE_RESTART); }
+WEAK void MXC_LP_EnterPowerDownMode(void) { sleep_in(MODE_RESTART); }
