@@ -14,6 +14,9 @@ from ai8xtools.writing.library import Library
 from ai8xtools.writing.templates import render
 
 OPTION = "--application"
+ARGMAX = "argmax"
+HEADS = (ARGMAX, "hysteresis", "top-k", "cosine")
+"""What becomes of the outputs, by its word."""
 _MAIN = "main.c"
 _SMALLEST_WINDOW = 64
 """Least rows and columns that are asked of a camera."""
@@ -78,7 +81,8 @@ class Application:
 
     `data` is the kind of data that the network was trained on ("picture", "sound", "series"; empty:
     not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
-    `header`: prepare.h makes inputs of them. `board` is that of the vendor's SDK, empty without it.
+    `header`: prepare.h makes inputs of them. `head` is one of `HEADS`. `board` is that of the
+    vendor's SDK, empty without it.
     """
 
     kind: str
@@ -88,6 +92,7 @@ class Application:
     fold: int = 1
     rate: int = 16000
     header: bool = False
+    head: str = ARGMAX
 
     def applied(self, files: Mapping[str, str], library: Library) -> dict[str, str]:
         """Return the files of a library with this program in place of the known-answer test.
@@ -97,12 +102,15 @@ class Application:
         sdk = bool(self.board)
         values = {
             **self._values(library), "library": library, "kind": self.kind, "name": self.name,
-            "names": KINDS[self.kind], "sdk": sdk, "port": _PORTS.get(self.board, "MXC_I2C2"),
+            "head": self.head, "names": KINDS[self.kind], "sdk": sdk,
+            "port": _PORTS.get(self.board, "MXC_I2C2"),
         }  # fmt: skip
         kept = {
             path: text for path, text in files.items()
             if path != _MAIN and not path.endswith(("sampledata.h", "sampleoutput.h"))
         }  # fmt: skip
+        if self.head != ARGMAX:
+            kept["head.h"] = render("application/head.h.j2", head=self.head)
         return {
             **kept,
             _MAIN: render("application/main.c.j2", **values),

@@ -19,7 +19,7 @@ from ai8xtools.commands import targets
 from ai8xtools.commands.emulate.recordings import Played
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator import EmulatorError
-from ai8xtools.writing.application import KINDS, Application
+from ai8xtools.writing.application import HEADS, KINDS, Application
 from ai8xtools.writing.library import Library, LibraryOutput, Shape
 from ai8xtools.writing.templates import render
 from tests.conftest import ROOT
@@ -169,6 +169,23 @@ def test_minimal_program_computes_the_same_everywhere(run: Emulate, tmp_path: Pa
     assert "DONE (3 inferences; nothing is said of the output)" in texts[0][1]
 
 
+def test_heads_say_more_than_the_class(photos: Path, run: Emulate, tmp_path: Path) -> None:
+    """The three best; and who it is by the cosine to what the program printed itself."""
+    _, text = run(create(tmp_path / "best", CORE, "camera", "--head", "top-k"), "--camera", photos)
+    assert (
+        len(re.findall(r"^picture \d: class \d \(\d+\) class \d \(-?\d+\) class", text, re.M)) == 4
+    )
+    project = create(tmp_path / "who", CORE, "camera", "--head", "cosine")
+    _, text = run(project, "--camera", photos)
+    vectors = re.findall(r"unknown (\{[-\d,]+\})", text)
+    assert len(vectors) == 4
+    main = project / "main.c"
+    known = main.read_text().replace("{ { 0 } }", f"{{ {vectors[2]}, {vectors[1]} }}")
+    main.write_text(known.replace("#define ENROLLED 0 ", "#define ENROLLED 2 "))
+    _, text = run(project, "--camera", photos)
+    assert re.findall(r"picture (\d): number (\d)", text) == [("2", "1"), ("3", "0")]
+
+
 def test_options_that_mean_nothing_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +195,10 @@ def test_options_that_mean_nothing_are_refused(
         create(tmp_path, CORE, "series")
     with pytest.raises(DiagnosticError, match="together with --verify"):
         create(tmp_path, CHIP, "minimal", "--verify")
+    with pytest.raises(SystemExit):
+        targets.main("ai8xize.py", [*CORE, "--config-file", "a", "--prefix", "net", "--test-dir",
+                                    str(tmp_path), "--head", "top-k"])  # fmt: skip
+    assert "argument --head: add --application" in capsys.readouterr().err
     with pytest.raises(DiagnosticError, match="--c-filename"):
         create(tmp_path, CHIP, "minimal", "--c-filename", "other")
     with pytest.raises(SystemExit):
@@ -200,13 +221,13 @@ def test_programs_compile_against_the_interface_of_the_sdk(
         (tmp_path / header).write_text('#include "mxc.h"\n')
     library = Library("net", "title", Shape(1, 512 if by_rows else 64, 64), (OUTPUT,), 40)
     strip = replace(library, input=Shape(64, 16, 1))
-    for kind in KINDS:
-        made = Application(kind, "net", "EvKit_V1").applied(
+    for kind, head in (*((kind, "argmax") for kind in KINDS), *(("minimal", h) for h in HEADS)):
+        made = Application(kind, "net", "EvKit_V1", head=head).applied(
             {}, library if kind in ("camera", "minimal") else strip
         )
         assert ("STREAMING_DMA" in made["sensor.c"]) == (by_rows and kind == "camera")
-        for name in ("sensor.h", "sensor.c", "main.c"):
-            (tmp_path / name).write_text(made[name])
+        for name, text in made.items():
+            (tmp_path / name).write_text(text)
         (tmp_path / "net.h").write_text(render("library/library.h.j2", library=library))
         flags = ["-std=c99", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Wconversion", "-Werror"]
         places = [f"-I{tmp_path}", f"-I{prototypes.parent}", str(tmp_path / "sensor.c")]

@@ -6,6 +6,7 @@ Source: docs/applications.md.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.loader.prepare_code import HEADER
@@ -18,10 +19,9 @@ def application_of(options: LoaderOptions, *, sdk: bool = True) -> Application |
     project, files = options.project, dict(options.files)
     if project.application is None:
         return None
-    made = Application(project.application, project.name, project.board_name if sdk else "")
+    board = project.board_name if sdk else ""
+    made = Application(project.application, project.name, board, head=project.head)
     if DESCRIPTION not in files:
         return made
     how = Preparation.of(json.loads(files[DESCRIPTION])["preparation"])
-    return Application(
-        made.kind, made.name, made.board, how.kind, how.fold, how.rate, HEADER in files
-    )
+    return replace(made, data=how.kind, fold=how.fold, rate=how.rate, header=HEADER in files)

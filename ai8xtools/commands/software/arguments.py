@@ -26,6 +26,7 @@ from ai8xtools.commands.software.options import ContainerOptions, SoftwareOption
 from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.software.profile import names as profiles
+from ai8xtools.writing.application import ARGMAX
 from ai8xtools.writing.packages import SYSTEMS
 from device import MAX78002
 
@@ -163,6 +164,8 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         if args.mcu is None:
             parser.error("argument --mcu: is required with --container; choose "
                          f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
+    if args.head != ARGMAX and args.application is None:
+        parser.error("argument --head: add --application")
     for option in ("build", "application"):
         if getattr(args, option) and args.symbol_prefix is None:
             parser.error(f"argument --{option}: add --symbol-prefix NAME")

@@ -16,6 +16,7 @@ from ai8xtools.diagnostics.options import excludes, needs, no_effect, outside
 from ai8xtools.reading.system import is_reserved
 from ai8xtools.values import frozen
 from ai8xtools.writing import symbols
+from ai8xtools.writing.application import ARGMAX
 from ai8xtools.writing.application import OPTION as APPLICATION
 
 _TIMERS = 6
@@ -53,6 +54,7 @@ class ProjectOptions:
     name: str
     symbol_prefix: str | None = None
     application: str | None = None
+    head: str = ARGMAX
     folder: str = ""
     command_line: str = ""
     tool: str = "ai8xize.py"
@@ -219,6 +221,8 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
         yield from (excludes(symbols.OPTION, option) for option in used)
     elif options.application is not None:
         yield needs(APPLICATION, symbols.OPTION)
+    if options.application is None and options.head != ARGMAX:
+        yield needs("--head", APPLICATION)
     if options.application is not None and options.c_filename != "main":
         yield excludes(APPLICATION, "--c-filename")
 

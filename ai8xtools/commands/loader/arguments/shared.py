@@ -11,7 +11,7 @@ from typing import Any
 
 from ai8xtools.commands.arguments import Parser
 from ai8xtools.commands.loader.arguments.converters import input_shape, layer_list, number
-from ai8xtools.writing.application import KINDS
+from ai8xtools.writing.application import ARGMAX, HEADS, KINDS
 
 _EPILOG = (
     "docs/writing-a-network.md explains how a description is written, docs/errors.md every message "
@@ -122,6 +122,8 @@ def add_library_options(group: Any) -> None:
                        "functions and macros begin with NAME, which NAME.h declares")  # fmt: skip
     group.add_argument("--application", choices=tuple(KINDS), help="with --symbol-prefix: write a "
                        "program around it, in place of the known-answer test")  # fmt: skip
+    group.add_argument("--head", choices=HEADS, default=ARGMAX, help="with --application: what "
+                       "becomes of the outputs (default: argmax)")  # fmt: skip
 
 
 def add_log_options(group: Any) -> None:
