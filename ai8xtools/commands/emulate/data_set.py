@@ -50,6 +50,11 @@ class _Departure:
 
 def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     """Run the network of a project on each input of a file; return 1 if an output differs."""
+    return run_on_data(project, options)[0]
+
+
+def run_on_data(project: Path, options: EmulateOptions) -> tuple[int, Integers]:
+    """Run the network of a project on each input; return the status and the outputs [N, values]."""
     assert options.input is not None
     network = NetworkAlone(
         project,
@@ -105,7 +110,7 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     failed = wrong or bool(firmware.errors) or not right or reason is not None
     verdict = "FAIL" if failed else f"DONE ({_count(len(images))})"
     print(verdict if doubt is None else f"{verdict}. {doubt}")
-    return int(failed)
+    return int(failed), values
 
 
 def _inputs(

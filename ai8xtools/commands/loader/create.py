@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ai8xtools.answer import FILE_NAME, write_answer
 from ai8xtools.commands.deliver import deliver
@@ -40,6 +41,9 @@ from ai8xtools.synthesis.pipeline import Synthesis, examine, synthesize, what_fi
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.summarize import wide_share
 
+if TYPE_CHECKING:
+    from ai8xtools.synthesis.report import Report
+
 
 def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
@@ -50,12 +54,7 @@ def create_project(options: LoaderOptions) -> int:
         from ai8xtools.commands.loader.model_sources import show_fits
 
         return show_fits(options, options.output.fits)
-    if options.model is not None:
-        from ai8xtools.commands.loader.model_sources import with_description
-
-        options = with_description(options, options.model)
-    else:
-        options = with_recorded_data(options)
+    options = completed(options)
     if options.output.checkpoint_table:
         from ai8xtools.synthesis.resolve.table import checkpoint_table
 
@@ -87,6 +86,15 @@ def create_project(options: LoaderOptions) -> int:
     else:
         write_embedded(options, result)
     return 0
+
+
+def completed(options: LoaderOptions) -> LoaderOptions:
+    """Return the options with the description of a model, or with what the checkpoint recorded."""
+    if options.model is None:
+        return with_recorded_data(options)
+    from ai8xtools.commands.loader.model_sources import with_description
+
+    return with_description(options, options.model)
 
 
 def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
@@ -301,9 +309,22 @@ def write_report(
         return
     from ai8xtools.synthesis.emit.report import report_page
     from ai8xtools.synthesis.emit.report_json import report_json
+
+    gathered = report_of(options, network, placement, diagnostics, result)
+    write_pages(options.output.report, report_page(gathered), report_json(gathered))
+
+
+def report_of(
+    options: LoaderOptions,
+    network: Network,
+    placement: Placement,
+    diagnostics: Iterable[Diagnostic],
+    result: Synthesis | None,
+) -> Report:
+    """Return the report of a network; `result` is None for a refused one."""
     from ai8xtools.synthesis.report import build_report
 
-    gathered = build_report(
+    return build_report(
         network,
         placement,
         options.chip,
@@ -318,7 +339,6 @@ def write_report(
         accuracy=options.accuracy,
         energy=options.energy,
     )
-    write_pages(options.output.report, report_page(gathered), report_json(gathered))
 
 
 def _core_memories(options: LoaderOptions, result: Synthesis | None) -> list[tuple[str, int, int]]:
