@@ -53,7 +53,11 @@ def test_a_wrong_kernel_is_refuted_with_an_input(
     change(project / "weights.h", ("0x0e01c3e5", "0x0e01c3e4"))
     status, text = run(project, "--prove")
     assert status == 1
-    assert "The accelerator does not compute layer 0 (conv1) as the network does." in text
+    assert "The accelerator does not compute layer 0 (conv1), " in text
+    assert (
+        "digits-chw-ai85.yaml:12:5, as the network does: 1 of 32 channels depart, from channel 0, "
+        "row 0, column 1 on.\n" in text
+    )
     assert "Counterexample: the sample: byte 0 of the result (layer 3 (fc), channel 0," in text
     assert text.splitlines()[-1] == "REFUTED"
 
@@ -74,7 +78,8 @@ def test_files_of_another_network_are_told(digits: Path, run: Emulate) -> None:
     status, text = run(digits, "--prove", "--config-file", other, "--checkpoint-file", checkpoint)
     assert status == 1
     assert "The first layer does not read the sample of mnist-chw-ai85.yaml" in text
-    assert "The accelerator does not compute layer 0 (conv1) as the network does." in text
+    assert "The accelerator does not compute layer 0 (conv1), " in text
+    assert "mnist-chw-ai85.yaml:" in text
 
 
 def test_the_loader_proves_what_it_has_written(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import Expressions, first_bytes, wide_bytes
 from ai8xtools.emulator.state.memory import Memory
-from ai8xtools.synthesis.network import Layer
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -87,13 +86,13 @@ class Question:
 @frozen
 class Comparison:
     """How results differ. `orders` tells of each output which of its values are delivered one after
-    the other, `wrong` are the bytes of the result that are others; `layer` is the first layer of
-    the network of which the accelerator lacks a value.
+    the other, `wrong` are the bytes of the result that are others; `missing` says in which layer
+    this begins, if in one.
     """
 
     orders: tuple[Integers, ...]
     wrong: Integers
-    layer: Layer | None
+    missing: str
 
 
 def compare(question: Question) -> Comparison:
@@ -140,7 +139,7 @@ def _compared(
             orders.append(np.arange(values.size // LANES))
             expected.append(values.reshape(-1, LANES))
     wrong = _differing(np.concatenate(expected), found)
-    missing = _first_missing(question, computed, produced) if len(wrong) else None
+    missing = _first_missing(question, computed, produced) if len(wrong) else ""
     return Comparison(tuple(orders), wrong, missing)
 
 
@@ -184,9 +183,18 @@ def _keys(values: Fingerprints) -> Integers:
 
 def _first_missing(
     question: Question, computed: Mapping[int, Fingerprints], produced: Sequence[Fingerprints]
-) -> Layer | None:
+) -> str:
+    """Say which values the accelerator lacks, of the first layer of which it lacks any."""
     known = np.unique(np.concatenate([_keys(output) for output in produced]))
     for layer in question.wanted.network.executed():
-        if not np.isin(_keys(computed[layer.index]), known).all():
-            return layer
-    return None
+        values = computed[layer.index]
+        lacks = ~np.isin(_keys(values), known).reshape(values.shape[:-1])
+        if lacks.any():
+            channel, row, column = np.argwhere(lacks)[0].tolist()
+            count = int(lacks.any(axis=(1, 2)).sum())
+            return (
+                f"the accelerator does not compute {layer}, {layer.place}, as the network does: "
+                f"{count} of {len(lacks)} channels depart, from channel {channel}, row {row}, "
+                f"column {column} on"
+            )
+    return ""

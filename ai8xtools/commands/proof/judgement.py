@@ -58,10 +58,8 @@ def judge(
             reasons += _of_sample(question)
         comparison = compare(question)
         orders = comparison.orders
-        if comparison.layer is not None:
-            reasons.append(
-                f"the accelerator does not compute {comparison.layer} as the network does"
-            )
+        if comparison.missing:
+            reasons.append(comparison.missing)
         elif len(comparison.wrong):
             reasons.append(f"cnn_unload() delivers another value as byte {comparison.wrong[0]}")
         wrong = len(comparison.wrong) > 0
