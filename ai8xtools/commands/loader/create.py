@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ai8xtools.answer import FILE_NAME, write_answer
 from ai8xtools.commands.deliver import deliver
-from ai8xtools.commands.loader.application import application_of
 from ai8xtools.commands.loader.configuration import check_configuration, write_configuration
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.loader.pages import check_report, destination, write_pages
@@ -131,7 +130,9 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
     export = None
     if text.symbol_prefix is not None:
-        from ai8xtools.synthesis.library import export_of  # few ask for it
+        # few ask for it
+        from ai8xtools.commands.loader.application import application_of
+        from ai8xtools.synthesis.library import export_of
 
         export = export_of(result.mapped, result.program, text, application_of(options))
     texts = emit_project(result.program, result.summary, text, export)

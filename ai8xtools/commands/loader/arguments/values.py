@@ -23,7 +23,6 @@ from ai8xtools.commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
-from ai8xtools.commands.loader.measured_energy import read_measurements
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource, Output
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.layout import InputPort
@@ -82,6 +81,8 @@ def _energy(parser: Parser, args: argparse.Namespace) -> EnergyOptions:
         return EnergyOptions(args.supply_voltage, args.period)
     if args.device is None:
         parser.error("argument --energy-calibration: add --device, the chip that was measured")
+    from ai8xtools.commands.loader.measured_energy import read_measurements  # few have any
+
     measured = read_measurements(args.measurements)
     return EnergyOptions(args.supply_voltage, args.period, measured, args.device)
 
