@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import ai8xtools.commands.proof.project
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.machine.arithmetic import LayerParameters
+from ai8xtools.emulator.machine.batch import NetworkBatch
+from ai8xtools.emulator.proof.fingerprints import LANES, PRIME, Mixer
+from ai8xtools.emulator.proof.machine import Expressions
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from tests.conftest import ROOT
+from tests.emulator.by_hand import one_by_one
 from tests.emulator.conftest import Emulate
 from tests.emulator.proofs import delivered, judged
 from tests.emulator.test_influence import loaded
@@ -111,3 +122,48 @@ def test_random_networks_are_proven(tmp_path: Path, drawn: RandomNetwork) -> Non
     program = encode(network, placement, activations, options)
     found = judged(loaded(program), network.network, delivered(program), rounding=drawn.rounding)
     assert found.proven
+
+
+def test_what_is_not_copied_is_not_proven(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    """Nothing passes because it could not be looked at."""
+    project = c_files(digits, tmp_path / "adds")
+    change(project / "cnn.c", ("*out_buf++ = *addr++;", "*out_buf++ = *addr++ + 1;"))
+    status, text = run(project, "--prove")
+    assert (status, text.split(":")[0]) == (1, "E882 neither proven nor refuted")
+    assert "cnn_unload() does more than to copy bytes" in text
+
+
+def test_a_refuted_project_is_an_error_of_the_loader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ai8xtools.commands.proof.project, "prove", lambda *_: False)
+    words = ["--device", "MAX78000", "--test-dir", tmp_path, "--prefix", "digits", "--prove",
+             *FILES, CHECKPOINT]  # fmt: skip
+    with pytest.raises(EmulatorError) as refused:
+        create_project(parse([str(word) for word in words]))
+    assert refused.value.code == "E843"
+
+
+def test_sums_that_32_bits_may_not_hold_are_refused() -> None:
+    words = one_by_one(np.ones((1, 1, 1), np.int64), np.array([[1]]))
+    _, accelerator = words.run()
+    batch, mixer = NetworkBatch(accelerator), Mixer()
+    parameters = LayerParameters(np.full((1, 1, 1, 1), 2.0**22), np.zeros(1))
+    batch.steps[0] = replace(batch.steps[0], parameters=parameters)
+    machine = Expressions(batch, accelerator.memory, mixer, from_start=False)
+    with pytest.raises(EmulatorError) as refused:
+        machine.infer(mixer.numbered("input", 1, 1, 1))
+    assert refused.value.code == "E880"
+
+
+def test_equal_sums_have_equal_fingerprints_and_others_have_not() -> None:
+    mixer = Mixer()
+    values = mixer.numbered("value", 50, 50)
+    assert len(np.unique(values.reshape(-1, LANES), axis=0)) == 2500
+    assert ((values >= 0) & (values < PRIME)).all()
+    total = values.sum(axis=0) % PRIME
+    again = mixer.of("clip", values[::-1].sum(axis=0) % PRIME)
+    assert (mixer.of("clip", total) == again).all()
+    assert (mixer.of("clip", (total + values[0]) % PRIME) != again).any(axis=-1).all()
+    assert (mixer.of("round", total) != again).any(axis=-1).all()
+    assert (Mixer().numbered("value", 50, 50) != values).any(axis=-1).all()

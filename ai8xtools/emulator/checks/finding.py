@@ -36,7 +36,8 @@ class LayerFinding:
     """Something suspicious about a layer, as a sentence.
 
     `processor` (0 to 63) and bus `address` say where, if it is about one place; of output, it is
-    the processor that can read it. `wrong` tells the field, if it is about one.
+    the processor that can read it. `wrong` tells the field, if it is about one. `flow` says that
+    it is about who wrote the data that a layer reads, which a proof follows by itself.
     """
 
     layer: int
@@ -45,6 +46,7 @@ class LayerFinding:
     address: int | None = None
     severity: Severity = Severity.WARNING
     wrong: WrongField | None = None
+    flow: bool = False
 
     @property
     def harmless(self) -> bool:
@@ -96,9 +98,12 @@ class LayerReport:
         address: int | None = None,
         *,
         severity: Severity = Severity.WARNING,
+        flow: bool = False,
     ) -> None:
         """Add a finding on the layer."""
-        self.findings.append(LayerFinding(self.config.layer, message, processor, address, severity))
+        self.findings.append(
+            LayerFinding(self.config.layer, message, processor, address, severity, flow=flow)
+        )
 
     def at_word(
         self,
@@ -107,6 +112,7 @@ class LayerReport:
         place: tuple[int, int],
         *,
         severity: Severity = Severity.WARNING,
+        flow: bool = False,
     ) -> None:
         """Add a finding on a data memory word: {processor}, {place}, {address} are filled in.
 
@@ -120,4 +126,4 @@ class LayerReport:
             place=f"instance {instance} word {word} (0x{address:08x})",
             address=f"0x{address:08x}",
         )
-        self.add(text, processor, address, severity=severity)
+        self.add(text, processor, address, severity=severity, flow=flow)

@@ -32,6 +32,7 @@ def check_reads(
             f"({np.count_nonzero(~written)} such bytes)",
             report.config.processors[index[0]],
             (int(instance[index]), int(offset[index]) // 4),
+            flow=True,
         )
     if source.private:
         return
@@ -66,6 +67,7 @@ def _mixture(
         "overwritten in part, at data memory {place}",
         report.config.processors[index[0]],
         (int(instance[index]), int(offset[index]) // 4),
+        flow=True,
     )
 
 
@@ -105,6 +107,7 @@ def _flattened(
             f"processor {{processor}} reads {what}, at data memory {{place}}",
             report.config.processors[index[0]],
             (int(instance[index]), int(offset[index]) // 4),
+            flow=True,
         )
 
 
