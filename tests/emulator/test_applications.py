@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 
 CHIP, CORE = ("--device", "MAX78000"), ("--device", "MCU", "--mcu", "stm32l4r5")
+LATER = pytest.mark.skipif("AI8X_PROPERTIES" not in os.environ, reason="make properties")
 _CLASSES = [0, 1, 2, 3]
 OUTPUT = LibraryOutput(Shape(10, 1, 1), 32, 0, 1, -7)
 
@@ -117,8 +119,9 @@ def test_rows_that_come_too_fast_are_counted(
     """Large pictures come by rows; a program that is too slow between them says so."""
     monkeypatch.setattr("ai8xtools.writing.application._LARGEST_PICTURE", 0)
     project = create(tmp_path, CHIP, "camera")
-    status, text = run(project, "--camera", photos)
-    assert (status, len(lines(text))) == (0, 4) and "lost" not in text
+    if "AI8X_PROPERTIES" in os.environ:
+        status, text = run(project, "--camera", photos)
+        assert (status, len(lines(text))) == (0, 4) and "lost" not in text
     source = project / "sensor.c"
     slow = "        release_camera_stream_buffer();"
     assert slow in source.read_text()
@@ -160,6 +163,7 @@ def test_recordings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         Played(microphone=str(tmp_path / "missing")).recorded(tmp_path)
 
 
+@LATER
 def test_minimal_program_computes_the_same_everywhere(run: Emulate, tmp_path: Path) -> None:
     texts = [run(create(tmp_path / name, target, "minimal"))
              for name, target in (("chip", CHIP), ("core", CORE))]  # fmt: skip
@@ -169,6 +173,7 @@ def test_minimal_program_computes_the_same_everywhere(run: Emulate, tmp_path: Pa
     assert "DONE (3 inferences; nothing is said of the output)" in texts[0][1]
 
 
+@LATER
 def test_heads_say_more_than_the_class(photos: Path, run: Emulate, tmp_path: Path) -> None:
     """The three best; and who it is by the cosine to what the program printed itself."""
     _, text = run(create(tmp_path / "best", CORE, "camera", "--head", "top-k"), "--camera", photos)

@@ -64,26 +64,28 @@ def moves(folder: Path) -> list[str]:
     return ["shake", "still"]
 
 
+STORIES = {"pictures": pictures, "sounds": sounds, "moves": moves}
+
+
 def test_each_sensor_has_its_commands() -> None:
-    assert [*commands()] == ["pictures", "sounds", "moves"]
+    assert [*commands()] == [*STORIES]
     assert all(len(lines) == 5 for lines in commands().values())
 
 
 @LATER
-@pytest.mark.parametrize("make", [pictures, sounds, moves])
-def test_recordings_become_decisions(make: object, tmp_path: Path) -> None:
-    assert callable(make)
-    names = make(tmp_path)
-    train, *prepare, play, measure = commands()[make.__name__]
+@pytest.mark.parametrize("story", STORIES)
+def test_recordings_become_decisions(story: str, tmp_path: Path) -> None:
+    names = STORIES[story](tmp_path)
+    train, *prepare, play, measure = commands()[story]
     (tmp_path / "qat.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
     with contextlib.chdir(tmp_path):
-        run_here(f"{train.strip()} {SHORT}{' --resize 12' if make is pictures else ''}")
+        run_here(f"{train.strip()} {SHORT}{' --resize 12' if story == 'pictures' else ''}")
         for line in prepare:
             run_here(line.strip())
         text, accuracy = run_here(play.strip()), run_here(measure.strip())
     found = re.findall(r"^(?:picture )?\d+(?: ms)?: (.*) \(-?\d+\)$", text, re.MULTILINE)
     assert set(found) == set(names)
-    if make is moves:  # windows that hold both are either
+    if story == "moves":  # windows that hold both are either
         assert found[0] == names[0] and found[-1] == names[1]
     else:
         assert found == names

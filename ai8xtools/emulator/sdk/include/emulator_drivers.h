@@ -183,7 +183,11 @@ extern uint32_t PeripheralClock;
 #define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_IPO (4u << 9)
 #define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_IBRO (5u << 9)
 #define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_ERTCO (6u << 9)
+#ifdef TARGET_MAX78002
+#define IPO_FREQ 120000000
+#else
 #define IPO_FREQ 100000000
+#endif
 #define ISO_FREQ 60000000
 #define IBRO_FREQ 7372800
 #define HIRC_FREQ 60000000

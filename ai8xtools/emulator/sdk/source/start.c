@@ -12,6 +12,7 @@ extern void (*__init_array_start[])(void), (*__init_array_end[])(void);
 
 __attribute__((used)) int reset_handler(void)
 {
+    MXC_GCR->clkctrl |= MXC_F_GCR_CLKCTRL_ISO_EN; /* which runs the core until another is chosen */
     SystemInit();
     for (void (**constructor)(void) = __init_array_start; constructor < __init_array_end; constructor++)
         (*constructor)();

@@ -2,20 +2,33 @@
 #include "emulator.h"
 #include "mxc.h"
 
-WEAK uint32_t SystemCoreClock = IPO_FREQ;
-WEAK uint32_t PeripheralClock = IPO_FREQ / 2;
+WEAK uint32_t SystemCoreClock = ISO_FREQ; /* after reset */
+WEAK uint32_t PeripheralClock = ISO_FREQ / 2;
 WEAK int Debug_Init(void) { return E_NO_ERROR; }
 WEAK int Console_Init(void) { return E_NO_ERROR; }
 
 /* Clocks and caches */
-WEAK void SystemCoreClockUpdate(void) {}
+WEAK void SystemCoreClockUpdate(void)
+{
+    /* 1: of the PLL; 7 comes from outside */
+    static const uint32_t hz[8] = {ISO_FREQ, 100000000, 32000000, 30000, IPO_FREQ, IBRO_FREQ, 32768, IPO_FREQ};
+    SystemCoreClock = hz[(MXC_GCR->clkctrl & MXC_F_GCR_CLKCTRL_SYSCLK_SEL) >> MXC_F_GCR_CLKCTRL_SYSCLK_SEL_POS];
+    PeripheralClock = SystemCoreClock / 2;
+}
 #define CLOCK(name) \
     WEAK int name(mxc_sys_system_clock_t clock, ...) \
     { \
         (void) clock; \
         return E_NO_ERROR; \
     }
-CLOCK(MXC_SYS_Clock_Select)
+WEAK int MXC_SYS_Clock_Select(mxc_sys_system_clock_t clock, ...)
+{
+    static const uint32_t selections[] = {4, 0, 1, 5, 2, 3, 6, 7, 7};
+    MXC_GCR->clkctrl = (MXC_GCR->clkctrl & ~MXC_F_GCR_CLKCTRL_SYSCLK_SEL)
+                       | selections[clock] << MXC_F_GCR_CLKCTRL_SYSCLK_SEL_POS;
+    SystemCoreClockUpdate();
+    return E_NO_ERROR;
+}
 CLOCK(MXC_SYS_ClockSourceEnable)
 CLOCK(MXC_SYS_ClockSourceDisable)
 WEAK void MXC_ICC_Enable(mxc_icc_regs_t *icc) { (void) icc; }
