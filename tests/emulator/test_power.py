@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ai8xtools.commands import targets
 from ai8xtools.emulator import Board
+from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 from tests.emulator.test_applications import LATER
 from tests.emulator.trees import c_files, change, generate
@@ -124,3 +129,64 @@ def test_the_clock_that_was_chosen_counts(digits: Path, tmp_path: Path) -> None:
         assert f"{hertz} Hz\n" in board.console
         times.append(board.time.runs[-1].microseconds)
     assert times[1] == pytest.approx(times[0] * 50 / 30)
+
+
+SWITCH = """#include <stdio.h>
+#include "mxc.h"
+#include "digits.h"
+#include "mnist.h"
+#include "digits_sampledata.h"
+#include "mnist_sampledata.h"
+static const uint32_t digits_words[] = DIGITS_SAMPLE_INPUT_0;
+static const uint32_t mnist_words[] = MNIST_SAMPLE_INPUT_0;
+static digits_result digits;
+static mnist_result mnist;
+static void show(int number, unsigned top, int value)
+{
+    printf("%d: %u %d\\n", number, top, value);
+}
+#define ONE(name, NAME, number) \\
+    name##_init(); \\
+    name##_load_input((const int8_t *) name##_words, NAME##_CHW); \\
+    name##_run(&name); \\
+    show(number, name##_top(&name), (int) name##_integer(&name, 0, name##_top(&name), 0, 0)); \\
+    name##_off();
+int main(void)
+{
+    MXC_SYS_Clock_Select(MXC_SYS_CLOCK_IPO);
+    SystemCoreClockUpdate();
+    ONE(digits, DIGITS, 0) ONE(mnist, MNIST, 1) ONE(digits, DIGITS, 0) ONE(mnist, MNIST, 1)
+    return 0;
+}
+"""
+
+
+@LATER
+def test_two_networks_take_turns(tmp_path: Path) -> None:
+    """Of different size, in both orders: what the first leaves is gone."""
+    folder, wanted = tmp_path / "both", {}
+    folder.mkdir()
+    for number, (name, shown) in enumerate(
+        {"digits": "ai85digitsnet", "mnist": "ai85net5"}.items()
+    ):
+        line = [
+            "--device", "MAX78000", "--config-file", f"networks/{name}-chw-ai85.yaml",
+            "--checkpoint-file", f"trained/{name}-{shown}-qat8-q.pth.tar", "--sample-input",
+            f"tests/sample_{name}.npy", "--prefix", name, "--test-dir", str(tmp_path),
+            "--symbol-prefix", name, "--sample-numpy-filename", "result.npy",
+        ]  # fmt: skip
+        with contextlib.chdir(ROOT):
+            assert targets.main("ai8xize.py", line) == 0
+        result = np.load(tmp_path / name / "result.npy").reshape(-1)
+        wanted[number] = f"{number}: {result.argmax()} {result.max()}"
+        for path in (*(tmp_path / name).glob("*.c"), *(tmp_path / name).glob("*.h")):
+            if path.name != "main.c":
+                shutil.copy(path, folder)
+    (folder / "main.c").write_text(SWITCH)
+    board = Board.with_project(folder)
+    board.run()
+    assert board.console.splitlines() == [wanted[0], wanted[1]] * 2
+    change(folder / "digits.c", ("digits_cnn_load_bias() != DIGITS_CNN_OK", "0"))
+    board = Board.with_project(folder)
+    board.run()
+    assert board.console.splitlines()[2] != wanted[0]
