@@ -66,7 +66,7 @@ def judge(
     except EmulatorError as error:
         reasons.append(error.message)
     example = None
-    if has_sample:
+    if has_sample and question is not None:
         sample = wanted.network.sample
         expected = wanted.result(wanted.outputs_for(sample), orders)
         example = Counterexample.of(sample, "the sample", expected, found)

@@ -34,7 +34,7 @@ def prove(network: NetworkAlone, wanted: Wanted, file: Path | None = None) -> bo
         raise _unproven("the network may end early: data decides what is executed")
     places = result_places(network, run)
     if not places.of_program:
-        raise _unproven("cnn_unload() does more than to copy bytes")
+        raise _unproven("there is no cnn_unload(), or it does more than to copy bytes")
     judgement = judge(
         wanted, loaded[0], (places.instance, places.offset), has_sample=network.has_sample
     )

@@ -37,7 +37,7 @@ class LayerFinding:
 
     `processor` (0 to 63) and bus `address` say where, if it is about one place; of output, it is
     the processor that can read it. `wrong` tells the field, if it is about one. `flow` says that
-    it is about who wrote the data that a layer reads, which a proof follows by itself.
+    it is about who wrote data and who reads it, which a proof follows by itself.
     """
 
     layer: int

@@ -44,6 +44,7 @@ def check_writes(
             f"memory {{place}} ({count} bytes)",
             4 * int(instance[index]) + byte % 4,
             (int(instance[index]), byte // 4),
+            flow=True,
         )
 
 
