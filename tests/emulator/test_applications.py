@@ -194,7 +194,7 @@ def test_heads_say_more_than_the_class(photos: Path, run: Emulate, tmp_path: Pat
 def test_options_that_mean_nothing_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(DiagnosticError, match=r"an image of 8x8"):
+    with pytest.raises(DiagnosticError, match=r"an image of 8x8 \[E913\]"):
         create(tmp_path, CHIP, "microphone")
     with pytest.raises(DiagnosticError, match="an image of 8x8"):
         create(tmp_path, CORE, "series")
