@@ -58,6 +58,7 @@ TABLE = (
     Reads("ai8xize", "--model", f"{_LOADER} --model @:Net --input-shape 1x28x28", suffix=".py"),
     Reads("ai8xize", "--verify-project", f"{_LOADER} {NET} --verify-project @"),
     Reads("ai8xize", "--verify-project", f"{_LOADER} {NET} --verify-project @", "cnn.c"),
+    Reads("ai8xize", "--energy-calibration", f"{_LOADER} {NET} --fits --energy-calibration @"),
     Reads("ai8xize", "--mcu", f"{_MCU} --mcu @", suffix=".yaml"),
     Reads("ai8xize", "--autogen", f"{_LOADER} {NET} --rtl --autogen @", "autogen_list",
           harmless="missing|empty|byte|16|Latin|YAML|npy|LFS"),
@@ -155,6 +156,10 @@ TABLE = (
       for command, out in (("info", ""), ("verify", ""), ("extract", " out"),
                            ("decrypt", " o --key key"))),
     Reads("scripts.nnb", "--key", "verify net.nnb --key @"),
+    Reads("emulate", "--config-file", "project --prove --config-file @ "
+          "--checkpoint-file net.pth.tar"),
+    Reads("emulate", "--checkpoint-file", "project --prove --config-file net.yaml "
+          "--checkpoint-file @"),
     Reads("emulate", "--words", "--words @ --device MAX78000"),
     Reads("emulate", "--input", "project --accelerator-only --input @"),
     Reads("emulate", "--labels", "project --fast --input sample.npy --labels @"),

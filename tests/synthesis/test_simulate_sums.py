@@ -176,11 +176,11 @@ def test_passes_of_a_flattened_layer_take_a_pixel_of_a_share_each(with_weights: 
 def test_rolling_buffer_drops_the_oldest_and_takes_the_newest() -> None:
     buffer = np.arange(1, 25).reshape(2, 4, 3)
     for count in range(1, 5):
-        moved = simulator._shifted(buffer, count)
+        moved = simulator.shifted(buffer, count)
         assert moved[:, : 4 - count].tolist() == buffer[:, count:].tolist()
         assert not moved[:, 4 - count :].any()
         values = np.arange(100, 100 + 2 * count * 3).reshape(2, count, 3)
-        filled = simulator._inserted(moved, values, count)
+        filled = simulator.inserted(moved, values, count)
         assert filled.tolist() == [
             [*moved[c, : 4 - count].tolist(), *values[c].tolist()] for c in range(2)
         ]

@@ -67,6 +67,9 @@ _REGISTERS = [
     "next",
     "event",
     "mode",
+    "since_tick",
+    "timer_once",
+    "copied",
 ]
 """In the order of their addresses."""
 

@@ -71,7 +71,7 @@ WEAK int MXC_I2S_RXDMAConfig(void *dest_addr, int len)
     SENSORS->listen = 1;
     return 0;
 }
-WEAK void MXC_I2S_RegisterDMACallback(void (*callback)(int ch, int reason)) { emulator_copied = callback; }
+WEAK void MXC_I2S_RegisterDMACallback(void (*callback)(int ch, int reason)) { SENSORS->copied = (uint32_t) (uintptr_t) callback; }
 
 /* I2C: registers of a sensor. Reading several bytes gives measurements of 16 bits, one is 0. */
 WEAK int MXC_I2C_Init(mxc_i2c_regs_t *i2c, int masterMode, unsigned int slaveAddr)
@@ -111,8 +111,8 @@ WEAK void MXC_WUT_Config(const mxc_wut_cfg_t *cfg)
     wake_up.ticks = cfg->cmp_cnt;
     wake_up.once = cfg->mode == MXC_WUT_MODE_ONESHOT;
 }
-WEAK void MXC_WUT_Enable(void) { emulator_timer(wake_up_microseconds(), wake_up.once); }
-WEAK void MXC_WUT_Disable(void) { emulator_timer(0, false); }
+WEAK void MXC_WUT_Enable(void) { emulator_wake_up(wake_up_microseconds(), wake_up.once); }
+WEAK void MXC_WUT_Disable(void) { emulator_wake_up(0, false); }
 WEAK int MXC_WUT_GetTicks(uint32_t time, mxc_wut_unit_t units, uint32_t *ticks)
 {
     static const uint32_t in_a_second[] = {1000000000u, 1000000u, 1000u, 1u};

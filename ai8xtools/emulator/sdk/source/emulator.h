@@ -47,8 +47,7 @@ void emulator_other_tasks(void);
 
 /* Call the handlers of what sensors and the wake-up timer have brought; tell whether sensors did. */
 bool emulator_deliver(void);
-void emulator_timer(uint32_t microseconds, bool once); /* period of the wake-up timer, 0: off */
-extern void (*emulator_copied)(int channel, int reason);
+void emulator_wake_up(uint32_t microseconds, bool once); /* period of the wake-up timer, 0: off */
 
 static inline uint64_t emulator_microseconds(void)
 {

@@ -26,6 +26,8 @@ typedef struct {
     volatile uint32_t next;         /* microseconds until something wakes the program */
     volatile uint32_t event;        /* what is due; reading it takes it */
     volatile uint32_t mode;         /* how deeply the core is about to sleep */
+    /* What the run time keeps here, since the SRAM belongs to the program: */
+    volatile uint32_t since_tick, timer_once, copied;
 } emulator_sensors_t;
 #define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
 #define SENSORS_NEVER 0xFFFFFFFFu

@@ -73,7 +73,7 @@ static void call_handler(handler_t handler)
 #else
 static void call_handler(handler_t handler) { handler(); }
 #endif
-static void handle(unsigned int irq)
+__attribute__((noinline)) static void handle(unsigned int irq)
 {
     pending[irq] = masked || !enabled[irq];
     if (!pending[irq] && vectors[irq])
@@ -81,16 +81,14 @@ static void handle(unsigned int irq)
 }
 
 /* What sensors have delivered and the wake-up timer has reached since: their handlers, in this order. */
-static bool timer_runs, timer_runs_once;
-void (*emulator_copied)(int channel, int reason);
 bool emulator_deliver(void)
 {
     bool any = false;
     for (;;)
         switch (SENSORS->event) {
         case EVENT_TIMER:
-            if (timer_runs_once)
-                emulator_timer(0, false);
+            if (SENSORS->timer_once)
+                emulator_wake_up(0, false);
             handle(WUT_IRQn);
             break;
         case EVENT_SAMPLES:
@@ -100,42 +98,48 @@ bool emulator_deliver(void)
             break;
         case EVENT_COPIED:
             any = true;
-            if (emulator_copied)
-                emulator_copied(0, 0);
+            if (SENSORS->copied)
+                ((void (*)(int channel, int reason)) (uintptr_t) SENSORS->copied)(0, 0);
             break;
         default:
             return any;
         }
 }
-void emulator_timer(uint32_t microseconds, bool once)
+void emulator_wake_up(uint32_t microseconds, bool once)
 {
-    timer_runs = microseconds > 0;
-    timer_runs_once = once;
+    SENSORS->timer_once = once;
     SENSORS->timer_us = microseconds;
+}
+
+#define NUMBER(name) name##_IRQn,
+static const uint8_t timers[] = {TIMERS(NUMBER)};
+
+/* Whether a timer interrupts at every tick; the wake-up timer may have a period of its own. */
+__attribute__((noinline)) static bool ticks(unsigned int irq)
+{
+    return enabled[irq] && vectors[irq] && !(irq == WUT_IRQn && SENSORS->timer_us);
 }
 
 /* Let time pass while the program sleeps, and call the handlers of the timers that may interrupt. */
 static void call_timers(void)
 {
-    static uint32_t since_tick;
     bool any = system_tick, delivered;
     uint32_t task = emulator_until_task ? emulator_until_task() : 0, sensor = SENSORS->next, delay;
-#define LOOK(name) any |= enabled[name##_IRQn] && vectors[name##_IRQn] && !(name##_IRQn == WUT_IRQn && timer_runs);
-    TIMERS(LOOK)
-    delay = task && !any ? task : TICK_MICROSECONDS - since_tick;
+    for (unsigned int i = 0; i < sizeof timers; i++)
+        any |= ticks(timers[i]);
+    delay = task && !any ? task : TICK_MICROSECONDS - SENSORS->since_tick;
     if (sensor < delay || (sensor != SENSORS_NEVER && !any && !task))
         delay = sensor;
     HOST->delay = delay;
     delivered = sensor != SENSORS_NEVER && emulator_deliver();
-    since_tick += delay;
-    if (since_tick >= TICK_MICROSECONDS) {
-        since_tick = 0;
+    SENSORS->since_tick += delay;
+    if (SENSORS->since_tick >= TICK_MICROSECONDS) {
+        SENSORS->since_tick = 0;
         if (system_tick && !masked)
             SysTick_Handler();
-#define CALL(name) \
-        if (enabled[name##_IRQn] && vectors[name##_IRQn] && !(name##_IRQn == WUT_IRQn && timer_runs)) \
-            handle(name##_IRQn);
-        TIMERS(CALL)
+        for (unsigned int i = 0; i < sizeof timers; i++)
+            if (ticks(timers[i]))
+                handle(timers[i]);
     }
     if (!delivered)
         HOST->asleep = !any && !task && sensor == SENSORS_NEVER;
