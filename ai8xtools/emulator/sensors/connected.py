@@ -197,8 +197,9 @@ class Sensors:
 
     def _read(self, address: int, _width: int) -> int:
         self._watch()
-        answer = self._answers.get(_name(address))
-        return 0 if answer is None else int(answer())
+        register = _name(address)
+        answer = self._answers.get(register)
+        return self._registers.get(register, 0) if answer is None else int(answer())
 
     def _write(self, address: int, _width: int, value: int) -> None:
         register = _name(address)
