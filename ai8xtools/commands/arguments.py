@@ -8,10 +8,20 @@ import re
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from ai8xtools import __version__
-from ai8xtools.diagnostics import DEBUG_REPORT, Diagnostic, Place, print_diagnostics, takes_json
+from ai8xtools.commands.outcome import FORMS
+from ai8xtools.diagnostics import (
+    DEBUG_REPORT,
+    Diagnostic,
+    Edit,
+    Place,
+    current,
+    print_diagnostics,
+    takes_json,
+)
 from ai8xtools.reading.text import has_foreign_digits, is_plain, line
 from ai8xtools.values import frozen
 from device import Chip, UnknownDeviceError, chip_named
@@ -53,12 +63,22 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             "--diagnostics",
             action=_Noted,
-            choices=("text", "json"),
+            choices=("text", "json", "sarif"),
             dest=argparse.SUPPRESS,
             default=argparse.SUPPRESS,
-            help="format of the messages; with json, standard output is the list of messages and "
-            "everything else goes to standard error",
+            help="format of the messages; with json, standard output is the list of messages, with "
+            "sarif a log in this format, and everything else goes to standard error",
         )
+        for form in FORMS:
+            self.add_argument(
+                form.option,
+                action=_Written,
+                const=form,
+                metavar="FILE",
+                dest=argparse.SUPPRESS,
+                default=argparse.SUPPRESS,
+                help=form.what,
+            )
         self.add_argument(
             DEBUG_REPORT,
             action=_Noted,
@@ -71,6 +91,7 @@ class Parser(argparse.ArgumentParser):
         self._refused: list[Diagnostic] = []
         self._typed: set[str] = set()
         self._used: list[argparse.Action] = []
+        self._faulty: tuple[str, str] | None = None
         self._needs: list[_Need] = []
 
     def need(
@@ -126,9 +147,14 @@ class Parser(argparse.ArgumentParser):
         return need.besides is not None and need.besides(namespace)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Note that the command line has the option."""
+        """Note that the command line has the option, and the values that it does not take."""
         self._used.append(action)
-        return super()._get_values(action, arg_strings)
+        self._faulty = (
+            (self._name(action), " ".join(arg_strings)) if action.option_strings else None
+        )
+        values = super()._get_values(action, arg_strings)
+        self._faulty = None
+        return values
 
     def _name(self, action: argparse.Action) -> str:
         """Return the name of an option, as it was typed if that was in full."""
@@ -178,21 +204,36 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Report what is wrong and end the run; a very long word is cut."""
         message = _LONG_WORD.sub(r"\1...", message)
-        self._end([*self._refused, *_usages(self._with_closest(message), self._typed)])
+        message, edits = self._with_closest(message)
+        found = _usages(message, self._typed)
+        found = (replace(d, edit=edits.get(_option_of(d))) for d in found)
+        self._end([*self._refused, *found])
 
-    def _with_closest(self, message: str) -> str:
-        """Add what may have been meant by options that do not exist."""
-        if not message.startswith(_UNKNOWN):
-            return message
+    def _with_closest(self, message: str) -> tuple[str, dict[str, Edit]]:
+        """Add what may have been meant by options, or their values, that do not exist; also return
+        the edits by option.
+
+        A value may be one of those that the message names, or the option is left out.
+        """
         from difflib import get_close_matches  # only for messages
 
+        if not message.startswith(_UNKNOWN):
+            if self._faulty is None:
+                return message, {}
+            option, value = self._faulty
+            known = [word for word in re.findall(r"[\w.+-]+", message) if word != value]
+            near = next(iter(sorted(get_close_matches(value, known, 3), key=known.index)), None)
+            old, new = (option, "") if near is None else (value, near)
+            return message, {option: Edit(Place(option=option), old, new, certain=False)}
         options = [
             o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings
         ]
         words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split()]
-        closest = [get_close_matches(w, options, 1) for w in words if w.startswith("--")]
-        meant = ", ".join(option for matches in closest for option in matches)
-        return f"{message}; did you mean {meant}?" if meant else message
+        closest = {w: get_close_matches(w, options, 1) for w in words if w.startswith("--")}
+        meant = ", ".join(option for matches in closest.values() for option in matches)
+        edits = {w: Edit(Place(option=w), w, near) for w, matches in closest.items()
+                 for near in matches}  # fmt: skip
+        return f"{message}; did you mean {meant}?" if meant else message, edits
 
     def _end(self, diagnostics: Sequence[Diagnostic]) -> NoReturn:
         if takes_json():
@@ -225,6 +266,17 @@ class _Noted(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> None:
         """Do nothing."""
+
+
+class _Written(argparse.Action):
+    """An option that names a file about the whole run, which is written at its end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        """Ask for it, unless the file is something else."""
+        form, path = self.const, rest[1]
+        if form.is_foreign(path):
+            parser.error(f"argument {form.option}: {path} is no file of this option; it stays")
+        current().at_end[form.option] = partial(form.write, path)
 
 
 class Refused(argparse.Action):
@@ -266,6 +318,10 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
     options = re.findall(_OPTION, (prefix[1] if prefix else message).replace("/", " "))
     option = next((o for o in options if o in typed), options[0] if options else None)
     yield _complain_of_usage(message[prefix.end() :] if prefix else message, option)
+
+
+def _option_of(diagnostic: Diagnostic) -> str:
+    return (diagnostic.place and diagnostic.place.option) or ""
 
 
 def _line(diagnostic: Diagnostic, others: Sequence[Diagnostic]) -> str:

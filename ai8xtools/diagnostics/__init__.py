@@ -12,6 +12,7 @@ from ai8xtools.diagnostics.diagnostic import (
     NO_EFFECTS,
     Diagnostic,
     DiagnosticError,
+    Edit,
     Effects,
     Place,
     Severity,
@@ -19,24 +20,36 @@ from ai8xtools.diagnostics.diagnostic import (
     refuse_errors,
 )
 from ai8xtools.diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run, wants_json
-from ai8xtools.diagnostics.printing import as_json, print_diagnostics, print_result, takes_json
+from ai8xtools.diagnostics.outcome import Outcome, current, note
+from ai8xtools.diagnostics.printing import (
+    as_json,
+    print_diagnostics,
+    print_result,
+    takes_json,
+    values_of,
+)
 
 __all__ = [
     "DEBUG_REPORT",
     "NO_EFFECTS",
     "Diagnostic",
     "DiagnosticError",
+    "Edit",
     "Effects",
+    "Outcome",
     "Place",
     "Severity",
     "as_json",
+    "current",
     "diagnostics_of",
     "has_errors",
     "leave",
+    "note",
     "print_diagnostics",
     "print_result",
     "refuse_errors",
     "run",
     "takes_json",
+    "values_of",
     "wants_json",
 ]

@@ -66,11 +66,27 @@ NO_EFFECTS = Effects()
 
 
 @frozen
+class Edit:
+    """The cure as a replacement that a program can apply: `old` at `place` becomes `new`.
+
+    In a file, `old` begins at line and column; where it is empty, `new` is inserted. Of an option,
+    `old` is the option as it was typed, or its value. It is `certain` if nothing else can be meant,
+    otherwise the likeliest.
+    """
+
+    place: Place
+    old: str
+    new: str
+    certain: bool = True
+
+
+@frozen
 class Diagnostic:
     """One complaint.
 
     `message` holds the offending value and the limit in one sentence; `remedy` says what to do
-    about it; `code` (`E204`) is the key of docs/errors.md.
+    about it, `edit` the same for programs where it is known in full; `code` (`E204`) is the key of
+    docs/errors.md. `value` and `limit` (what is possible) stand apart for programs.
     """
 
     code: str
@@ -79,6 +95,9 @@ class Diagnostic:
     remedy: str | None = None
     severity: Severity = Severity.ERROR
     effects: Effects = field(default=NO_EFFECTS, compare=False, repr=False)
+    value: str | None = field(default=None, compare=False, repr=False)
+    limit: str | None = field(default=None, compare=False, repr=False)
+    edit: Edit | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import NoReturn, TextIO, cast
 
 from ai8xtools.diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.diagnostics.outcome import Outcome, current, recorded
 from ai8xtools.diagnostics.printing import Aside, print_diagnostics
 from ai8xtools.diagnostics.signals import Terminated, ending_as_interrupts
 from ai8xtools.reading import ForeignFileError, where_else
@@ -22,18 +24,21 @@ from ai8xtools.reading.text import line
 def run(main: Callable[[], int | None]) -> int:
     """Call `main` and return the exit status of the script.
 
-    0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse.
+    0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse. The
+    outcome is written where the command line asks for that.
     Errors of the operating system (missing file, full disk), Ctrl-C and SIGTERM become diagnostics
     too. A defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see
     where. With `--diagnostics json` standard output is a JSON list of diagnostics, whatever their
-    origin, and all else that is printed goes to standard error. What is printed is cleaned of
-    control characters.
+    origin, with `sarif` a log in that format, and all else that is printed goes to standard error.
+    What is printed is cleaned of control characters.
     """
     words = tuple(sys.argv)
-    with clean_streams():
+    with clean_streams(), recorded(words) as outcome:
         diagnostics: list[Diagnostic] = []
         aside = _aside(words)
         status, cause = _status(main, diagnostics)
+        if status != _USAGE:
+            status = _write_files(outcome, status)
         if aside is not None:
             status = _write_json(aside, status)
         file = _report_file(words)
@@ -43,6 +48,18 @@ def run(main: Callable[[], int | None]) -> int:
             debug_report.write(file, debug_report.report(words, status, diagnostics, cause))
         if isinstance(cause, SystemExit):
             raise cause
+    return status
+
+
+def _write_files(outcome: Outcome, status: int) -> int:
+    """Write the files about the run that were asked for; return its exit status."""
+    outcome.status = status
+    for write in outcome.at_end.values():
+        try:
+            write(outcome)
+        except OSError as exc:
+            print_diagnostics([_os_diagnostic(exc)])
+            status = status or 1
     return status
 
 
@@ -62,14 +79,14 @@ def leave(status: int) -> NoReturn:
 
 def wants_json(words: Sequence[str]) -> bool:
     """Whether messages go to a program, even if the command line turns out to be wrong."""
-    return (_value_of("--diagnostics", words, abbreviated=True) or "") == "json"
+    return _value_of("--diagnostics", words, abbreviated=True) in ("json", "sarif")
 
 
 def _aside(words: Sequence[str]) -> Aside | None:
     """Lead what is printed away from standard output if messages go to a program."""
     if not wants_json(words):
         return None
-    aside = Aside()
+    aside = Aside(sarif=_value_of("--diagnostics", words, abbreviated=True) == "sarif")
     sys.stdout = cast("TextIO", aside)
     return aside
 
@@ -77,12 +94,13 @@ def _aside(words: Sequence[str]) -> Aside | None:
 def _write_json(aside: Aside, status: int) -> int:
     """Write the JSON text to standard output, which gets its place back; return the exit status."""
     sys.stdout = aside.output
-    if status and not aside.diagnostics and aside.result is None:
-        aside.diagnostics.append(
+    diagnostics = current().diagnostics
+    if status and not diagnostics and aside.result is None:
+        diagnostics.append(
             Diagnostic("E011", f"ended with status {status}", remedy="Standard error says why.")
         )
     try:
-        print(aside.text())
+        print(aside.text(status))
         sys.stdout.flush()
     except OSError:
         silence(sys.stdout)
@@ -192,10 +210,19 @@ def _text_of(exc: BaseException) -> str:
 
 
 def _place(name: str | None) -> Place | None:
-    """Return the place of a file name or an option; None if there is neither."""
+    """Return the place of a file name, perhaps with line and column, or an option; None if there is
+    neither."""
     if not name:
         return None
-    return Place(option=name) if name.startswith("-") else Place(file=name)
+    if name.startswith("-"):
+        return Place(option=name)
+    inside = _INSIDE.fullmatch(name)
+    if inside is None:
+        return Place(file=name)
+    return Place(inside[1], int(inside[2]), None if inside[3] is None else int(inside[3]))
+
+
+_INSIDE = re.compile(r"(.+?):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?", re.ASCII | re.DOTALL)
 
 
 _OS_REMEDIES = {

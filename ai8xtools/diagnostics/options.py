@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ai8xtools.diagnostics.diagnostic import Diagnostic, Place, Severity
+from ai8xtools.diagnostics.diagnostic import Diagnostic, Edit, Place, Severity
 
 
 def needs(option: str, other: str) -> Diagnostic:
@@ -25,6 +25,13 @@ def no_effect(option: str, why: str, remedy: str = "Leave the option out.") -> D
 
 def outside(option: str, value: int, low: int, high: int) -> Diagnostic:
     """Complain about a value beyond its limits."""
-    nearest = f"The nearest valid value is {min(max(value, low), high)}."
-    message = f"is {value}, the limits are {low} and {high}"
-    return Diagnostic("E073", message, Place(option=option), nearest)
+    nearest, place = min(max(value, low), high), Place(option=option)
+    return Diagnostic(
+        "E073",
+        f"is {value}, the limits are {low} and {high}",
+        place,
+        f"The nearest valid value is {nearest}.",
+        value=str(value),
+        limit=f"{low} to {high}",
+        edit=Edit(place, str(value), str(nearest), certain=False),
+    )

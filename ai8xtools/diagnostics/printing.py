@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from ai8xtools.diagnostics.diagnostic import Diagnostic, Severity
+from ai8xtools.diagnostics.diagnostic import Diagnostic, Place, Severity
+from ai8xtools.diagnostics.outcome import current
 from ai8xtools.reading.streams import terminal
 from ai8xtools.reading.text import cleaned
 
@@ -20,25 +21,26 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTI
 class Aside:
     """Standard output while messages are for programs: what is printed goes to standard error.
 
-    Messages are kept in `diagnostics` until the end, so that standard output is a single JSON text:
-    their list, or `result` if there are none.
+    Messages are kept in the outcome of the run until its end, so that standard output is a single
+    JSON text: their list, or `result` if there are none. `sarif` asks for a log in this format.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, sarif: bool = False) -> None:
         self.output = sys.stdout
-        self.diagnostics: list[Diagnostic] = []
+        self.sarif = sarif
         self.result: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
 
-    def text(self) -> str:
-        """Return what standard output gets."""
-        return (
-            self.result
-            if self.result is not None and not self.diagnostics
-            else as_json(self.diagnostics)
-        )
+    def text(self, status: int) -> str:
+        """Return what standard output gets of a run that ends with a status."""
+        messages = current().diagnostics
+        if self.sarif:
+            from ai8xtools.diagnostics.sarif import as_sarif  # rarely wanted
+
+            return as_sarif(messages, status)
+        return self.result if self.result is not None and not messages else as_json(messages)
 
 
 def takes_json() -> bool:
@@ -58,12 +60,14 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO | None =
     """Print each diagnostic as place, severity, message and code, with its remedy below.
 
     `stream` is standard error unless given. Colours appear on terminals only, so that files and
-    pipes hold plain text. With `--diagnostics json` they are kept for the list at the end.
+    pipes hold plain text. They are kept for the outcome of the run, and not shown if messages go to
+    a program.
     """
     messages = tuple(diagnostics)
-    if stream is None and isinstance(sys.stdout, Aside):
-        sys.stdout.diagnostics.extend(messages)
-        return
+    if stream is None:
+        current().diagnostics.extend(messages)
+        if isinstance(sys.stdout, Aside):
+            return
     stream = stream or sys.stderr
     shown = messages[:MOST_SHOWN]
     if not stream.isatty():
@@ -95,20 +99,38 @@ def _cut(text: str) -> str:
 
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> str:
-    """Return the diagnostics as a JSON list; places that are unknown are null."""
-    return json.dumps(
-        [
-            {
-                "code": d.code,
-                "severity": str(d.severity),
-                "message": d.message,
-                "file": d.place.file if d.place else None,
-                "line": d.place.line if d.place else None,
-                "column": d.place.column if d.place else None,
-                "option": d.place.option if d.place else None,
-                "remedy": d.remedy,
-            }
-            for d in diagnostics
-        ],
-        indent=2,
-    )
+    """Return the diagnostics as a JSON list, see docs/messages.schema.json."""
+    return json.dumps(values_of(diagnostics), indent=2)
+
+
+def values_of(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Return the diagnostics as plain values; what is unknown is None."""
+    return [
+        {
+            "code": d.code,
+            "severity": str(d.severity),
+            "message": d.message,
+            **_place(d.place or Place()),
+            "value": d.value,
+            "limit": d.limit,
+            "remedy": d.remedy,
+            "edit": None
+            if d.edit is None
+            else {
+                **_place(d.edit.place),
+                "old": d.edit.old,
+                "new": d.edit.new,
+                "certain": d.edit.certain,
+            },
+        }
+        for d in diagnostics
+    ]
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+        "option": place.option,
+    }

@@ -15,6 +15,7 @@ from torch import nn
 
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.outcome import note
 from ai8xtools.frontends.modules.foreign import refuse_foreign
 from ai8xtools.training import display, export
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_models
@@ -201,6 +202,15 @@ def _compute(
                 exits.settle(passes, data, path, partial(_fresh, prepared, options), integers)
         for observer in watching:
             observer.ended(log.metrics)
+        measured = log.metrics.get("test_best") or log.metrics.get("test") or {}
+        measures = {
+            name: value
+            for name, value in measured.items()
+            if isinstance(value, float) and "loss" not in name
+        }
+        if measures:
+            note(accuracy={"measures": measures, "samples": data.test.samples})
+        note(subject=options.arch)
     except RuntimeError as exc:
         raise explained(exc, options) from exc
     finally:

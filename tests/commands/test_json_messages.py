@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from ai8xtools.diagnostics import Diagnostic, Severity, print_diagnostics, print_result, run
 from tests.conftest import ROOT
@@ -24,6 +25,7 @@ TOOLS = {
     "emulate": ("absent",),
     "scripts/nnb": ("info", "absent"),
 }  # fmt: skip
+SCHEMA = Draft202012Validator(json.loads((ROOT / "docs/messages.schema.json").read_text()))
 WARNING = Diagnostic("W755", "a weight is clipped", severity=Severity.WARNING)
 
 
@@ -35,15 +37,19 @@ def start(tool: str, folder: Path, *words: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools_tell_programs_what_is_wrong(tool: str, tmp_path: Path) -> None:
     ended = start(tool, tmp_path, *TOOLS[tool], "--diagnostics", "json")
-    [found] = json.loads(ended.stdout)
+    messages = json.loads(ended.stdout)
+    assert [*SCHEMA.iter_errors(messages)] == []
+    [found] = messages
     assert ended.returncode == 1
     assert found["severity"] == "error" and "absent" in str(found)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools_tell_programs_of_wrong_usage(tool: str, tmp_path: Path) -> None:
-    ended = start(tool, tmp_path, *TOOLS[tool], "--nonsense", "--diag=json")
-    codes = {found["code"] for found in json.loads(ended.stdout)}
+    ended = start(tool, tmp_path, *TOOLS[tool], "--nonsense", "--diag=json", "--junit", "j.xml")
+    messages = json.loads(ended.stdout)
+    codes = {found["code"] for found in messages}
+    assert [*SCHEMA.iter_errors(messages)] == [] and not (tmp_path / "j.xml").exists()
     assert (ended.returncode, ended.stderr, codes) == (2, "", {"E070"})
 
 

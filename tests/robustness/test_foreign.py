@@ -16,7 +16,7 @@ _PLACES = ("FILE", "DIR", "PROJECT_DIR", "INPUT", "OUTPUT", "S", "PATHS", "KEYFI
 WRITTEN = frozenset({
     "--debug-report", "--report", "--write-config", "--test-dir", "OUTPUT", "--write-policy",
     "--out_path", "--out-dir", "--copy-output-folder", "--yaml-template", "--dump", "--trace",
-    "--profile", "--vcd", "--container", "--sweep-dir",
+    "--profile", "--vcd", "--container", "--sweep-dir", "--result-json", "--junit",
 })  # fmt: skip
 _SLOW = re.compile("--calib|--device (FIXED|Q15|Q7)|--container")
 """Command lines for which PyTorch is imported, or much is built: `make fuzz` runs them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tools.manual.options import parsers
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FOR_USERS = ROOT / "templates/ci/workflow.yml"
 
 
 def content(path: Path) -> Any:
@@ -34,7 +37,7 @@ def complaints() -> Any:
     return lambda workflow: list(Draft7Validator(schema).iter_errors(workflow))
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*WORKFLOWS, FOR_USERS], ids=lambda path: path.name)
 def test_workflows_are_valid(path: Path, complaints: Any) -> None:
     workflow = content(path)
     assert complaints(workflow) == []
@@ -79,3 +82,33 @@ def test_commands_of_the_manual_for_windows_are_those_of_make_and_of_the_scripts
     for name in ("train", "quantize", "evaluate", "gen"):
         command = command_of(ROOT / f"scripts/{name}_digits.sh")
         assert any(set(command) <= set(line) for line in shown), name
+
+
+SCRIPTS = {"ai8x-train": "train", "ai8x-quantize": "quantize", "ai8xize": "ai8xize",
+           "ai8x-emulate": "emulate"}  # fmt: skip
+
+
+def test_the_workflow_for_users_calls_each_tool_with_options_that_it_has() -> None:
+    [job] = content(FOR_USERS)["jobs"].values()
+    called = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
+    called = [words for words in called if words[0] in SCRIPTS]
+    assert [words[0] for words in called] == [*SCRIPTS]
+    for script, *words in called:
+        parser = parsers()[f"{SCRIPTS[script]}.py"]()
+        options = [word for word in words if word.startswith("--")]
+        assert options and all(parser.knows(option) for option in options)
+        made = [b for a, b in pairwise(words) if a in ("--result-json", "--junit")]
+        assert made and all(file.startswith("results/") for file in made)
+
+
+def test_the_dockerfile_has_known_instructions_and_copies_what_is_there() -> None:
+    text = (ROOT / "templates/ci/Dockerfile").read_text(encoding="utf-8")
+    text = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line.strip()]
+    known = {"FROM", "ENV", "COPY", "RUN", "WORKDIR", "CMD"}
+    assert lines[0][0] == "FROM" and {name for name, _ in lines} <= known
+    for name, value in lines:
+        if name == "COPY":
+            assert all((ROOT / source).exists() for source in value.split()[:-1])
+        if name == "CMD":
+            assert json.loads(value)[0] in SCRIPTS

@@ -12,6 +12,7 @@ from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.evidence import sample_evidence
 from ai8xtools.commands.emulate.inputs import random_input, read_inputs
 from ai8xtools.commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer, refusal
+from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator import NetworkAlone
@@ -52,14 +53,15 @@ def emulate_alone(project: Path, options: EmulateOptions) -> int:
         show_words(check, network)
     reason = WRONG_REGISTERS if errors else refusal(check, words_changed=options.words_changed)
     if reason is not None:
-        print(reason, "FAIL", sep="\n")
+        print(reason)
+        tell("FAIL")
         return 1
     if not network.comparison:
         return _without_sample(network, len(images), origin)
     rests = ""
     if check is None or not (check.all_words_right and check.has_results):
         rests = f" {sample_evidence(network.sample_memory, run, network.compared)}"
-    print(f"PASS{rests} (1 inference of the network alone)")
+    tell(f"PASS{rests} (1 inference of the network alone)")
     return 0
 
 
@@ -106,10 +108,10 @@ def _output(last: LayerRun, words: list[int]) -> Iterator[str]:
 def _without_sample(network: NetworkAlone, inferences: int, origin: str) -> int:
     """Print the verdict if the output is not as expected, or there is no expected output."""
     if network.comparison is not None:
-        print("FAIL")
+        tell("FAIL")
         return 1
     count = "1 inference" if inferences == 1 else f"{inferences} inferences"
     data = "; the input is random" if origin else ""
     nothing = "there is nothing to compare the output with"
-    print(f"DONE ({count} of the network alone{data}; {nothing})")
+    tell(f"DONE ({count} of the network alone{data}; {nothing})")
     return 0

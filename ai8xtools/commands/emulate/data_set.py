@@ -15,6 +15,7 @@ from ai8xtools.commands.emulate.alone import show_words
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.inputs import fitted, read_inputs, read_labels
 from ai8xtools.commands.emulate.known_answer import answer_of, refusal
+from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.output_maps import output_maps
 from ai8xtools.commands.emulate.own_data import Samples, show_accuracy, test_samples
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
@@ -109,7 +110,7 @@ def run_on_data(project: Path, options: EmulateOptions) -> tuple[int, Integers]:
         print("The output of the project's own sample is not as the project expects it.")
     failed = wrong or bool(firmware.errors) or not right or reason is not None
     verdict = "FAIL" if failed else f"DONE ({_count(len(images))})"
-    print(verdict if doubt is None else f"{verdict}. {doubt}")
+    tell(verdict, doubt)
     return int(failed), values
 
 

@@ -18,6 +18,7 @@ from ai8xtools.commands.emulate.alone import emulate_alone
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.debugging import options_for_gdb, served, server_for
 from ai8xtools.commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
+from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.notes import show_notes, show_stand_ins
 from ai8xtools.commands.emulate.origin import lacks_answer
 from ai8xtools.commands.emulate.plain import core_of, emulate_plain, refuse_options
@@ -26,6 +27,7 @@ from ai8xtools.commands.emulate.timing import describe_times, write_time_files
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.commands.emulate.verdict import input_of, judge
 from ai8xtools.commands.same_files import refuse_overwriting, refuse_project_files
+from ai8xtools.diagnostics import note
 from ai8xtools.emulator import (
     Accelerator,
     AddressMap,
@@ -53,6 +55,7 @@ SHOWN_MISMATCHES = 10
 
 def emulate(options: EmulateOptions) -> int:
     """Run what the options name; return 0 if the result is right."""
+    note(subject=options.words or options.project)
     written = [("--trace", options.trace), ("--dump", options.dump)]
     written += [("--profile", options.profile), ("--vcd", options.vcd)]
     refuse_overwriting(
@@ -129,8 +132,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         explain_failure(board, outcome)
     if verdict.reason:
         print(verdict.reason)
-    doubt = None if trained is None else trained.doubt
-    print(verdict.line if doubt is None else f"{verdict.line}. {doubt}")
+    tell(verdict.line, None if trained is None else trained.doubt)
     return 0 if verdict.passed else 1
 
 
@@ -234,7 +236,7 @@ def emulate_words(path: Path, options: EmulateOptions) -> int:
             return 0
     if executed.errors and not mismatches:
         print(WRONG_REGISTERS)
-    print("PASS" if passed else "FAIL")
+    tell("PASS" if passed else "FAIL")
     return 0 if passed else 1
 
 

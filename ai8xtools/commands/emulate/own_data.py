@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from ai8xtools.commands.emulate.scores import confusion, result_lines
 from ai8xtools.commands.emulate.trained_on import TrainedOn
+from ai8xtools.commands.outcome import accuracy_facts
+from ai8xtools.diagnostics import note
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Accuracy
@@ -145,5 +147,6 @@ def show_accuracy(
     for line in () if samples is None else worst_lines(values, samples):
         print(line)
     accuracy = Accuracy.of(confusion(values, labels).tolist())
+    note(accuracy=accuracy_facts(accuracy))
     print(f"Accuracy of the firmware: {accuracy}")
     return accuracy.doubt

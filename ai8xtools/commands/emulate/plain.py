@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
+from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.cpu.counting import NOTHING, Cost
@@ -193,14 +194,13 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
         print(f"Copied: {inputs} bytes of inputs, {weights} of weights, {outputs} of outputs, "
               f"{engine.started} copies")  # fmt: skip
     if kind is not None and (run.status == 0 or (sensor is not None and sensor.ended)):
-        print(f"DONE ({_input(sensor, options)}nothing is said of the output)")
+        tell(f"DONE ({_input(sensor, options)}nothing is said of the output)")
         return 0
     if run.passed is None:
-        print(f"NOT PASSED: the program ended without a result (status {run.status})")
+        tell(f"NOT PASSED: the program ended without a result (status {run.status})")
     else:
         trained = trained_on(project)
-        doubt = "" if trained is None or trained.doubt is None else f". {trained.doubt}"
-        print(("PASS" if run.passed else "FAIL") + doubt)
+        tell("PASS" if run.passed else "FAIL", None if trained is None else trained.doubt)
     return 0 if run.passed else 1
 
 

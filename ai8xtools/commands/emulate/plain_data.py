@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.own_data import show_accuracy, test_samples
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator.errors import EmulatorError
@@ -50,8 +51,9 @@ def emulate_plain_data(project: Path, program: PlainProgram, name: str, time_lim
     doubt = show_accuracy(np.array(values, np.int64), samples.labels, samples)
     verdict = f"DONE ({len(values)} inputs)"
     if not passed:
-        verdict = "The output of the project's own sample is not as the project expects it.\nFAIL"
-    print(verdict if doubt is None else f"{verdict}. {doubt}")
+        print("The output of the project's own sample is not as the project expects it.")
+        verdict = "FAIL"
+    tell(verdict, doubt)
     return int(not passed)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.diagnostics import note
 from ai8xtools.emulator import Board
 
 
@@ -34,9 +35,13 @@ def write_time_files(board: Board, options: EmulateOptions) -> None:
 def describe_times(board: Board) -> Iterator[str]:
     """Yield a line that explains the times that the program has measured."""
     runs = board.time.runs
-    if not board.time.measured or not runs:
+    if not runs:
         return
     run = runs[-1]
+    time = {"count": run.total_cycles, "mhz": run.mhz, "microseconds": run.microseconds}
+    note(cycles={**time, "estimated": True})
+    if not board.time.measured:
+        return
     yield (
         f"note: times measured by the program are estimates; the last inference: "
         f"{run.total_cycles:,} cycles at {run.mhz:g} MHz, {run.microseconds:,.0f} us"

@@ -17,7 +17,9 @@ from ai8xtools.commands.loader.soundness import last_line, refuse_unsound, sente
 from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
+    current,
     has_errors,
+    note,
     print_diagnostics,
     refuse_errors,
 )
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
+    note(subject=options.project.name)
     check_report(options)
     check_configuration(options)
     destination(options).check_beside()
@@ -141,6 +144,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     files[FILE_NAME] = answer_file(options, result, files)
     write_configuration(options, result.network, result.placement.layout)
     written = deliver(files, destination(options))
+    note_result(options, result)
     write_report(options, result.network, result.placement, shown, result)
     print_diagnostics(shown)
     print(f"Wrote {written}")
@@ -159,6 +163,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             prefix=text.symbol_prefix,
         ):
             print(line)
+        note(verdict="passed", reason="the words and the output are as expected")
     if options.output.prove:
         prove_words(options, result)
     if text.verbose:
@@ -313,6 +318,28 @@ def write_report(
 
     gathered = report_of(options, network, placement, diagnostics, result)
     write_pages(options.output.report, report_page(gathered), report_json(gathered))
+
+
+def note_result(options: LoaderOptions, result: Synthesis) -> None:
+    """Keep what is known of the project for those who ask for it."""
+    if not current().at_end:
+        return
+    from ai8xtools.commands.outcome import accuracy_facts, estimate
+
+    report = report_of(options, result.network, result.placement, (), result)
+    if report.accuracy is not None:
+        note(accuracy=accuracy_facts(report.accuracy))
+    if report.cycles is not None and report.clock_mhz is not None:
+        time = {"count": report.cycles, "mhz": report.clock_mhz}
+        microseconds = report.latency and 1e3 * report.latency.value
+        note(cycles={**time, "microseconds": microseconds, "estimated": True})
+    memories = ((need.title, need.unit, need.use) for need in report.needs)
+    note(
+        memory=[
+            {"name": n, "unit": unit, "used": u.used, "size": u.total} for n, unit, u in memories
+        ],
+        energy=report.energies and estimate(report.energies.inference, 1e6),
+    )
 
 
 def report_of(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ai8xtools.commands.outcome import accuracy_facts
+from ai8xtools.diagnostics import note
 from ai8xtools.quantization import QuantizationOptions
 from ai8xtools.values.accuracy import doubt_of
 from datasets.own.record import recorded_of
@@ -25,6 +27,7 @@ def accuracy_lines(
         return
     those = "These integers" if options == QuantizationOptions() else "The integers of training"
     measured = recorded.accuracy
+    note(accuracy=accuracy_facts(measured))
     yield f"{those} have an {measured.title} of {measured} on the test samples"
     doubt = doubt_of(measured)
     if doubt is not None:

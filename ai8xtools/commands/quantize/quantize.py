@@ -23,7 +23,14 @@ from ai8xtools.commands.quantize.arguments import (
     QuantizeOptions,
 )
 from ai8xtools.commands.same_files import refuse_overwriting
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
+from ai8xtools.diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Place,
+    Severity,
+    note,
+    print_diagnostics,
+)
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.quantization import (
@@ -57,6 +64,7 @@ def quantize(options: QuantizeOptions) -> int:
         print("\nModel keys (state_dict):\n" + ", ".join(checkpoint.state_dict))
     try:
         refuse_foreign(checkpoint, "be quantized")
+        note(subject=options.network.input)
         checkpoint = without_batchnorm(checkpoint, options.transposed, keep=options.keep_batchnorm)
         search = None
         if options.search is not None and options.calibration is not None:

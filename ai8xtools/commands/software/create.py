@@ -10,7 +10,7 @@ from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.log import complaints_of_names
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import completed, planned, understood
-from ai8xtools.diagnostics import print_diagnostics, refuse_errors
+from ai8xtools.diagnostics import note, print_diagnostics, refuse_errors
 from ai8xtools.software.build import sample_of
 from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.lower import lower
@@ -65,6 +65,7 @@ def create_software(software: SoftwareOptions) -> int:
                 *report_refusal(network, profile, options, software, complaints),
             )
         raise
+    note(subject=options.project.name)
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     exponents = (output_exponent(layer.index, network) for layer in network.outputs())
     built = completed(plan, sample, profile, software, options, exponents)

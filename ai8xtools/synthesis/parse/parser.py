@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Any
 
 import yaml
 
-from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, refuse_errors
+from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, Edit, Effects, Place, refuse_errors
 from ai8xtools.synthesis.facts import Fact, blocked, effects
 from ai8xtools.synthesis.parse import rules
 from ai8xtools.synthesis.parse.closest import closest
@@ -173,9 +174,10 @@ class _Reader:
         place: Place,
         remedy: str | None = None,
         effects: Effects = _NO_LAYERS,
+        **others: Any,
     ) -> None:
         """Note a complaint."""
-        self.problems.append(Diagnostic(code, message, place, remedy, effects=effects))
+        self.problems.append(Diagnostic(code, message, place, remedy, effects=effects, **others))
 
     def allowed(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
         """Return the keys of a section; what is not to be placed needs fewer."""
@@ -288,7 +290,9 @@ class _Reader:
             listed = f"Known keys: {', '.join(sorted(allowed))}."
             remedy = f"Did you mean '{near}'?" if near else listed
         place = place_of(node, self.file)
-        self.problem("E105", f"{prefix}unknown key '{key}'", place, remedy, NO_EFFECTS)
+        edit = Edit(place, key, near) if near else None
+        message = f"{prefix}unknown key '{key}'"
+        self.problem("E105", message, place, remedy, NO_EFFECTS, value=key, edit=edit)
         return near
 
     def _convert(
@@ -316,6 +320,8 @@ class _Reader:
                 place,
                 remedy,
                 without,
+                value=node.value if isinstance(node, yaml.ScalarNode) else None,
+                limit=key.kind.expected(),
             )
 
     def in_sequence(

@@ -1,0 +1,54 @@
+"""What a run has said and found out, kept for those who ask for it as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from ai8xtools.diagnostics.diagnostic import Diagnostic
+
+FACTS = ("subject", "verdict", "reason", "accuracy", "cycles", "memory", "energy")
+"""What a tool may find out; docs/messages.schema.json explains each."""
+
+
+@dataclass
+class Outcome:
+    """The messages of a run, the facts that it found out, and how it ended.
+
+    `at_end` are called with it when it is known how the run ends, by the option that asked for it.
+    """
+
+    words: tuple[str, ...] = ()
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(FACTS))
+    status: int = 0
+    at_end: dict[str, Callable[[Outcome], None]] = field(default_factory=dict)
+
+
+_CURRENT: ContextVar[Outcome] = ContextVar("outcome")
+
+
+def current() -> Outcome:
+    """Return the outcome of the run that goes on; without one, an outcome that nobody reads."""
+    return _CURRENT.get(None) or Outcome()
+
+
+@contextmanager
+def recorded(words: tuple[str, ...]) -> Iterator[Outcome]:
+    """Keep what is said and found out within the block."""
+    outcome = Outcome(words)
+    token = _CURRENT.set(outcome)
+    try:
+        yield outcome
+    finally:
+        _CURRENT.reset(token)
+
+
+def note(**facts: Any) -> None:
+    """Keep what was found out, by its name; the last word counts."""
+    known = current().facts
+    assert facts.keys() <= known.keys(), facts
+    known |= facts
