@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import ai8xtools.commands.proof.project
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
 from ai8xtools.emulator import EmulatorError
@@ -57,6 +58,23 @@ def test_foreign_firmware_is_proven_against_its_files(
     assert (status, text.split(":")[0]) == (0, "PROVEN")
 
 
+def test_a_sample_of_ones_own_is_no_reason_against_firmware(
+    digits: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # which has no sample of the data set
+    status, text = run(digits, "--prove", *FILES, CHECKPOINT)
+    note, verdict, *_ = text.splitlines()
+    assert note.startswith("note: how the program loads its input is not judged: the first layer ")
+    assert (status, verdict.split(":")[0]) == (0, "PROVEN")
+    other = tmp_path / "other.pth.tar"
+    checkpoint = read_checkpoint(CHECKPOINT)
+    name = "conv1.op.weight"
+    tensors = {**checkpoint.state_dict, name: -checkpoint.state_dict[name] // 2}
+    write_checkpoint(other, Checkpoint({**checkpoint.entries, "state_dict": tensors}))
+    status, text = run(digits, "--prove", *FILES, other)
+    assert (status, text.splitlines()[-1]) == (1, "REFUTED")
+
+
 def test_a_wrong_kernel_is_refuted_with_an_input(
     digits: Path, run: Emulate, tmp_path: Path
 ) -> None:
@@ -88,7 +106,7 @@ def test_files_of_another_network_are_told(digits: Path, run: Emulate) -> None:
     checkpoint = ROOT / "trained" / "mnist-ai85net5-qat8-q.pth.tar"
     status, text = run(digits, "--prove", "--config-file", other, "--checkpoint-file", checkpoint)
     assert status == 1
-    assert "The first layer does not read the sample of mnist-chw-ai85.yaml" in text
+    assert "the first layer does not read the sample of mnist-chw-ai85.yaml" in text
     assert "The accelerator does not compute layer 0 (conv1), " in text
     assert "mnist-chw-ai85.yaml:" in text
 

@@ -22,7 +22,8 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     for note in network.notes:
         print(f"note: {note}")
     wanted = _wanted(project, network, options)
-    return 0 if prove(network, wanted, options.dump) else 1
+    own_sample = options.config_file is None
+    return 0 if prove(network, wanted, options.dump, own_sample=own_sample) else 1
 
 
 def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
@@ -32,7 +33,11 @@ def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wa
         memory = network.board.accelerator.memory
         rounding = bool(memory.control_register("CTL")["average_rounding"])
         simulation = built_of(
-            options.config_file, options.checkpoint_file, memory.chip, average_rounding=rounding
+            options.config_file,
+            options.checkpoint_file,
+            memory.chip,
+            network.input_shape,
+            average_rounding=rounding,
         )
     if isinstance(simulation, str):
         raise EmulatorError(

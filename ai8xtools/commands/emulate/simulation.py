@@ -20,7 +20,7 @@ from ai8xtools.answer import FILE_NAME, read_answer
 from ai8xtools.commands.emulate.origin import command_of
 from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.diagnostics import DiagnosticError, refuse_errors
+from ai8xtools.diagnostics import DiagnosticError, Severity, refuse_errors
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
@@ -92,14 +92,22 @@ def built_again(project: Path) -> Simulation | str:
 
 
 def built_of(
-    description: str, checkpoint: str | None, chip: Chip, *, average_rounding: bool
+    description: str,
+    checkpoint: str | None,
+    chip: Chip,
+    input_shape: tuple[int, ...],
+    *,
+    average_rounding: bool,
 ) -> Simulation | str:
-    """Return the network of a description and a checkpoint, or why there is none."""
+    """Return the network of a description and a checkpoint, or why there is none.
+
+    Without the sample of its data set it has random data of the `input_shape`.
+    """
     from ai8xtools.synthesis.understand import understand
 
-    options = ResolveOptions(checkpoint_file=checkpoint)
+    options = ResolveOptions(checkpoint_file=checkpoint, sample_shape=input_shape)
     network, _, complaints = understand(description, chip, options)
-    refuse_errors(complaints)
+    refuse_errors([c for c in complaints if c.severity is not Severity.NOTICE])
     return Simulation(Path(description).name, network, average_rounding)
 
 

@@ -20,10 +20,12 @@ Integers = NDArray[np.int64]
 class Judgement:
     """A network is computed for every input if there are no `reasons` against it.
 
-    `example` is an input for which it is not, `findings` are what the emulator finds suspicious.
+    `example` is an input for which it is not, `findings` are what the emulator finds suspicious,
+    `notes` tell what is not judged.
     """
 
     reasons: tuple[str, ...]
+    notes: tuple[str, ...]
     example: Counterexample | None
     place: str
     findings: tuple[LayerFinding, ...]
@@ -35,13 +37,18 @@ class Judgement:
 
 
 def judge(
-    wanted: Wanted, memory: Memory, places: tuple[Integers, Integers], *, has_sample: bool
+    wanted: Wanted,
+    memory: Memory,
+    places: tuple[Integers, Integers],
+    *,
+    has_sample: bool,
+    own_sample: bool = True,
 ) -> Judgement:
     """Compare a network with an accelerator whose `memory` holds all that is written before it is
     started, and at `places` afterwards the bytes of the result, instances and offsets.
 
-    With `has_sample` the sample of the network is in the memory, too. Raises EmulatorError if the
-    accelerator cannot run.
+    With `has_sample` a sample is in the memory, too: that of the network, or without `own_sample`
+    perhaps another one. Raises EmulatorError if the accelerator cannot run.
     """
     accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
     accelerator.memory = memory.snapshot()
@@ -51,11 +58,17 @@ def judge(
     found = data[places[0], places[1] % data.shape[1]]
     accelerator.memory = memory
     reasons: list[str] = []
+    notes: list[str] = []
     question, orders, wrong = None, wanted.usual_orders, True
     try:
         question = Question(wanted, NetworkBatch(accelerator, places), memory)
         if has_sample:
-            reasons += _of_sample(question)
+            difference = _of_sample(question)
+            if own_sample:
+                reasons += difference
+            elif difference:
+                has_sample = False
+                notes.append(f"how the program loads its input is not judged: {difference[0]}")
         comparison = compare(question)
         orders = comparison.orders
         if comparison.missing:
@@ -73,7 +86,7 @@ def judge(
     if example is None and question is not None and wrong:
         example = counterexample(question, orders)
     place = "" if example is None else wanted.place(example.byte, orders)
-    return Judgement(tuple(reasons), example, place, findings)
+    return Judgement(tuple(reasons), tuple(notes), example, place, findings)
 
 
 def _of_sample(question: Question) -> list[str]:

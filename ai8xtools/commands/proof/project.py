@@ -17,10 +17,13 @@ from ai8xtools.emulator.state.memory import Memory
 _SHOWN = 5
 
 
-def prove(network: NetworkAlone, wanted: Wanted, file: Path | None = None) -> bool:
+def prove(
+    network: NetworkAlone, wanted: Wanted, file: Path | None = None, *, own_sample: bool = True
+) -> bool:
     """Tell whether the network of a project is computed for every input, and print why.
 
     An input for which it is not goes to the `file` (.npy), complete or not at all.
+    A project with an `own_sample` has that of the network, others may have another one.
     Raises EmulatorError: it can be neither proven nor refuted (E882), and as the emulator does.
     """
     loaded: list[Memory] = []
@@ -36,8 +39,14 @@ def prove(network: NetworkAlone, wanted: Wanted, file: Path | None = None) -> bo
     if not places.of_program:
         raise _unproven("there is no cnn_unload(), or it does more than to copy bytes")
     judgement = judge(
-        wanted, loaded[0], (places.instance, places.offset), has_sample=network.has_sample
+        wanted,
+        loaded[0],
+        (places.instance, places.offset),
+        has_sample=network.has_sample,
+        own_sample=own_sample,
     )
+    for note in judgement.notes:
+        print(f"note: {note}")
     for finding in judgement.findings[:_SHOWN]:
         print(f"{finding.severity.value}: {finding}")
     if judgement.proven:

@@ -95,7 +95,7 @@ class Accelerator:
     def data_words(self) -> dict[int, int]:
         """Return the words of data memory that were ever written, by address."""
         memory = self.memory
-        written = np.any(memory.data_written.reshape(INSTANCES, -1, 4), axis=2)
+        written = memory.data_written.view(np.uint32)  # of four bytes each
         words: dict[int, int] = {}
         for instance in range(INSTANCES):
             index = np.flatnonzero(np.take(written, instance, axis=0))
