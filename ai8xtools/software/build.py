@@ -25,6 +25,7 @@ from ai8xtools.software.plan.plan import NoRoomError, Plan, Scheme
 from ai8xtools.software.plan.planner import plan, stack_bytes
 from ai8xtools.software.plan.schemes import Way
 from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.sliding import sliding_plan
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
@@ -96,6 +97,19 @@ def planned(
     raise refusals[ways.index(_in_levels)]
 
 
+def streamed(graph: Graph, profile: Profile, hop: int, kernels: frozenset[str] | None) -> Built:
+    """Return the project, without its files, of a graph that is not fused for a stream.
+
+    Its window slides by `hop` rows of the input. Raises DiagnosticError as `sliding_plan` does, and
+    if there is too little memory.
+    """
+    chosen = sliding_plan(graph, profile.core, hop, kernels)
+    chosen.validate()
+    need = need_of(chosen, profile)
+    _check_room(chosen, need, profile)
+    return Built(chosen, need)
+
+
 def as_library(built: Built, profile: Profile, naming: Naming) -> Built:
     """Return a project that was planned as a library, which holds its input, too.
 
@@ -141,15 +155,20 @@ def choose(
     Raises NoRoomError with all that the smallest plan lacks.
     """
     candidate, need = closest(graph, profile, schemes, kernels, calls)
-    code = code_of(candidate)
+    _check_room(candidate, need, profile)
+    return candidate, need
+
+
+def _check_room(plan: Plan, need: Need, profile: Profile) -> None:
+    """Raise NoRoomError with all that a plan in one memory lacks."""
+    code = code_of(plan)
     sizes = {code.graph.steps[n].name: weights.nbytes for n, weights in code.weights.items()}
     problems = [
         *flash_problems(need, profile, sizes),
-        *memory_problems(need, profile, candidate.name, candidate.blocks),
+        *memory_problems(need, profile, plan.name, plan.blocks),
     ]
     if problems:
         raise NoRoomError(problems)
-    return candidate, need
 
 
 def closest(
@@ -177,6 +196,8 @@ def need_of(plan: Plan, profile: Profile) -> Need:
     """Return the resources that a plan in one memory needs."""
     code = code_of(plan)
     counters = max(len(code.counters), 1) * _COUNTER_BYTES
+    if plan.sliding is not None:
+        counters += 2 * _COUNTER_BYTES * (len(plan.sliding.slides) + 1)
     stack = max(profile.stack, stack_bytes(plan))
     return Need(plan.arena_bytes, counters, stack, code.flash_bytes)
 

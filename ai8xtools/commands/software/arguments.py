@@ -52,6 +52,13 @@ def size(text: str) -> int:
     return int(digits) * unit
 
 
+def hop(text: str) -> int:
+    """Convert a number of rows for argparse."""
+    if not text.isdecimal() or not 0 < int(text) < _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows such as 16")
+    return int(text)
+
+
 def base(description: str, device: str) -> Parser:
     """Return the parser of a target without the accelerator, with what all of them have."""
     parser = parser_of(
@@ -128,6 +135,8 @@ def arguments() -> Parser:
     option("--l2", type=size, metavar="BYTES", help="second memory, in place of the profile's")
     option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
     option("--dma", action="store_true", help="copy between memories while the core computes")
+    option("--stream", type=hop, metavar="HOP", help="results of a window that slides by HOP rows "
+           "(time steps of one-dimensional data), which computes what is new")  # fmt: skip
     add_library_options(parser.group(PLAN))
     option("--build", action="append", choices=(*SYSTEMS,), default=[],
            help="also write the files for this build system (repeatable)")  # fmt: skip
@@ -164,6 +173,9 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         if args.mcu is None:
             parser.error("argument --mcu: is required with --container; choose "
                          f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
+    for option in ("scheme", "l2", "l3", "dma", "symbol_prefix", "container"):
+        if args.stream is not None and getattr(args, option) != parser.get_default(option):
+            parser.error(f"argument --{option.replace('_', '-')}: streams have none, leave it out")
     if args.head != ARGMAX and args.application is None:
         parser.error("argument --head: add --application")
     for option in ("build", "application"):

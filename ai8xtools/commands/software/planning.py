@@ -69,6 +69,8 @@ def planned(graph: Graph, profile: Profile, software: SoftwareOptions) -> Built:
 
     Raises DiagnosticError as `build` and `build_calls` do.
     """
+    if software.stream is not None:
+        return build.streamed(graph, profile, software.stream, software.kernels)
     if not software.calls:
         return build.planned(fuse(graph), profile, software.scheme, software.kernels)
     from ai8xtools.software.cmsis.build import planned as planned_calls  # few ask for it

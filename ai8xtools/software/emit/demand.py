@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from ai8xtools.software.emit import expressions
-from ai8xtools.software.emit.code import Code, flags_of, value_kind
+from ai8xtools.software.emit.code import RUNTIME, Code, flags_of, value_kind
 from ai8xtools.software.graph import (
     Combine,
     Convolution,
@@ -23,8 +23,9 @@ from ai8xtools.software.graph import (
     sources_of,
 )
 from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
-from ai8xtools.software.plan.plan import DELIVERED, Plan
+from ai8xtools.software.plan.plan import DELIVERED, Plan, Slide, Sliding
 from ai8xtools.software.plan.planner import sums_of, window_bytes, windows_at_once
+from ai8xtools.software.plan.sliding import FIRST, LAST
 from ai8xtools.software.plan.streaming import read_size, rows_of, streams
 
 WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
@@ -42,6 +43,9 @@ class Demand(Code):
         self._rows_on_demand = plan.scheme is not None and plan.scheme.by_rows
         self.images: dict[tuple[int, int, int], int] = {}
         self.counters = {self.graph.input: 0} if plan.takes_rows else {}
+        slides = () if plan.sliding is None else plan.sliding.slides
+        self._slides = {slide.tensor: number for number, slide in enumerate(slides)}
+        self._slid = False
         self.steps = [
             self._step(number, step, segment)
             for segment in range(len(plan.segments))
@@ -63,8 +67,19 @@ class Demand(Code):
         """Bytes of tables, without weights."""
         return 48 * len(self.weights) + 12 * len(self.images)
 
+    def files(self) -> Mapping[str, str]:
+        """Return what finds rows of windows that slide."""
+        names = ("slide.h", "slide.c") if self._slides else ()
+        return {f"nn_{name}": (RUNTIME / name).read_text(encoding="utf-8") for name in names}
+
+    def base(self, tensor: int) -> str:
+        """Return where a tensor begins, as C writes it; nothing in a step whose rows slide."""
+        return "" if self._slid else super().base(tensor)
+
     def image(self, tensor: int, rows: int) -> int:
         """Return the number of the image of a tensor whose rows are counted so."""
+        if self._slid:
+            return self._slides[tensor]
         size = self.size(tensor)
         whole = self.graph.tensors[tensor].rows
         ring = self.plan.rings.get(tensor, whole)
@@ -75,6 +90,8 @@ class Demand(Code):
         """Whether a step makes its result row by row."""
         if step.target in self.plan.calls:
             return False
+        if step.target in self._slides:
+            return True
         if isinstance(step, Copy):
             return self._rows_on_demand and streams(step, self.graph)
         return not isinstance(step, Insert | Roll)
@@ -100,6 +117,7 @@ class Demand(Code):
     def _step(self, number: int, step: Step, segment: int) -> dict[str, Any]:
         """Return what the template needs of a step."""
         target = step.target
+        self._slid = target in self._slides
         self.counters.setdefault(target, len(self.counters))
         common = {
             "number": number,
@@ -316,7 +334,7 @@ class Demand(Code):
         """Return the calls that run all segments."""
         described = {step["number"]: step for step in self.steps}
         calls = []
-        for segment in self.plan.segments:
+        for segment in self.plan.segments[1 if self._slides else 0 :]:
             for index in segment.steps:
                 step = described[index]
                 if not self.by_rows(self.graph.steps[index]):
@@ -326,9 +344,31 @@ class Demand(Code):
                     calls.append(f"need_{step['target']}({rows})")
         return calls
 
+    def _sliding(self, sliding: Sliding) -> dict[str, Any]:
+        """Return what the template needs of windows that slide."""
+        return {"hop": sliding.hop, "beats": sliding.beats, "slides": [
+            self._slide(number, slide, sliding.beats) for number, slide in enumerate(sliding.slides)
+        ]}  # fmt: skip
+
+    def _slide(self, number: int, slide: Slide, beats: int) -> dict[str, Any]:
+        tensor = self.graph.tensors[slide.tensor]
+        ring = self.base(slide.tensor)
+        spots = {name: self.plan.buffers.get((slide.tensor, name)) for name in (FIRST, LAST)}
+        last = f"({ring} + {slide.end * tensor.row_bytes})" if slide.whole else self.at(spots[LAST])
+        first = ring if slide.first_stays(beats) else self.at(spots[FIRST])
+        return {
+            "number": number, "ring_at": ring, "first_at": first, "last_at": last,
+            "row_bytes": tensor.row_bytes, "rows": tensor.rows, "ring": slide.ring,
+            "modulo": slide.ring if slide.whole else 65535, "windows": max(slide.windows, 1),
+            "first": slide.first, "end": slide.end, "hop": slide.new * beats, "new": slide.new,
+            "copied": slide.whole and first != ring, "beat": beats - slide.ahead % beats,
+            "ahead": slide.ahead // beats,
+        }  # fmt: skip
+
     def values(self) -> Mapping[str, Any]:
         """Return the values of the template of cnn.c."""
         plan, graph = self.plan, self.graph
+        self._slid = False
         source = graph.tensors[graph.input]
         delivered = plan.places.get(DELIVERED)
         image = self.image(graph.input, source.rows) if plan.takes_rows else None
@@ -356,9 +396,10 @@ class Demand(Code):
             "input": graph.input,
             "input_base": self.base(graph.input),
             "input_image": image,
-            "input_outside": not plan.takes_rows and self._reads_input(),
+            "input_outside": not plan.takes_rows and self._reads_input() and plan.sliding is None,
             "input_row_bytes": source.row_bytes,
             "output_outside": any(not o.copied for o in plan.outputs),
+            "sliding": None if plan.sliding is None else self._sliding(plan.sliding),
             "steps": self.steps,
         }
 

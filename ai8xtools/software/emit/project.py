@@ -18,6 +18,7 @@ from ai8xtools.software.emit.planfile import plan_file
 from ai8xtools.software.emit.units import Units
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.plan.plan import Output, Plan
+from ai8xtools.software.plan.sliding import hop_macs
 from ai8xtools.synthesis.network import Tensor as Values
 from ai8xtools.values import frozen
 from ai8xtools.writing.files import distinct
@@ -64,7 +65,7 @@ def emit(
                                  sample_arrays(outputs, sample))),
         ("main.c", render(f"{folder}/{'library_' if library is not None else ''}main.c.j2",
                           name=name, outputs=outputs, shown=shown,
-                          demands_rows=by_rows, twice=by_rows, **values)),
+                          demands_rows=by_rows, twice=by_rows, hop=header["hop"], **values)),
         ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
         *further.items(),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
@@ -99,6 +100,8 @@ def _header(plan: Plan, code: Code, title: str) -> Mapping[str, Any]:
         "flash_bytes": code.flash_bytes,
         "macs": plan.graph.macs,
         "demands_rows": plan.takes_rows,
+        "hop": plan.sliding and plan.sliding.hop,
+        "hop_macs": plan.sliding and hop_macs(plan),
     }
 
 

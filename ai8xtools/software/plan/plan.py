@@ -56,6 +56,38 @@ class Output:
     copied: bool
 
 
+@frozen(kw_only=True)
+class Slide:
+    """The rows of a tensor whose window slides; those from `first` to before `end` move with it.
+
+    A beat makes `new` rows; `ring` rows have room at the same time, all of a window, in order, if
+    it is needed `whole`. The first rows of a window are made `ahead` beats before it begins, so
+    that those of some `windows` exist at the same time.
+    """
+
+    tensor: int
+    first: int
+    end: int
+    new: int
+    ring: int
+    whole: bool
+    ahead: int
+    windows: int
+
+    def first_stays(self, beats: int) -> bool:
+        """Whether the first rows are made where the whole window is, in a hop of some `beats`."""
+        return self.whole and self.ahead < beats
+
+
+@frozen
+class Sliding:
+    """A window that slides by `hop` rows of the input, in some `beats`; `slides` by tensor."""
+
+    hop: int
+    beats: int
+    slides: tuple[Slide, ...]
+
+
 class NoRoomError(DiagnosticError):
     """A network does not fit the memory of a microcontroller."""
 
@@ -77,7 +109,8 @@ class Plan:
     `places` are those of tensors; the input and outputs that have none stand in memory of the
     caller. `used` are the bytes of each memory, `blocks` all of L1 with their offsets. `kernels`
     are by target of the convolution, `calls` by target of the step that a library computes,
-    `reasons` why it does not compute others.
+    `reasons` why it does not compute others. With `sliding` the first segment has the steps whose
+    rows slide; `buffers` are those of rows at the edges by tensor and name.
     """
 
     graph: Graph
@@ -99,10 +132,13 @@ class Plan:
     sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
     stored: Mapping[int, Spot] = field(default_factory=dict)
     traffic: Traffic = Traffic()
+    sliding: Sliding | None = None
 
     @property
     def name(self) -> str:
         """The name of the plan."""
+        if self.sliding is not None:
+            return "stream"
         return "levels" if self.scheme is None else self.scheme
 
     @property

@@ -1,0 +1,323 @@
+"""Windows that slide over a stream: which rows of each tensor are new after a hop.
+
+A row that no padding reaches moves with the data: it is computed once. The first and the last rows
+of a window, which padding reaches, are computed for each window: the first ones as soon as their
+data are there, so that data need not stay until they are the start of the window. What depends on
+all rows, such as a fully connected layer, is computed anew; it is the tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import lcm
+
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import (
+    Convolution,
+    Element,
+    Elements,
+    Graph,
+    Look,
+    Number,
+    Pair,
+    Pool,
+    Step,
+    Windows,
+    sources_of,
+)
+from ai8xtools.software.kernels import Core, choose
+from ai8xtools.software.memory import Block, aligned
+from ai8xtools.software.plan.arena import place
+from ai8xtools.software.plan.plan import Plan, Scheme, Segment, Slide, Sliding
+from ai8xtools.software.plan.planner import plan, scratch_bytes
+from ai8xtools.software.plan.streaming import rows_of, streams
+from ai8xtools.software.plan.task import Level, Spot
+from ai8xtools.values import frozen
+
+FIRST, LAST = "first rows", "last rows"
+"""Names of the buffers of rows that padding reaches."""
+_LONGEST = 32767
+_LISTED = 8
+_OPTION = Place(option="--stream")
+
+
+@frozen
+class _Window:
+    """The rows that a row reads: row y from y * `stride` - `pad` on, `reach` more."""
+
+    stride: int
+    pad: int
+    reach: int
+
+    def first(self, row: int) -> int:
+        """Return the first row that a row reads."""
+        return row * self.stride - self.pad
+
+    def end(self, row: int) -> int:
+        """Return the row behind the last one that a row reads."""
+        return self.first(row) + self.reach + 1
+
+
+@frozen
+class _Rows:
+    """Rows `first` to before `end` move with the data; they are `stride` rows of the input apart."""
+
+    first: int
+    end: int
+    stride: int
+
+
+@frozen(slots=False)
+class _Split:
+    """What slides by `hop`: `rows` of its tensors, steps of the `head` and of the `tail`."""
+
+    hop: int
+    rows: Mapping[int, _Rows]
+    head: tuple[Step, ...]
+    tail: tuple[Step, ...]
+
+
+def sliding_plan(graph: Graph, core: Core, hop: int, kernels: frozenset[str] | None) -> Plan:
+    """Return the plan of a graph whose window slides by `hop` rows; the graph is not fused.
+
+    Raises DiagnosticError E914 for a hop that does not suit, E915 for a step that cannot slide.
+    """
+    window = graph.tensors[graph.input].rows
+    if window > _LONGEST:
+        raise _refusal(f"a window of {window:,} rows, the limit is {_LONGEST:,}", "Use less rows.")
+    split = _split(graph, hop)
+    if isinstance(split, Diagnostic):
+        hops = [n for n in range(1, window) if window % n == 0]
+        good = [n for n in hops if not isinstance(_split(graph, n), Diagnostic)]
+        if not good or split.code == "E915":
+            raise DiagnosticError([split])
+        listed = ", ".join(f"{n:,}" for n in good[:_LISTED]) + ", ..." * (len(good) > _LISTED)
+        raise DiagnosticError([replace(split, remedy=f"Hops that suit: {listed}.")])
+    plans = [_Planned(graph, core, split, kernels, early=early).plan() for early in (True, False)]
+    return min(plans, key=lambda one: one.arena_bytes)
+
+
+def _refusal(message: str, remedy: str, code: str = "E914") -> DiagnosticError:
+    return DiagnosticError([Diagnostic(code, message, _OPTION, remedy)])
+
+
+def _split(graph: Graph, hop: int) -> _Split | Diagnostic:
+    """Return which steps slide, or why that is not possible."""
+    window = graph.tensors[graph.input].rows
+    if hop >= window or window % hop:
+        return Diagnostic(
+            "E914", f"a window of {window:,} rows is no multiple of a hop of {hop:,}, or no more",
+            _OPTION, "Use a window that is a multiple of the hop.",
+        )  # fmt: skip
+    rows = {graph.input: _Rows(0, window, 1)}
+    head: list[Step] = []
+    tail: list[Step] = []
+    apart: dict[int, tuple[Step, int]] = {}
+    for step in graph.steps:
+        if graph.kept in (*sources_of(step), step.target) and graph.kept is not None:
+            return _cannot(step, "it keeps data from one inference to the next")
+        sources = sources_of(step)
+        made, found = rows_of(step, graph), None
+        if all(source in rows for source in sources):
+            found = _slid(step, graph, [rows[source] for source in sources])
+            if isinstance(found, Diagnostic):
+                return found
+        behind = next((apart[source] for source in sources if source in apart), None)
+        if found is not None and (found.end - found.first) * found.stride > hop and made > 1:
+            if hop % found.stride == 0:
+                rows[step.target] = found
+                head.append(step)
+                continue
+            behind = (step, found.stride)
+        if behind is not None:
+            apart[step.target] = behind
+            if isinstance(step, Convolution) and made > 1:
+                return Diagnostic(
+                    "E914", f"{behind[0].name}: its rows are {behind[1]:,} rows of the input apart,"
+                    f" so that a hop of {hop:,} moves none of them to the place of another",
+                    _OPTION, f"Use a window that is a multiple of {behind[1]:,}.",
+                )  # fmt: skip
+        tail.append(step)
+    return _Split(hop, rows, tuple(head), tuple(tail))
+
+
+def _cannot(step: Step, reason: str) -> Diagnostic:
+    return Diagnostic("E915", f"{step.name} cannot be computed from a stream: {reason}", _OPTION,
+                      "Leave --stream out, or change the layer.")  # fmt: skip
+
+
+def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | Diagnostic | None:
+    """Return the rows that a step makes of rows that slide; None if it depends on all of them."""
+    if isinstance(step, Convolution) and step.spread[0] > 1:
+        return _cannot(step, "it makes several rows of each")
+    if not streams(step, graph) or (isinstance(step, Elements) and _placed(step.element)):
+        whole = rows_of(step, graph) == 1 or isinstance(step, Elements)
+        return None if whole else _cannot(step, "it reads its data in other rows")
+    if len({one.stride for one in sources}) > 1:
+        return _cannot(step, "its operands have strides of their own")
+    window = _window(step)
+    made = rows_of(step, graph)
+    before = max(one.first for one in sources) + window.pad
+    behind = min(one.end for one in sources) - 1 - window.reach + window.pad
+    first = -(-before // window.stride)
+    end = min(behind // window.stride + 1, made)
+    return _Rows(min(first, made), max(end, 0), sources[0].stride * window.stride)
+
+
+def _placed(element: Element) -> bool:
+    """Whether an expression has constants that differ from row to row."""
+    match element:
+        case Number():
+            return element.values.shape[0] > 1
+        case Look():
+            return _placed(element.data)
+        case Pair():
+            return _placed(element.a) or _placed(element.b)
+        case _:
+            return False
+
+
+def _window(step: Step) -> _Window:
+    match step:
+        case Convolution():
+            return _Window(step.stride[0], step.pad[0], (step.kernel[0] - 1) * step.dilation)
+        case Pool():
+            return _Window(step.stride[0], 0, (step.window[0] - 1) * step.dilation[0])
+        case Windows():
+            reach = (step.window[0] - 1) * step.dilation[0]
+            return _Window(step.stride[0], step.pad[0], reach)
+        case _:
+            return _Window(1, 0, 0)
+
+
+class _Planned:
+    """Follows what slides: how far ahead first rows are made, and how many rows must stay.
+
+    Work goes by beats, in which each tensor gets as many rows as strides need. The first rows of a
+    window are made `ahead` beats before it begins: as soon as possible (`early`), or then.
+    """
+
+    def __init__(
+        self, graph: Graph, core: Core, split: _Split, kernels: frozenset[str] | None, *, early: bool
+    ) -> None:
+        self.graph, self.core, self.split, self.allowed = graph, core, split, kernels
+        self.early = early
+        beat = lcm(*(one.stride for one in split.rows.values()))
+        self.beats = split.hop // beat
+        self.new = {tensor: beat // one.stride for tensor, one in split.rows.items()}
+        tail = Graph(name=graph.name, tensors=graph.tensors, steps=split.tail, input=graph.input,
+                     outputs=graph.outputs)  # fmt: skip
+        self.tail = plan(fuse(tail), core, Scheme.RESIDENT, kernels)
+        read = {source for step in split.tail for source in sources_of(step)}
+        self.whole = {tensor for tensor in split.rows if tensor in {*read, *graph.outputs}}
+        self.ahead = {graph.input: 0}
+        for step in split.head:
+            self.ahead[step.target] = self._ahead(step)
+
+    def _ahead(self, step: Step) -> int:
+        """Return by how many beats the first rows of a window are made before it begins."""
+        rows, window = self.split.rows, _window(step)
+        limits = [0]
+        needed = window.end(rows[step.target].first - 1)
+        if self.early and rows[step.target].first and needed > 0:
+            limits = []
+            for source in sources_of(step):
+                limits.append((rows[source].end - needed) // self.new[source])
+                limits += [self.ahead[source]] if rows[source].first else []
+        return min(limits)
+
+    def _readers(self, tensor: int) -> Iterator[Step]:
+        return (step for step in self.split.head if tensor in sources_of(step))
+
+    def _slide(self, tensor: int) -> Slide:
+        rows = self.split.rows
+        own, new = rows[tensor], self.new[tensor]
+        lowest, until = [own.end - new], [0] if tensor in self.whole else []
+        for step in self._readers(tensor):
+            window, made = _window(step), rows[step.target]
+            lowest.append(window.first(made.end - self.new[step.target]))
+            if made.first:
+                until.append(self.ahead[step.target])
+                if window.end(made.first - 1) > own.first:
+                    lowest.append(self.ahead[step.target] * new + own.first)
+        waiting = self.ahead[tensor] - min(until, default=self.ahead[tensor])
+        one = self.graph.tensors[tensor]
+        whole = tensor in self.whole
+        return Slide(
+            tensor=tensor, first=own.first, end=own.end, new=new, whole=whole,
+            ring=one.rows if whole else own.end - min(lowest), ahead=self.ahead[tensor],
+            windows=waiting // self.beats + 1 if own.first else 0,
+        )  # fmt: skip
+
+    def plan(self) -> Plan:
+        """Return the plan: the head is its first segment."""
+        graph, split, tail = self.graph, self.split, self.tail
+        slides = [self._slide(tensor) for tensor in split.rows]
+        kernels = {
+            step.target: choose(step, self.core, self.allowed)
+            for step in split.head
+            if isinstance(step, Convolution)
+        }
+        last = len(tail.segments)
+        names: dict[str, tuple[int, str]] = {}
+        blocks = list(self._blocks(slides, last, names))
+        scratch = max((scratch_bytes(s, kernels) for s in split.head if s.target in kernels),
+                      default=0)  # fmt: skip
+        if scratch:
+            blocks.append(Block(name="scratch", size=scratch, first=0, last=0))
+        blocks += [replace(block, first=block.first + 1, last=block.last + 1)
+                   for block in tail.blocks if block.tensor not in split.rows]  # fmt: skip
+        overlaps = tuple(one for one in tail.overlaps if one.data not in split.rows)
+        placed, peak = place(blocks, overlaps)
+        spots = {block.name: Spot(Level.L1, block.offset) for block in placed}
+        count = len(split.head)
+        return Plan(
+            graph=replace(graph, steps=(*split.head, *tail.graph.steps)),
+            scheme=Scheme.RESIDENT, core=self.core,
+            segments=(Segment(tuple(range(count)), ()), *(
+                replace(one, steps=tuple(index + count for index in one.steps))
+                for one in tail.segments
+            )),
+            rings={t: rows for t, rows in tail.rings.items() if t not in split.rows},
+            kernels={**kernels, **tail.kernels}, outputs=tail.outputs, blocks=placed,
+            overlaps=overlaps, used={Level.L1: aligned(peak)},
+            places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
+            buffers={key: spots[name] for name, key in names.items()},
+            sliding=Sliding(hop=split.hop, beats=self.beats, slides=tuple(slides)),
+        )  # fmt: skip
+
+    def _blocks(
+        self, slides: Sequence[Slide], last: int, names: dict[str, tuple[int, str]]
+    ) -> Iterator[Block]:
+        """Yield the blocks of the head; those of rows at the edges are named by tensor."""
+        for slide in slides:
+            one = self.graph.tensors[slide.tensor]
+            yield Block(name=one.name, size=slide.ring * one.row_bytes, first=0, last=last,
+                        tensor=slide.tensor, rows=slide.ring)  # fmt: skip
+            stays = slide.first_stays(self.beats)
+            edges = {FIRST: 0 if stays else slide.first * slide.windows,
+                     LAST: 0 if slide.whole else one.rows - slide.end}  # fmt: skip
+            for name, count in edges.items():
+                if count:
+                    title = f"{one.name}, {name}, {slide.tensor}"
+                    names[title] = slide.tensor, name
+                    yield Block(name=title, size=count * one.row_bytes, first=0,
+                                last=last if name == FIRST else 0)  # fmt: skip
+
+
+def hop_macs(plan: Plan) -> int:
+    """Return the products of weights and data of one hop."""
+    assert plan.sliding is not None
+    slides = {slide.tensor: slide for slide in plan.sliding.slides}
+    products = 0
+    for step in plan.graph.steps:
+        if isinstance(step, Convolution):
+            rows = step.out_size[0]
+            slide = slides.get(step.target)
+            made = rows if slide is None else rows - slide.end + slide.first + (
+                slide.new * plan.sliding.beats
+            )  # fmt: skip
+            products += step.macs // rows * made
+    return products
