@@ -210,6 +210,9 @@ measure-software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and
 measure-software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
 	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
 
+measure-software-streams: $(DEVELOPMENT) ## 10,000 hops of 100 random networks with --stream against whole windows, and their products
+	@$(PYTHON) -m tests.software.streams $(ARGS)
+
 measure-software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, and the C of 200 with sanitizers
 	@$(PYTHON) -m tests.software.properties $(ARGS)
 

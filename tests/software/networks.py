@@ -24,11 +24,12 @@ Shape = tuple[int, int, int]
 class _Maker:
     """Layers as they grow; `shapes` are [channels, rows, columns] by layer."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, rows: int | None = None) -> None:
         self.choice = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.one_dimensional = self.choice.random() < 0.25
-        rows = self.choice.randint(3, 14)
+        some = self.choice.randint(3, 14)
+        rows = some if rows is None else rows
         columns = 1 if self.one_dimensional else self.choice.randint(2, 13)
         self.shapes: dict[int, Shape] = {NETWORK_INPUT: (self.choice.randint(1, 6), rows, columns)}
         self.layers: list[Layer] = []
@@ -177,9 +178,12 @@ def _changed(layer: Layer, **settings: Any) -> Layer:
     return replace(layer, **settings)
 
 
-def random_network(seed: int) -> Network:
-    """Return a small network of random layers; the last may deliver 32 bits."""
-    made = _Maker(seed)
+def random_network(seed: int, rows: int | None = None) -> Network:
+    """Return a small network of random layers; the last may deliver 32 bits.
+
+    Its input has so many rows (None: 3 to 14).
+    """
+    made = _Maker(seed, rows)
     network = made.network()
     last = network.layers[-1]
     if last.has_weights and last.activation is None and made.choice.random() < 0.5:

@@ -62,7 +62,7 @@ class _Window:
 
 @frozen
 class _Rows:
-    """Rows `first` to before `end` move with the data; they are `stride` rows of the input apart."""
+    """Rows `first` to before `end` move with the data, `stride` rows of the input apart."""
 
     first: int
     end: int
@@ -87,76 +87,93 @@ def sliding_plan(graph: Graph, core: Core, hop: int, kernels: frozenset[str] | N
     window = graph.tensors[graph.input].rows
     if window > _LONGEST:
         raise _refusal(f"a window of {window:,} rows, the limit is {_LONGEST:,}", "Use less rows.")
-    split = _split(graph, hop)
-    if isinstance(split, Diagnostic):
-        hops = [n for n in range(1, window) if window % n == 0]
-        good = [n for n in hops if not isinstance(_split(graph, n), Diagnostic)]
-        if not good or split.code == "E915":
-            raise DiagnosticError([split])
+    try:
+        split = _split(graph, hop)
+    except _StrideError as exc:
+        good = [n for n in range(1, window) if window % n == 0 and _suits(graph, n)]
+        if not good:
+            raise
         listed = ", ".join(f"{n:,}" for n in good[:_LISTED]) + ", ..." * (len(good) > _LISTED)
-        raise DiagnosticError([replace(split, remedy=f"Hops that suit: {listed}.")])
+        (told,) = exc.diagnostics
+        raise DiagnosticError([replace(told, remedy=f"Hops that suit: {listed}.")]) from None
     plans = [_Planned(graph, core, split, kernels, early=early).plan() for early in (True, False)]
     return min(plans, key=lambda one: one.arena_bytes)
 
 
-def _refusal(message: str, remedy: str, code: str = "E914") -> DiagnosticError:
-    return DiagnosticError([Diagnostic(code, message, _OPTION, remedy)])
+class _StrideError(DiagnosticError):
+    """A hop does not suit the window or the strides."""
 
 
-def _split(graph: Graph, hop: int) -> _Split | Diagnostic:
-    """Return which steps slide, or why that is not possible."""
+def _refusal(message: str, remedy: str) -> _StrideError:
+    return _StrideError([Diagnostic("E914", message, _OPTION, remedy)])
+
+
+def _cannot(step: Step, reason: str) -> DiagnosticError:
+    return DiagnosticError(
+        [Diagnostic("E915", f"{step.name} cannot be computed from a stream: {reason}", _OPTION,
+                    "Leave --stream out, or change the layer.")]
+    )  # fmt: skip
+
+
+def _suits(graph: Graph, hop: int) -> bool:
+    """Whether a graph can slide by a hop."""
+    try:
+        _split(graph, hop)
+    except DiagnosticError:
+        return False
+    return True
+
+
+def _split(graph: Graph, hop: int) -> _Split:
+    """Return which steps slide. Raises DiagnosticError as `sliding_plan` does."""
     window = graph.tensors[graph.input].rows
     if hop >= window or window % hop:
-        return Diagnostic(
-            "E914", f"a window of {window:,} rows is no multiple of a hop of {hop:,}, or no more",
-            _OPTION, "Use a window that is a multiple of the hop.",
-        )  # fmt: skip
+        raise _refusal(
+            f"a window of {window:,} rows is no multiple of a hop of {hop:,}, or no more",
+            "Use a window that is a multiple of the hop.",
+        )
     rows = {graph.input: _Rows(0, window, 1)}
     head: list[Step] = []
     tail: list[Step] = []
-    apart: dict[int, tuple[Step, int]] = {}
+    apart: dict[int, tuple[str, int]] = {}
     for step in graph.steps:
-        if graph.kept in (*sources_of(step), step.target) and graph.kept is not None:
-            return _cannot(step, "it keeps data from one inference to the next")
-        sources = sources_of(step)
-        made, found = rows_of(step, graph), None
+        sources, made = sources_of(step), rows_of(step, graph)
+        if graph.kept is not None and graph.kept in (*sources, step.target):
+            raise _cannot(step, "it keeps data from one inference to the next")
+        found = None
         if all(source in rows for source in sources):
             found = _slid(step, graph, [rows[source] for source in sources])
-            if isinstance(found, Diagnostic):
-                return found
         behind = next((apart[source] for source in sources if source in apart), None)
         if found is not None and (found.end - found.first) * found.stride > hop and made > 1:
             if hop % found.stride == 0:
                 rows[step.target] = found
                 head.append(step)
                 continue
-            behind = (step, found.stride)
+            behind = (step.name, found.stride)
         if behind is not None:
             apart[step.target] = behind
             if isinstance(step, Convolution) and made > 1:
-                return Diagnostic(
-                    "E914", f"{behind[0].name}: its rows are {behind[1]:,} rows of the input apart,"
-                    f" so that a hop of {hop:,} moves none of them to the place of another",
-                    _OPTION, f"Use a window that is a multiple of {behind[1]:,}.",
-                )  # fmt: skip
+                name, stride = behind
+                raise _refusal(
+                    f"{name}: its rows are {stride:,} rows of the input apart, so that a hop of "
+                    f"{hop:,} moves none of them to the place of another",
+                    f"Use a window that is a multiple of {stride:,}.",
+                )
         tail.append(step)
     return _Split(hop, rows, tuple(head), tuple(tail))
 
 
-def _cannot(step: Step, reason: str) -> Diagnostic:
-    return Diagnostic("E915", f"{step.name} cannot be computed from a stream: {reason}", _OPTION,
-                      "Leave --stream out, or change the layer.")  # fmt: skip
-
-
-def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | Diagnostic | None:
+def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | None:
     """Return the rows that a step makes of rows that slide; None if it depends on all of them."""
     if isinstance(step, Convolution) and step.spread[0] > 1:
-        return _cannot(step, "it makes several rows of each")
+        raise _cannot(step, "it makes several rows of each")
     if not streams(step, graph) or (isinstance(step, Elements) and _placed(step.element)):
         whole = rows_of(step, graph) == 1 or isinstance(step, Elements)
-        return None if whole else _cannot(step, "it reads its data in other rows")
+        if not whole:
+            raise _cannot(step, "it reads its data in other rows")
+        return None
     if len({one.stride for one in sources}) > 1:
-        return _cannot(step, "its operands have strides of their own")
+        raise _cannot(step, "its operands have strides of their own")
     window = _window(step)
     made = rows_of(step, graph)
     before = max(one.first for one in sources) + window.pad
@@ -170,7 +187,7 @@ def _placed(element: Element) -> bool:
     """Whether an expression has constants that differ from row to row."""
     match element:
         case Number():
-            return element.values.shape[0] > 1
+            return len(element.values) > 1
         case Look():
             return _placed(element.data)
         case Pair():
@@ -200,7 +217,13 @@ class _Planned:
     """
 
     def __init__(
-        self, graph: Graph, core: Core, split: _Split, kernels: frozenset[str] | None, *, early: bool
+        self,
+        graph: Graph,
+        core: Core,
+        split: _Split,
+        kernels: frozenset[str] | None,
+        *,
+        early: bool,
     ) -> None:
         self.graph, self.core, self.split, self.allowed = graph, core, split, kernels
         self.early = early
@@ -255,16 +278,12 @@ class _Planned:
         """Return the plan: the head is its first segment."""
         graph, split, tail = self.graph, self.split, self.tail
         slides = [self._slide(tensor) for tensor in split.rows]
-        kernels = {
-            step.target: choose(step, self.core, self.allowed)
-            for step in split.head
-            if isinstance(step, Convolution)
-        }
+        convolutions = [step for step in split.head if isinstance(step, Convolution)]
+        kernels = {step.target: choose(step, self.core, self.allowed) for step in convolutions}
         last = len(tail.segments)
         names: dict[str, tuple[int, str]] = {}
         blocks = list(self._blocks(slides, last, names))
-        scratch = max((scratch_bytes(s, kernels) for s in split.head if s.target in kernels),
-                      default=0)  # fmt: skip
+        scratch = max((scratch_bytes(step, kernels) for step in convolutions), default=0)
         if scratch:
             blocks.append(Block(name="scratch", size=scratch, first=0, last=0))
         blocks += [replace(block, first=block.first + 1, last=block.last + 1)
@@ -282,7 +301,7 @@ class _Planned:
             )),
             rings={t: rows for t, rows in tail.rings.items() if t not in split.rows},
             kernels={**kernels, **tail.kernels}, outputs=tail.outputs, blocks=placed,
-            overlaps=overlaps, used={Level.L1: aligned(peak)},
+            overlaps=overlaps, used=dict.fromkeys([Level.L1], aligned(peak)),
             places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
             buffers={key: spots[name] for name, key in names.items()},
             sliding=Sliding(hop=split.hop, beats=self.beats, slides=tuple(slides)),
