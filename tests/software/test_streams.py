@@ -13,7 +13,7 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.graph import Combine, Convolution, Graph, Join, Tensor
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.sliding import hop_macs, sliding_plan
+from ai8xtools.software.plan.sliding import sliding_plan
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.networks import random_network
 from tests.software.streams import MOST, changed_products, judge, random_stream
@@ -77,7 +77,7 @@ def test_products_are_those_of_which_an_operand_changed() -> None:
             continue
         graph, hop, _ = made
         tried += 1
-        assert hop_macs(sliding_plan(graph, CORE, hop, None)) <= changed_products(graph, hop) * MOST
+        assert sliding_plan(graph, CORE, hop, None).macs <= changed_products(graph, hop) * MOST
     assert tried > 30
 
 
@@ -85,13 +85,13 @@ def test_without_padding_only_what_the_next_rows_need_stays() -> None:
     plan = sliding_plan(chain((3, 0, 1), (5, 0, 1), (1, 0, 1)), CORE, 2, None)
     assert slides_of(plan) == [(0, 32, 3), (0, 30, 5), (0, 26, 1), (0, 26, 26)]
     per_row = 3 * (2 * 3 + 3 * 5 + 3)
-    assert hop_macs(plan) == 2 * per_row
+    assert plan.macs == 2 * per_row
 
 
 def test_rows_that_padding_reaches_are_computed_for_each_window() -> None:
     plan = sliding_plan(chain((3, 1, 1), (3, 1, 1)), CORE, 2, None)
     assert [one[:2] for one in slides_of(plan)] == [(0, 32), (1, 31), (2, 30)]
-    assert hop_macs(plan) == 3 * 3 * (2 * (2 + 1 + 1) + 3 * (2 + 2 + 2))
+    assert plan.macs == 3 * 3 * (2 * (2 + 1 + 1) + 3 * (2 + 2 + 2))
 
 
 def test_strides_tell_which_hops_suit() -> None:

@@ -11,7 +11,7 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.build import closest, schemes_of
+from ai8xtools.software.build import closest, need_of, schemes_of
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.project import code_of
 from ai8xtools.software.emit.text import further_levels, plan_text, unit_text
@@ -21,6 +21,7 @@ from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import cycles_of_plan, is_rough
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.prediction import predicted, work_of
+from ai8xtools.software.plan.sliding import sliding_plan
 from ai8xtools.software.plan.task import Task
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.emit.report_pictures import picture_of
@@ -69,8 +70,13 @@ def report_refusal(
     messages: Sequence[Diagnostic],
 ) -> tuple[str, str]:
     """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
-    graph = fuse(lower(network, average_rounding=options.encode.average_rounding))
-    plan, need = closest(graph, profile, schemes_of(software.scheme), software.kernels)
+    graph = lower(network, average_rounding=options.encode.average_rounding)
+    if software.stream is None:
+        schemes = schemes_of(software.scheme)
+        plan, need = closest(fuse(graph), profile, schemes, software.kernels)
+    else:
+        plan = sliding_plan(graph, profile.core, software.stream, software.kernels)
+        need = need_of(plan, profile)
     return report_of(Built(plan, need, {}), profile, network, options, messages)
 
 
@@ -80,10 +86,11 @@ def _of_steps(plan: Plan) -> Iterator[_Part]:
     kernels |= {target: call.function for target, call in plan.calls.items()}
     for number, step in enumerate(plan.graph.steps):
         cost = None if plan.calls else predicted(work_of(step, plan.kernels), plan.core.name)
-        cycles = None if cost is None else cost.cycles
+        share = plan.share_of(step)
+        cycles = None if cost is None else cost.cycles * float(share)
         weights = code.weights[number].nbytes if number in code.weights else 0
         kernel = kernels.get(step.target, "")
-        yield _Part(step.name, step, kernel, _products(step), weights, cycles)
+        yield _Part(step.name, step, kernel, int(_products(step) * share), weights, cycles)
 
 
 def _of_task(task: Task, cycles: float | None) -> _Part:

@@ -28,7 +28,8 @@ _LINKING = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler")
 _HELPER = re.compile(r"undefined (?:symbol: |reference to `)__")
 """Fractions need functions of the compiler's own run time, which takes time to build."""
 _MACS = re.compile(
-    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++(?:\w*_)?CNN_MACS[^\S\n]++(\d{1,18})\b", re.MULTILINE
+    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++(?:\w*_)?CNN_(?:HOP_)?MACS[^\S\n]++(\d{1,18})\b",
+    re.MULTILINE,
 )
 _MAIN = re.compile(r"\bmain\s*+\(")
 
@@ -80,9 +81,9 @@ def compile_plain(
         names = (*_RUN_TIME, *(_ENGINE,) * engine)
         image, of_run_time = _compiled([*own, *more], options, core, folder, names)
         headers = (source_text(path) for path in sorted(folder.glob("*.h")))
-        match = next(filter(None, map(_MACS.search, headers)), None)
+        told = [number for text in headers for number in _MACS.findall(text)]  # a hop's are last
         defined = frozenset(name for _, name in image.functions)
-        macs = int(match[1]) if match else None
+        macs = int(told[-1]) if told else None
     return PlainProgram(image, macs, defined - of_run_time)
 
 

@@ -15,8 +15,8 @@ from ai8xtools.emulator.plain.engine import CopyEngine
 from ai8xtools.emulator.plain.sensors import PlainSensor
 from ai8xtools.values import frozen
 
-_NETWORKS = ("cnn_run", "Inference")
-"""The function whose instructions are counted, with what it calls."""
+_NETWORKS = ("cnn_stream", "cnn_run", "Inference")
+"""Instructions are counted of the first of these that there is, with what it calls."""
 _ARENA = "cnn_arena"
 _PAINT = 0xA5
 _STACK_BYTES = 0x10000
@@ -27,11 +27,11 @@ _PASS, _FAIL = "*** PASS ***", "FAIL"
 class PlainRun:
     """What a program printed and returned, and what it took.
 
-    `passed` is its own verdict, None if it has none. `functions` are what `cnn_run` or `Inference`
-    executed in all `inferences`, None if not counted. Stack is measured in bytes from the top that
-    the whole program used; of the arena, `arena_used` bytes of `arena_bytes` up to the last that
-    was written. `flash_bytes` and `ram_bytes` are sizes of the program with its console;
-    `code_bytes` those of the functions of the project without main().
+    `passed` is its own verdict, None if it has none. `functions` are what `cnn_stream`, `cnn_run`
+    or `Inference` executed in all `inferences`, None if not counted. Stack is measured in bytes
+    from the top that the whole program used; of the arena, `arena_used` bytes of `arena_bytes` up
+    to the last that was written. `flash_bytes` and `ram_bytes` are sizes of the program with its
+    console; `code_bytes` those of the functions of the project without main().
     """
 
     status: int | None

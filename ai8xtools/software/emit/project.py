@@ -18,7 +18,6 @@ from ai8xtools.software.emit.planfile import plan_file
 from ai8xtools.software.emit.units import Units
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.plan.plan import Output, Plan
-from ai8xtools.software.plan.sliding import hop_macs
 from ai8xtools.synthesis.network import Tensor as Values
 from ai8xtools.values import frozen
 from ai8xtools.writing.files import distinct
@@ -101,7 +100,7 @@ def _header(plan: Plan, code: Code, title: str) -> Mapping[str, Any]:
         "macs": plan.graph.macs,
         "demands_rows": plan.takes_rows,
         "hop": plan.sliding and plan.sliding.hop,
-        "hop_macs": plan.sliding and hop_macs(plan),
+        "hop_macs": plan.macs,
     }
 
 

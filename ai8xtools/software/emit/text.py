@@ -61,7 +61,8 @@ def amount(used: int, limit: int) -> str:
 
 
 def _steps(plan: Plan) -> Iterator[str]:
-    yield f"Plan: {plan.name}, {len(plan.segments)} segments, {plan.graph.macs:,} MACs"
+    hop = "" if plan.sliding is None else f", {plan.macs:,} of a hop of {plan.sliding.hop:,} rows"
+    yield f"Plan: {plan.name}, {len(plan.segments)} segments, {plan.graph.macs:,} MACs{hop}"
     for number, segment in enumerate(plan.segments):
         for step in plan.steps_of(segment):
             target = plan.graph.tensors[step.target]
@@ -70,7 +71,7 @@ def _steps(plan: Plan) -> Iterator[str]:
             kernel = "" if function is None else f"  {function}"
             if isinstance(step, Convolution):
                 pooled = f", {step.pool.kind} pooling" if step.pool else ""
-                kernel += f", {step.macs:,} MACs{pooled}"
+                kernel += f", {int(step.macs * plan.share_of(step)):,} MACs{pooled}"
             name = f"{step.name} {type(step).__name__.lower()}"
             yield f"  {number:3}  {name:32} {shape:>14}{kernel}"
             if step.target in plan.reasons:

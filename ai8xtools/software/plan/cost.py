@@ -50,12 +50,13 @@ def is_rough(plan: Plan) -> bool:
 
 
 def cycles_of_plan(plan: Plan) -> float | None:
-    """Return the cycles of an inference; None if they were not measured."""
+    """Return the cycles of an inference, or of a hop; None if they were not measured."""
     if plan.scheme is None:
         return None if is_rough(plan) else plan.cycles
     if plan.calls:  # of functions that were not measured
         return None
-    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
+    shares = {step.target: float(plan.share_of(step)) for step in plan.graph.steps}
+    whole = predicted(total_work(plan.graph.steps, plan.kernels, shares), plan.core.name)
     return None if whole is None else whole.cycles
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
@@ -86,6 +87,13 @@ class Sliding:
     hop: int
     beats: int
     slides: tuple[Slide, ...]
+
+    def made(self, tensor: int, rows: int) -> int:
+        """Return how many of the rows of a tensor a hop makes."""
+        for slide in self.slides:
+            if slide.tensor == tensor:
+                return slide.first + self.beats * slide.new + rows - slide.end
+        return rows
 
 
 class NoRoomError(DiagnosticError):
@@ -186,6 +194,19 @@ class Plan:
         if call is not None:
             return call.function
         return None if kernel is None else kernel.function
+
+    def share_of(self, step: Step) -> Fraction:
+        """Return the share of a step that an inference computes: less than 1 in a hop."""
+        if self.sliding is None:
+            return Fraction(1)
+        rows = self.graph.tensors[step.target].rows
+        return Fraction(self.sliding.made(step.target, rows), rows)
+
+    @property
+    def macs(self) -> int:
+        """Products of weights and data of an inference, or of a hop."""
+        steps = (step for step in self.graph.steps if isinstance(step, Convolution))
+        return int(sum(step.macs * self.share_of(step) for step in steps))
 
     def steps_of(self, segment: Segment) -> tuple[Step, ...]:
         """Return the steps of a segment."""

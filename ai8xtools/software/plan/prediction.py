@@ -123,12 +123,15 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
     }
 
 
-def total_work(steps: Sequence[Step], kernels: Mapping[int, Kernel]) -> dict[str, float]:
-    """Return the amounts of work of steps, with what every inference has."""
+def total_work(
+    steps: Sequence[Step], kernels: Mapping[int, Kernel], shares: Mapping[int, float] | None = None
+) -> dict[str, float]:
+    """Return the amounts of work of steps, or of their shares, with what every inference has."""
     total: dict[str, float] = {START: 1}
     for step in steps:
+        share = 1 if shares is None else shares[step.target]
         for name, amount in work_of(step, kernels).items():
-            total[name] = total.get(name, 0) + amount
+            total[name] = total.get(name, 0) + amount * share
     return total
 
 

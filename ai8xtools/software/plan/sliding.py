@@ -324,19 +324,3 @@ class _Planned:
                     names[title] = slide.tensor, name
                     yield Block(name=title, size=count * one.row_bytes, first=0,
                                 last=last if name == FIRST else 0)  # fmt: skip
-
-
-def hop_macs(plan: Plan) -> int:
-    """Return the products of weights and data of one hop."""
-    assert plan.sliding is not None
-    slides = {slide.tensor: slide for slide in plan.sliding.slides}
-    products = 0
-    for step in plan.graph.steps:
-        if isinstance(step, Convolution):
-            rows = step.out_size[0]
-            slide = slides.get(step.target)
-            made = rows if slide is None else rows - slide.end + slide.first + (
-                slide.new * plan.sliding.beats
-            )  # fmt: skip
-            products += step.macs // rows * made
-    return products
