@@ -197,7 +197,7 @@ def need_of(plan: Plan, profile: Profile) -> Need:
     code = code_of(plan)
     counters = max(len(code.counters), 1) * _COUNTER_BYTES
     if plan.sliding is not None:
-        counters += 2 * _COUNTER_BYTES * (len(plan.sliding.slides) + 1)
+        counters += _COUNTER_BYTES * (3 * len(plan.sliding.slides) + 3)
     stack = max(profile.stack, stack_bytes(plan))
     return Need(plan.arena_bytes, counters, stack, code.flash_bytes)
 

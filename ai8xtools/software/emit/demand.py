@@ -346,7 +346,9 @@ class Demand(Code):
 
     def _sliding(self, sliding: Sliding) -> dict[str, Any]:
         """Return what the template needs of windows that slide."""
-        return {"hop": sliding.hop, "beats": sliding.beats, "slides": [
+        numbers = 2 * len(sliding.slides)
+        return {"beats": sliding.beats, "order": sliding.order, "bits": 8 if numbers < 256 else 16,
+                "slides": [
             self._slide(number, slide, sliding.beats) for number, slide in enumerate(sliding.slides)
         ]}  # fmt: skip
 

@@ -82,11 +82,16 @@ class Slide:
 
 @frozen
 class Sliding:
-    """A window that slides by `hop` rows of the input, in some `beats`; `slides` by tensor."""
+    """A window that slides by `hop` rows of the input, in some `beats`.
+
+    `order` is what a beat makes: for a row of a tensor its number in `slides`, for its first rows
+    that plus the number of slides.
+    """
 
     hop: int
     beats: int
     slides: tuple[Slide, ...]
+    order: tuple[int, ...]
 
     def made(self, tensor: int, rows: int) -> int:
         """Return how many of the rows of a tensor a hop makes."""

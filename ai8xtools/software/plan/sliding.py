@@ -235,6 +235,8 @@ class _Planned:
         self.tail = plan(fuse(tail), core, Scheme.RESIDENT, kernels)
         read = {source for step in split.tail for source in sources_of(step)}
         self.whole = {tensor for tensor in split.rows if tensor in {*read, *graph.outputs}}
+        self.readers = {tensor: [step for step in split.head if tensor in sources_of(step)]
+                        for tensor in split.rows}  # fmt: skip
         self.ahead = {graph.input: 0}
         for step in split.head:
             self.ahead[step.target] = self._ahead(step)
@@ -251,33 +253,25 @@ class _Planned:
                 limits += [self.ahead[source]] if rows[source].first else []
         return min(limits)
 
-    def _readers(self, tensor: int) -> Iterator[Step]:
-        return (step for step in self.split.head if tensor in sources_of(step))
-
-    def _slide(self, tensor: int) -> Slide:
-        rows = self.split.rows
-        own, new = rows[tensor], self.new[tensor]
-        lowest, until = [own.end - new], [0] if tensor in self.whole else []
-        for step in self._readers(tensor):
-            window, made = _window(step), rows[step.target]
-            lowest.append(window.first(made.end - self.new[step.target]))
-            if made.first:
-                until.append(self.ahead[step.target])
-                if window.end(made.first - 1) > own.first:
-                    lowest.append(self.ahead[step.target] * new + own.first)
-        waiting = self.ahead[tensor] - min(until, default=self.ahead[tensor])
-        one = self.graph.tensors[tensor]
+    def _slide(self, tensor: int, ring: int) -> Slide:
+        own, one = self.split.rows[tensor], self.graph.tensors[tensor]
         whole = tensor in self.whole
+        until = [0] if whole else []
+        until += [self.ahead[step.target] for step in self.readers[tensor]
+                  if self.split.rows[step.target].first]  # fmt: skip
+        waiting = self.ahead[tensor] - min(until, default=self.ahead[tensor])
         return Slide(
-            tensor=tensor, first=own.first, end=own.end, new=new, whole=whole,
-            ring=one.rows if whole else own.end - min(lowest), ahead=self.ahead[tensor],
+            tensor=tensor, first=own.first, end=own.end, new=self.new[tensor], whole=whole,
+            ring=one.rows if whole else ring, ahead=self.ahead[tensor],
             windows=waiting // self.beats + 1 if own.first else 0,
         )  # fmt: skip
 
     def plan(self) -> Plan:
         """Return the plan: the head is its first segment."""
         graph, split, tail = self.graph, self.split, self.tail
-        slides = [self._slide(tensor) for tensor in split.rows]
+        beat = _Beat(self)
+        beat.follow()
+        slides = [self._slide(tensor, beat.rings[tensor]) for tensor in split.rows]
         convolutions = [step for step in split.head if isinstance(step, Convolution)]
         kernels = {step.target: choose(step, self.core, self.allowed) for step in convolutions}
         last = len(tail.segments)
@@ -304,7 +298,7 @@ class _Planned:
             overlaps=overlaps, used=dict.fromkeys([Level.L1], aligned(peak)),
             places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
             buffers={key: spots[name] for name, key in names.items()},
-            sliding=Sliding(hop=split.hop, beats=self.beats, slides=tuple(slides)),
+            sliding=Sliding(split.hop, self.beats, tuple(slides), tuple(beat.order)),
         )  # fmt: skip
 
     def _blocks(
@@ -324,3 +318,75 @@ class _Planned:
                     names[title] = slide.tensor, name
                     yield Block(name=title, size=count * one.row_bytes, first=0,
                                 last=last if name == FIRST else 0)  # fmt: skip
+
+
+class _Beat:
+    """The order in which rows are made in a beat: each as soon as its data are there.
+
+    Rows are counted in the window at the end of the beat. `order` has the number of a tensor for a
+    row of it, and that plus the number of all tensors for its first rows.
+    """
+
+    def __init__(self, planned: _Planned) -> None:
+        self.planned, self.rows = planned, planned.split.rows
+        self.done = {tensor: one.end - planned.new[tensor] for tensor, one in self.rows.items()}
+        self.begun: set[int] = set()
+        self.rings = dict.fromkeys(self.rows, 1)
+        self.order: list[int] = []
+        self.numbers = {tensor: number for number, tensor in enumerate(self.rows)}
+
+    def follow(self) -> None:
+        """Make all rows of a beat; those behind come first, so that few rows wait."""
+        source = self.planned.graph.input
+        for _ in range(self.planned.new[source] + 1):
+            while self._made():
+                pass
+            if self.done[source] < self.rows[source].end:
+                self._write(source)
+
+    def _made(self) -> bool:
+        """Make what can be made behind all others; whether there was something."""
+        for step in reversed(self.planned.split.head):
+            target = step.target
+            if self.rows[target].first and target not in self.begun and self._may_begin(step):
+                self.begun.add(target)
+                self.order.append(self.numbers[target] + len(self.rows))
+                return True
+            needed = _window(step).end(self.done[target])
+            if self.done[target] < self.rows[target].end and all(
+                needed <= self.done[source] for source in sources_of(step)
+            ):
+                self._write(target)
+                return True
+        return False
+
+    def _may_begin(self, step: Step) -> bool:
+        """Whether the data of the first rows of a window are there."""
+        ahead = self.planned.ahead
+        needed = _window(step).end(self.rows[step.target].first - 1)
+        return all(
+            ahead[step.target] * self.planned.new[source] + needed <= self.done[source]
+            and (
+                not self.rows[source].first
+                or ahead[source] > ahead[step.target]
+                or source in self.begun
+            )
+            for source in sources_of(step)
+        )
+
+    def _write(self, tensor: int) -> None:
+        row = self.done[tensor]
+        lowest = min((self._lowest(tensor, step) for step in self.planned.readers[tensor]),
+                     default=row)  # fmt: skip
+        self.rings[tensor] = max(self.rings[tensor], row + 1 - min(lowest, row))
+        self.order.append(self.numbers[tensor])
+        self.done[tensor] = row + 1
+
+    def _lowest(self, tensor: int, step: Step) -> int:
+        """Return the lowest row that a step still reads."""
+        window, own, first = _window(step), self.rows[tensor], self.rows[step.target].first
+        lowest = window.first(self.done[step.target])
+        if first and window.end(first - 1) > own.first:
+            windows = self.planned.ahead[step.target] + (step.target in self.begun)
+            lowest = min(lowest, windows * self.planned.new[tensor] + own.first)
+        return lowest
