@@ -20,7 +20,7 @@ from ai8xtools.answer import FILE_NAME, read_answer
 from ai8xtools.commands.emulate.origin import command_of
 from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
-from ai8xtools.diagnostics import DiagnosticError, Severity, refuse_errors
+from ai8xtools.diagnostics import DiagnosticError, refuse_errors
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
@@ -107,7 +107,7 @@ def built_of(
 
     options = ResolveOptions(checkpoint_file=checkpoint, sample_shape=input_shape)
     network, _, complaints = understand(description, chip, options)
-    refuse_errors([c for c in complaints if c.severity is not Severity.NOTICE])
+    refuse_errors(complaints)
     return Simulation(Path(description).name, network, average_rounding)
 
 
