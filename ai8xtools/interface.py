@@ -63,7 +63,9 @@ class Network:
         from ai8xtools.commands.fits import fits_of
         from ai8xtools.commands.loader.model_sources import described_for
 
-        return Fits(tuple(fits_of(described_for(self.options), energy=self.options.energy)))
+        return Fits(
+            tuple(fits_of(described_for(self.options), energy=self.options.project.measured))
+        )
 
     def place(self) -> Placed:
         """Find processors, offsets and words, and return the report of them.

@@ -63,6 +63,10 @@ class Calibration:
     input_ns: float | None = None
     time_factor: float | None = None
 
+    def joules(self, counts: Counts) -> float:
+        """Return the energy of cycles."""
+        return model_joules(counts, self.processor_cycle_pj, self.cycle_pj)
+
 
 @frozen
 class Energies:
@@ -89,8 +93,7 @@ def energies(
             seconds = counts.cycles / mhz / 1e6
             joules = _UNPIPELINED * joules + _UNPIPELINED_MW[volts] * seconds / 1e3
     else:
-        pair = calibration.processor_cycle_pj, calibration.cycle_pj
-        joules, spread = model_joules(counts, *pair), calibration.spread
+        joules, spread = calibration.joules(counts), calibration.spread
         measured = calibration.word_nj, calibration.input_nj
         nanojoules = [(own, MEASURED_SPREAD) if own is not None else one
                       for own, one in zip(measured, nanojoules, strict=True)]  # fmt: skip

@@ -103,7 +103,7 @@ def as_table(fits: Sequence[ChipFit], energy: EnergyOptions = PUBLISHED) -> str:
     if placed:
         head = ["layer"]
         for one in placed:
-            head += [f"{one.chip} columns", "data", "bias", "cycles"]
+            head += [f"{one.chip} columns", "data", "bias", "cycles", "energy"]
         rows = [_row(name, placed) for name in _names(placed)]
         parts.append(tabulate(rows, head, "simple", disable_numparse=True, colalign=["left"] + [
             "right"] * (len(head) - 1)))  # fmt: skip
@@ -133,9 +133,9 @@ def _row(name: str, placed: Sequence[ChipFit]) -> list[str]:
     row = [name]
     for one in placed:
         layer = next((layer for layer in one.layers if layer.name == name), None)
-        row += ["", "", "", ""] if layer is None else [
+        row += [""] * 5 if layer is None else [
             f"{layer.columns:,}", f"{layer.data_bytes:,}", f"{layer.bias_bytes:,}",
-            f"{layer.cycles:,}",
+            f"{layer.cycles:,}", f"{layer.energy_share:.0%}",
         ]  # fmt: skip
     return row
 

@@ -15,7 +15,7 @@ from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.emit.fitting import fitted
 from ai8xtools.synthesis.emit.footprint import footprint
 from ai8xtools.synthesis.encode import encode
-from ai8xtools.synthesis.mapping import MappedLayer, map_network
+from ai8xtools.synthesis.mapping import map_network
 from ai8xtools.synthesis.measured_energy import PUBLISHED, EnergyOptions
 from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
@@ -24,8 +24,7 @@ from ai8xtools.synthesis.pipeline import examine
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.program import Program
 from ai8xtools.synthesis.simulate import Activations
-from ai8xtools.synthesis.summarize.energy import inference_counts
-from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
+from ai8xtools.synthesis.summarize.energy import energy_share, inference_counts
 from ai8xtools.synthesis.summarize.statistics import statistics
 from ai8xtools.values import frozen
 from ai8xtools.values.estimate import Estimate
@@ -39,13 +38,14 @@ from device.times import copying, inference
 @frozen
 class LayerCost:
     """A layer: columns of the kernel memory in each of its processors, bytes of its result in each
-    data memory, bytes of its bias, estimated cycles."""
+    data memory, bytes of its bias, estimated cycles, and its part of the energy."""
 
     name: str
     columns: int
     data_bytes: int
     bias_bytes: int
     cycles: int
+    energy_share: float
 
 
 @frozen
@@ -118,11 +118,7 @@ def judge(
     )
     mapped = map_network(network, placement.layout, chip)
     totals = statistics(mapped, placement, encoding)
-    executed = [mapped.layer(index) for index in mapped.simulated]
-    cycles = [_cycles(layer, placement) for layer in executed]
-    counts = inference_counts(
-        zip(executed, cycles, strict=True), totals.weight_bytes + totals.bias_bytes, program
-    )
+    counts = inference_counts(totals, program)
     power = program.power
     entering = power.clock_mhz if program.fifo else power.loading_mhz
     measured = energy.calibration(chip, counts, power.clock_mhz)
@@ -133,8 +129,9 @@ def judge(
         chip.name,
         reasons,
         tuple(
-            _cost(network.layer(one.index), placement, count)
-            for one, count in zip(totals.layers, cycles, strict=True)
+            _cost(network.layer(one.index), placement, one.estimate,
+                  energy_share(one, counts, measured))
+            for one in totals.layers
         ),
         memories,
         counts.cycles,
@@ -146,7 +143,7 @@ def judge(
         copying(counts.load_words, chip, power.loading_mhz, times[1]),
         copying(counts.input_words, chip, entering, times[2]),
         counts,
-        energy.of(counts, chip, power.clock_mhz, power.loading_mhz, pipelined=power.pipelined),
+        energy.of(counts, program),
         energy.source(chip),
         chip.energy_is_published,
     )  # fmt: skip
@@ -158,7 +155,7 @@ def _nothing(layer: Layer) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     return np.resize(np.arange(127, dtype=np.int64), shape)
 
 
-def _cost(layer: Layer, placement: Placement, cycles: int) -> LayerCost:
+def _cost(layer: Layer, placement: Placement, cycles: int, share: float) -> LayerCost:
     """Return what a layer takes."""
     bias = placement.biases.get(layer.index)
     return LayerCost(
@@ -167,12 +164,8 @@ def _cost(layer: Layer, placement: Placement, cycles: int) -> LayerCost:
         _result_bytes(layer),
         0 if layer.bias is None or bias is None else layer.bias.size,
         cycles,
+        share,
     )
-
-
-def _cycles(layer: MappedLayer, placement: Placement) -> int:
-    """Return the estimate of a layer."""
-    return layer_cycles(layer, latency_terms(layer, placement.kernels[layer.index]))
 
 
 def _result_bytes(layer: Layer) -> int:

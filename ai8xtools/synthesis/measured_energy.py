@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ai8xtools.synthesis.program import Program
 from ai8xtools.values import frozen
 from device import Chip
 from device.energy import (
@@ -68,13 +69,12 @@ class EnergyOptions:
             return None
         return calibrated(self.measurements, counts, mhz)
 
-    def of(
-        self, counts: Counts, chip: Chip, mhz: float, loading_mhz: float, *, pipelined: bool
-    ) -> Energies:
-        """Return the energies of a network with these counts at these clocks."""
+    def of(self, counts: Counts, program: Program) -> Energies:
+        """Return the energies of a network with these counts at the clocks of its program."""
+        power, chip = program.power, program.chip
         return energies(
-            counts, chip, mhz, loading_mhz, pipelined=pipelined, volts=self.volts,
-            calibration=self.calibration(chip, counts, mhz),
+            counts, chip, power.clock_mhz, power.loading_mhz, pipelined=power.pipelined,
+            volts=self.volts, calibration=self.calibration(chip, counts, power.clock_mhz),
         )  # fmt: skip
 
 

@@ -68,6 +68,10 @@ class LayerStatistics:
     """Multiplications that cannot be left out, where they were counted."""
     place: Place = field(default_factory=Place)
     """Where the layer stands in the description."""
+    estimate: int = 0
+    """Cycles by the formula of chips whose timing is known, on the others too."""
+    processors: int = 0
+    """How many read."""
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -65,7 +66,15 @@ def test_verbose_log_is_printed_if_there_is_no_file(
 ) -> None:
     made = load(tmp_path, "--verbose", "--no-log")
     lines = capsys.readouterr().out
-    assert "\nKernel map:\n" in lines and lines.endswith(RESOURCES)
+    assert "\nKernel map:\n" in lines
+    resources, energy = lines[:-1].rsplit("\n", 1)
+    assert f"{resources}\n".endswith(RESOURCES)
+    joules = r"\d[\d.]* uJ \([\d.]+ to [\d.]+\)"
+    assert re.fullmatch(
+        f"Energy: +{joules} for an inference, {joules} for its input, {joules} to load weights "
+        "once, published constants; docs/energy.md",
+        energy,
+    )
     assert not (made / "log.txt").exists()
 
 

@@ -111,8 +111,10 @@ def summary(**changes: Any) -> Summary:
 def statistics(**changes: Any) -> Statistics:
     """Return the cost of two layers, the second one with a name."""
     layers = (
-        LayerStatistics(0, None, Operations(macc=423360, comp=47040), 48956),
-        LayerStatistics(1, "fc", Operations(macc=1920), 192),
+        LayerStatistics(
+            0, None, Operations(macc=423360, comp=47040), 48956, estimate=48956, processors=16
+        ),
+        LayerStatistics(1, "fc", Operations(macc=1920), 192, estimate=192, processors=64),
     )
     return replace(Statistics(layers, 1, 71148, 442368, 10, 2048, 1), **changes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from ai8xtools.synthesis.emit import (
     format_statistics,
     log_text,
 )
+from ai8xtools.synthesis.measured_energy import EnergyOptions
 from ai8xtools.synthesis.program import Block, Write
+from ai8xtools.synthesis.summarize.energy import energy_share, inference_counts
 from ai8xtools.synthesis.summary import LatencyTerms, LayerStatistics, Operations
+from device.energy import Calibration
 from tests.synthesis.programs import options, program, statistics, summary
 
 STATISTICS = """\
@@ -37,7 +41,21 @@ def core_memories() -> str:
 
 def test_short_log_is_command_part_name_and_statistics() -> None:
     text = log_text(program(), summary(), options(command_line="ai8xize.py -x"))
-    assert text == "ai8xize.py -x\nMAX78000\n\nnet\n\n" + STATISTICS + core_memories()
+    counted, _, energy = text.partition("Energy: ")
+    assert counted == "ai8xize.py -x\nMAX78000\n\nnet\n\n" + STATISTICS + core_memories()
+    assert energy.endswith(", published constants; docs/energy.md\n") and energy.count("\n") == 1
+
+
+def test_energy_in_the_log_follows_supply_and_counts() -> None:
+    def joules(**changes: Any) -> list[str]:
+        return (
+            log_text(program(), summary(), options(**changes)).rpartition("Energy:")[2].split(",")
+        )
+
+    low = EnergyOptions(volts=1.0)
+    spent = low.of(inference_counts(statistics(), program()), program())
+    assert joules(measured=low)[0].strip() == f"{spent.inference.in_units('J')} for an inference"
+    assert joules(measured=low)[2].strip().startswith(spent.weights.in_units("J"))
 
 
 def test_log_of_a_test_for_rtl_simulation_has_no_memories_of_a_core() -> None:
@@ -128,7 +146,7 @@ def test_verbose_log_lists_registers_with_stars_for_suppressed_ones() -> None:
     assert "F1024 (00001000): 00000000 // AON control\n" in text
     assert "L0 G0 R01  (00100090): 00000000 // Columns *\n" in text
     assert "used quadrants" in text and "ESTIMATED LATENCY" in text
-    assert text.endswith(STATISTICS + core_memories())
+    assert text.partition("Energy: ")[0].endswith(STATISTICS + core_memories())
 
 
 def test_kernel_map_has_a_line_per_processor() -> None:
@@ -171,3 +189,14 @@ def test_weights_are_printed_in_the_format_that_was_asked_for() -> None:
 def test_format_that_prints_no_number_is_refused(text: str) -> None:
     (found,) = check_options(options(kernel_format=text))
     assert (found.code, str(found.place)) == ("E085", "option --kernel-format")
+
+
+def test_shares_of_layers_add_up_to_what_is_not_start() -> None:
+    totals = statistics()
+    counts = inference_counts(totals, program())
+    shares = [energy_share(layer, counts, None) for layer in totals.layers]
+    assert sum(shares) == pytest.approx(1, abs=0.001) and sum(shares) < 1
+    first, second = totals.layers
+    assert shares[0] / shares[1] > first.estimate / second.estimate * 16 / 64
+    by_cycles = Calibration(0.0, 770.0, 0.15)
+    assert energy_share(first, counts, by_cycles) == pytest.approx(first.estimate / counts.cycles)

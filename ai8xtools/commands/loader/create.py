@@ -365,7 +365,7 @@ def report_of(
         diagnostics=diagnostics,
         core=_core_memories(options, result),
         accuracy=options.accuracy,
-        energy=options.energy,
+        energy=options.project.measured,
     )
 
 

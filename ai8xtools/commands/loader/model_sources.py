@@ -98,10 +98,10 @@ def show_fits(options: LoaderOptions, form: str) -> int:
     fits = fits_of(
         described,
         encoding=lambda chip: options.encode if chip is options.chip else elsewhere,
-        energy=options.energy,
+        energy=options.project.measured,
     )
     judges = [target.judge() for target in targets("ai8xize.py") if target.fits is not None]
-    show(form, fits, [judge(described, options) for judge in judges], options.energy)
+    show(form, fits, [judge(described, options) for judge in judges], options.project.measured)
     return status_of(fits, options.chip)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ai8xtools.synthesis.measured_energy import EnergyOptions
 from ai8xtools.values import frozen
 from ai8xtools.values.accuracy import Measured
 
@@ -99,7 +98,6 @@ class LoaderOptions:
     silencing: frozenset[str] = frozenset()
     accuracy: Measured | None = None
     doubt: str | None = None
-    energy: EnergyOptions = EnergyOptions()
 
     @property
     def folder(self) -> Path:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ai8xtools.synthesis.emit.footprint import format_footprint
 from ai8xtools.synthesis.emit.options import ProjectOptions
 from ai8xtools.synthesis.emit.statistics import format_latency, format_statistics
+from ai8xtools.synthesis.measured_energy import EnergyOptions
 from ai8xtools.synthesis.program import Block, Program, Write
+from ai8xtools.synthesis.summarize.energy import inference_counts
 from ai8xtools.synthesis.summary import LayerLog, Summary
 from ai8xtools.writing.arrays import matrix_lines
 from ai8xtools.writing.templates import comment
@@ -32,7 +34,7 @@ def log_text(program: Program, summary: Summary, options: ProjectOptions) -> str
         parts += _details(program, summary, options)
     lines = format_statistics(summary.statistics)
     if not options.simulated:
-        lines += format_footprint(program, options)
+        lines += [*format_footprint(program, options), *_energy(program, summary, options.measured)]
     parts.append("\n".join(lines) + "\n")
     return "".join(parts)
 
@@ -59,6 +61,18 @@ def _details(program: Program, summary: Summary, options: ProjectOptions) -> Ite
     latency = format_latency(summary.statistics)
     if latency:
         yield "\n".join(latency) + "\n\n"
+
+
+def _energy(program: Program, summary: Summary, measured: EnergyOptions) -> Iterator[str]:
+    """Yield the energy of an inference, and of what goes before it."""
+    spent = measured.of(inference_counts(summary.statistics, program), program)
+    inference, entry, weights = (
+        estimate.in_units("J") for estimate in (spent.inference, spent.input, spent.weights)
+    )
+    yield (
+        f"Energy:        {inference} for an inference, {entry} for its input, {weights} to load "
+        f"weights once, {measured.source(program.chip)} constants; docs/energy.md"
+    )
 
 
 def _by_layer(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:

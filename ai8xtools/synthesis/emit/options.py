@@ -14,6 +14,7 @@ from ai8xtools.answer import FILE_NAME
 from ai8xtools.diagnostics import Diagnostic, Place
 from ai8xtools.diagnostics.options import excludes, needs, no_effect, outside
 from ai8xtools.reading.system import is_reserved
+from ai8xtools.synthesis.measured_energy import PUBLISHED, EnergyOptions
 from ai8xtools.values import frozen
 from ai8xtools.writing import symbols
 from ai8xtools.writing.application import ARGMAX
@@ -94,6 +95,8 @@ class ProjectOptions:
     no_timer: bool = False
     boost: tuple[int, int] | None = None
     energy: bool = False
+    measured: EnergyOptions = PUBLISHED
+    """What is known of the energy that a chip takes."""
     forever: bool = False
     no_wfi: bool = False
     stop_start: bool = False

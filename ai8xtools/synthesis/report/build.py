@@ -34,11 +34,15 @@ from ai8xtools.synthesis.report.values import (
 )
 from ai8xtools.synthesis.simulate import Activations
 from ai8xtools.synthesis.summarize.energy import inference_counts
-from ai8xtools.synthesis.summarize.statistics import STARTUP_CYCLES, layer_operations, weight_bytes
+from ai8xtools.synthesis.summarize.statistics import (
+    STARTUP_CYCLES,
+    layer_operations,
+    statistics,
+    weight_bytes,
+)
 from ai8xtools.values.accuracy import Measured
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
-from device.energy import Energies
 from device.times import inference
 
 
@@ -92,7 +96,7 @@ def build_report(
         else inference(cycles, power.clock_mhz, pipelined=power.pipelined),
         energies=None
         if program is None or not costs
-        else _energies(mapped, placement, options, program, costs, energy),
+        else energy.of(inference_counts(statistics(mapped, placement, options), program), program),
         energy=energy,
         layers=rows,
         kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
@@ -106,23 +110,6 @@ def build_report(
             for key, text in placement.layout.reasons.get(layer.index, {}).items()
         ),
         accuracy=accuracy,
-    )
-
-
-def _energies(
-    network: MappedNetwork,
-    placement: Placement,
-    options: EncodeOptions,
-    program: Program,
-    costs: Mapping[int, Cost],
-    energy: EnergyOptions,
-) -> Energies:
-    loaded = weight_bytes(network, options.place.deduplicate)
-    loaded += sum(memory.size for memory in placement.bias_memory)
-    layers = ((network.layer(index), cost.cycles) for index, cost in costs.items())
-    counts, power = inference_counts(layers, loaded, program), program.power
-    return energy.of(
-        counts, network.chip, power.clock_mhz, power.loading_mhz, pipelined=power.pipelined
     )
 
 

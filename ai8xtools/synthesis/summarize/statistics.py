@@ -37,10 +37,10 @@ def _layers(
     network: MappedNetwork, placement: Placement, options: EncodeOptions
 ) -> Iterator[LayerStatistics]:
     for layer in map(network.layer, network.simulated):
-        cycles = terms = products = None
-        if network.chip.estimates_latency:
-            terms = latency_terms(layer, placement.kernels[layer.index])
-            cycles = layer_cycles(layer, terms)
+        products = None
+        terms = latency_terms(layer, placement.kernels[layer.index])
+        cycles = layer_cycles(layer, terms)
+        is_known = network.chip.estimates_latency
         if options.telling.cross_check:
             from ai8xtools.synthesis.summarize.products import needed_products  # only for debugging
 
@@ -49,11 +49,13 @@ def _layers(
             layer.index,
             layer.name,
             layer_operations(layer),
-            cycles,
+            cycles if is_known else None,
             layer.streaming,
-            terms if options.telling.latency_terms else None,
+            terms if is_known and options.telling.latency_terms else None,
             products,
             layer.place,
+            cycles,
+            layer.processors.bit_count(),
         )
 
 

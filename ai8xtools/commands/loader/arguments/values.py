@@ -49,7 +49,7 @@ def parse(words: Sequence[str]) -> LoaderOptions:
         parser.error("argument --checkpoint-file: networks of 16 or 8 bits run without the "
                      "accelerator: --device MCU or CMSIS-NN")  # fmt: skip
     options = described(parser, args, args.device or MAX78000, words)  # --fits does without
-    project = project_options(args, options.project)
+    project = replace(project_options(args, options.project), measured=_energy(parser, args))
     rtl = None
     if is_rtl(args):
         from ai8xtools.commands.loader.arguments.rtl_values import (
@@ -68,15 +68,13 @@ def parse(words: Sequence[str]) -> LoaderOptions:
         project=project,
         rtl=rtl,
         usage=(*rtl_usage(args), *verify_usage(args)),
-        energy=_energy(parser, args),
     )
 
 
 def _energy(parser: Parser, args: argparse.Namespace) -> EnergyOptions:
     """Return the options of energy; wrong usage ends the program with status 2."""
-    for option, value in (("--period", args.period), ("--energy-calibration", args.measurements)):
-        if value is not None and args.fits is None and args.report is None:
-            parser.error(f"argument {option}: add --fits or --report")
+    if args.period is not None and args.fits is None and args.report is None:
+        parser.error("argument --period: add --fits or --report")
     if args.measurements is None:
         return EnergyOptions(args.supply_voltage, args.period)
     if args.device is None:
