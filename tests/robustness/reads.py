@@ -58,6 +58,8 @@ TABLE = (
     Reads("ai8xize", "--model", f"{_LOADER} --model @:Net --input-shape 1x28x28", suffix=".py"),
     Reads("ai8xize", "--verify-project", f"{_LOADER} {NET} --verify-project @"),
     Reads("ai8xize", "--verify-project", f"{_LOADER} {NET} --verify-project @", "cnn.c"),
+    Reads("ai8xize", "--compare-project", f"{_LOADER} {NET} --compare-project @"),
+    Reads("ai8xize", "--compare-project", f"{_LOADER} {NET} --compare-project @", "cnn.c"),
     Reads("ai8xize", "--energy-calibration", f"{_LOADER} {NET} --fits --energy-calibration @"),
     Reads("ai8xize", "--mcu", f"{_MCU} --mcu @", suffix=".yaml"),
     Reads("ai8xize", "--autogen", f"{_LOADER} {NET} --rtl --autogen @", "autogen_list",

@@ -76,9 +76,9 @@ def create_project(options: LoaderOptions) -> int:
     result = replace(result, warnings=(*result.warnings, *unproven))
     if options.output.strict:
         refuse_unsound((*complaints, *result.warnings))
-    if options.output.verify_project is not None:
+    if options.output.existing is not None:
         write_configuration(options, result.network, result.placement.layout)
-        return compare_project(options, Path(options.output.verify_project), result)
+        return examine_project(options, result)
     if options.rtl is not None:
         from ai8xtools.commands.loader.rtl_test import create_test
 
@@ -106,7 +106,7 @@ def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
         from ai8xtools.commands.loader.rtl_test import check_test
 
         return [*complaints, *check_test(options.rtl, options.test_dir)]
-    if options.output.check_only or options.output.verify_project is not None:
+    if options.output.check_only or options.output.existing is not None:
         return complaints
     return [*complaints, *complaints_of_folder(options)]
 
@@ -127,21 +127,10 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     options, result, left_out = reduced(options, result)
     diagnostics = [*warned, *left_out, *result.warnings]
     refuse_too_large(options, result, diagnostics)
-    text = options.project
     shown = options.visible(diagnostics)
     doubts = tuple(map(sentence, dict.fromkeys((*unsound(diagnostics), *left_out))))
-    text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
-    export = None
-    if text.symbol_prefix is not None:
-        # few ask for it
-        from ai8xtools.commands.loader.application import application_of
-        from ai8xtools.synthesis.library import export_of
-
-        export = export_of(result.mapped, result.program, text, application_of(options))
-    texts = emit_project(result.program, result.summary, text, export)
-    files = texts | emit_arrays(result.summary, text)
-    files |= dict(options.files)
-    files[FILE_NAME] = answer_file(options, result, files)
+    text = replace(options.project, messages=tuple(map(str, shown)), doubts=doubts)
+    files = project_files(options, result, text)
     write_configuration(options, result.network, result.placement.layout)
     written = deliver(files, destination(options))
     note_result(options, result)
@@ -171,6 +160,24 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     last = last_line(diagnostics, verified=options.output.verify and check_output)
     for line in filter(None, (last, options.doubt)):
         print(line)
+
+
+def project_files(
+    options: LoaderOptions, result: Synthesis, text: ProjectOptions
+) -> dict[str, str | bytes]:
+    """Return the files of a project by name, those of a user and the answer file included."""
+    export = None
+    if text.symbol_prefix is not None:
+        # few ask for it
+        from ai8xtools.commands.loader.application import application_of
+        from ai8xtools.synthesis.library import export_of
+
+        export = export_of(result.mapped, result.program, text, application_of(options))
+    texts = emit_project(result.program, result.summary, text, export)
+    files = texts | emit_arrays(result.summary, text)
+    files |= dict(options.files)
+    files[FILE_NAME] = answer_file(options, result, files)
+    return files
 
 
 def prove_words(options: LoaderOptions, result: Synthesis) -> None:
@@ -221,17 +228,25 @@ def refuse_too_large(
         refuse_unsound(diagnostics)
 
 
-def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> int:
+def examine_project(options: LoaderOptions, result: Synthesis) -> int:
     """Compare an existing project with what the options give; return the exit status."""
-    from ai8xtools.commands.loader.verify_project import verify_project
-
     options, result, left_out = reduced(options, result)
     diagnostics = (*left_out, *result.warnings)
     refuse_errors(diagnostics)
     print_diagnostics(options.visible(diagnostics))
+    if options.output.compare_project is not None:
+        from ai8xtools.commands.loader.compare_project import compare_projects
+
+        files = project_files(options, result, options.project)
+        return compare_projects(
+            files, Path(options.output.compare_project), result.chip, options.encode.apb_base
+        )
+    assert options.output.verify_project is not None
+    from ai8xtools.commands.loader.verify_project import verify_project
+
     for line in verify_project(
         result,
-        folder,
+        Path(options.output.verify_project),
         apb_base=options.encode.apb_base,
         repeat=options.encode.place.repeat_layers,
         fixed_input=options.project.fixed_input,

@@ -28,8 +28,8 @@ class Output:
     input, `checkpoint_table` prints the tensors first, `fits`
     prints what the network takes of every chip, as "table" or "json", and nothing else.
     `configuration` is the file of the complete description.
-    `verify_project` is the folder of a project that is compared; nothing is written then. `strict`
-    refuses what is known not to work.
+    `verify_project` and `compare_project` are folders of a project that is compared, word by word
+    or in words for people; nothing is written then. `strict` refuses what is known not to work.
     """
 
     report: str | None = None
@@ -38,9 +38,15 @@ class Output:
     prove: bool = False
     checkpoint_table: bool = False
     verify_project: str | None = None
+    compare_project: str | None = None
     configuration: str | None = None
     strict: bool = False
     fits: str | None = None
+
+    @property
+    def existing(self) -> str | None:
+        """The folder of a project that is compared."""
+        return self.verify_project or self.compare_project
 
 
 @frozen

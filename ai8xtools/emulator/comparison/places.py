@@ -91,23 +91,30 @@ def _configurations(memory: Memory, answer: Answer) -> Iterator[tuple[LayerConfi
     """Yield the layers of the file as the registers describe them."""
     for layer in answer.layers:
         config = decode_layer(memory, layer.number)
-        if _is_quad(memory, config):  # the groups share the outputs
+        if is_quad(memory, config):  # the groups share the outputs
             config = replace(config, enabled=(config.enabled[0], 0, 0, 0))
         if config.processors:
             yield config, layer
 
 
-def _is_quad(memory: Memory, config: LayerConfig) -> bool:
+def is_quad(memory: Memory, config: LayerConfig) -> bool:
+    """Whether a layer shares its outputs among the groups (quad mode)."""
     first = memory.control_register("LCNT_MAX")["first"]
     return config.layer == first and bool(memory.control_register("CTL")["fifo_quad"])
 
 
+def channels_of(config: LayerConfig, layer: LayerAnswer) -> dict[int, int]:
+    """Return the channel of each output of a layer that has one, by where they are written."""
+    place = output_locations(config)
+    rows = zip(place.instance.tolist(), place.lane.tolist(), place.word.tolist(), strict=True)
+    channels = {tuple(row): number for number, row in enumerate(layer.places.tolist())}
+    return {output: channels[row] for output, row in enumerate(rows) if row in channels}
+
+
 def _output_channels(config: LayerConfig, layer: LayerAnswer, outputs: Sequence[int]) -> str:
     """Name the channels that outputs of a layer are; the number of the output if it has none."""
-    place = output_locations(config)
-    rows = list(zip(place.instance.tolist(), place.lane.tolist(), place.word.tolist(), strict=True))
-    channels = {tuple(row): number for number, row in enumerate(layer.places.tolist())}
-    matches = sorted({channels[rows[o]] for o in outputs if rows[o] in channels})
+    channels = channels_of(config, layer)
+    matches = sorted({channels[o] for o in outputs if o in channels})
     return (
         _numbers("output channel", matches) if matches else _numbers("output", sorted(set(outputs)))
     )
@@ -119,7 +126,7 @@ def _kernels(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
     for change in word.changes:
         marked.kernels[change.unit, change.place, change.byte] = change.mask
     for config, layer in _configurations(memory, answer):
-        quad = _is_quad(memory, config)
+        quad = is_quad(memory, config)
         if config.kernels.bypass or not config.kind.has_kernels:
             continue
         try:
@@ -146,7 +153,7 @@ def _biases(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
     for number, (config, layer) in enumerate(layers):
         following = layers[number + 1][0] if number + 1 < len(layers) else None
         try:
-            group, index = _bias_places(memory, config, following)
+            group, index = layer_bias_places(memory, config, following)
         except (EmulatorError, ValueError, IndexError):
             continue
         outputs = np.flatnonzero(
@@ -156,15 +163,19 @@ def _biases(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
             yield f"bias of layer {layer.number}, {_output_channels(config, layer, outputs)}"
 
 
-def _bias_places(
+def layer_bias_places(
     memory: Memory, config: LayerConfig, following: LayerConfig | None
 ) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], ...]:
+    """Return group and index of the bias of each output; -1 where there is none.
+
+    `following` is the layer that is executed next. Raises EmulatorError (E832) as `layer_kernels`.
+    """
     if not config.kind.has_kernels:
         nowhere = np.full(1, -1)
         return nowhere, nowhere
     if not config.kind.sums_channels:
         return depthwise_bias(config)
-    quad = _is_quad(memory, config)
+    quad = is_quad(memory, config)
     kernels = layer_kernels(memory, config, binary=False, quad=quad).transpose(1, 2, 0, 3, 4)
     weights = kernels.reshape(len(kernels), -1, *config.kernels.shape)
     first = config.layer == memory.control_register("LCNT_MAX")["first"]

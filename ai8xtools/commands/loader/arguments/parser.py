@@ -305,6 +305,9 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     option("--verify-project", metavar="DIR",
            help="compare the words of the project in DIR with those that these options generate; "
                 "write nothing")  # fmt: skip
+    option("--compare-project", metavar="DIR",
+           help="tell in words how the project in DIR, made by any tool, differs from the one that "
+                "these options generate; write nothing")  # fmt: skip
 
 
 def _refused_options(parser: argparse.ArgumentParser) -> None:

@@ -71,6 +71,10 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
     for option, is_set in others:
         if is_set and args.verify_project is not None:
             yield excludes("--verify-project", option)
+        if is_set and args.compare_project is not None:
+            yield excludes("--compare-project", option)
+    if args.verify_project is not None and args.compare_project is not None:
+        yield excludes("--verify-project", "--compare-project")
     if args.verify and args.application is not None:
         yield excludes("--application", "--verify")
 

@@ -1,0 +1,1 @@
+"""Two projects of one network side by side: what differs, in words."""

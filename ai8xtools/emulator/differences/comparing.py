@@ -1,0 +1,41 @@
+"""All that differs between two projects of one network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ai8xtools.answer import LayerAnswer
+from ai8xtools.emulator.differences.behaviour import behaviour_differences
+from ai8xtools.emulator.differences.biases import bias_differences
+from ai8xtools.emulator.differences.inputs import input_differences
+from ai8xtools.emulator.differences.kernels import kernel_differences
+from ai8xtools.emulator.differences.output import answer_differences, output_differences
+from ai8xtools.emulator.differences.registers import order_differences, register_differences
+from ai8xtools.emulator.differences.side import Loaded, Side
+from ai8xtools.emulator.differences.told import Subject, Told
+
+
+def differences(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> list[Told]:
+    """Return what differs, by subject; `answers` are our layers by number.
+
+    The input is compared only where both projects have one.
+    """
+    told = [*word_differences(theirs.loaded, ours.loaded, answers)]
+    told += output_differences(theirs, ours, answers)
+    told += answer_differences(theirs, ours)
+    told += behaviour_differences(theirs, ours)
+    order = [*Subject]
+    return sorted(told, key=lambda one: order.index(one.subject))
+
+
+def word_differences(
+    theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
+) -> Iterator[Told]:
+    """Yield what differs in the words that reach the accelerator before it starts."""
+    names = {number: answer.name for number, answer in answers.items()}
+    yield from register_differences(theirs, ours, names)
+    yield from kernel_differences(theirs, ours, answers)
+    yield from bias_differences(theirs, ours, answers)
+    if theirs.has_input and ours.has_input:
+        yield from input_differences(theirs, ours)
+    yield from order_differences(theirs, ours)

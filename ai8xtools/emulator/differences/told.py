@@ -1,0 +1,45 @@
+"""A difference between two projects, as it is told."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ai8xtools.values import frozen
+
+
+class Subject(Enum):
+    """What a difference is about; the values are for people, in the order in which they are told.
+
+    `FILES` and `TEXTS` change nothing that the chip does.
+    """
+
+    REGISTERS = "registers"
+    KERNELS = "kernels"
+    BIASES = "biases"
+    INPUT = "input"
+    ORDER = "order of writes"
+    OUTPUT = "layout of the output"
+    ANSWER = "known answer"
+    BEHAVIOUR = "behaviour"
+    UNEXPLAINED = "unexplained words"
+    FILES = "files"
+
+    @property
+    def counts(self) -> bool:
+        """Whether such a difference makes two projects different."""
+        return {subject: subject is not Subject.FILES for subject in Subject}[self]
+
+
+@frozen
+class Told:
+    """One difference in words."""
+
+    subject: Subject
+    text: str
+
+
+def numbers(name: str, values: list[int]) -> str:
+    """Return `group 3`, or `groups 0, 1, 3`."""
+    if len(values) == 1:
+        return f"{name} {values[0]}"
+    return f"{name}s {', '.join(map(str, values))}"

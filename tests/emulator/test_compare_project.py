@@ -1,0 +1,244 @@
+"""`ai8xize.py --compare-project`: one planted difference of each kind, told in words."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ai8xtools.answer import LayerAnswer, read_answer
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.emulator.differences.comparing import word_differences
+from ai8xtools.emulator.differences.side import Loaded, read_side
+from ai8xtools.emulator.differences.told import Subject
+from ai8xtools.emulator.state.memory import Memory
+from device import MAX78000
+from device.chip import DEFAULT_APB_BASE, POWER_CONTROL
+from tests.emulator.test_verify_project import DIGITS
+from tests.emulator.trees import change, generate, one_file
+
+Compare = Callable[..., tuple[int, list[str]]]
+Answers = dict[int, LayerAnswer]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated project."""
+    return generate(tmp_path_factory.mktemp("made") / "digits")
+
+
+@pytest.fixture(scope="module")
+def loaded(made: Path) -> tuple[Loaded, Answers]:
+    """What the project has written before the network starts, and its layers by number."""
+    answers = {layer.number: layer for layer in read_answer(made / "answer.npz").layers}
+    return read_side(made, MAX78000, DEFAULT_APB_BASE).loaded, answers
+
+
+@pytest.fixture
+def compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Compare:
+    """Compare a project; return the status and the lines that are printed."""
+
+    def call(project: Path, *options: str) -> tuple[int, list[str]]:
+        words = ["--device", "MAX78000", "--test-dir", tmp_path / "unused", "--prefix", "x",
+                 *DIGITS, "--compare-project", project, *options]  # fmt: skip
+        try:
+            status = create_project(parse([str(word) for word in words]))
+        except DiagnosticError as refusal:
+            return 1, [*map(str, refusal.diagnostics)]
+        except ToolError as error:
+            return 1, [f"{error.code} {error.message}"]
+        finally:
+            assert not (tmp_path / "unused").exists()
+        return status, capsys.readouterr().out.splitlines()
+
+    return call
+
+
+def test_the_same_project_and_one_of_2020(made: Path, tmp_path: Path, compare: Compare) -> None:
+    assert compare(made) == (0, ["the same words"])
+    status, lines = compare(one_file(made, tmp_path / "old"))
+    assert (status, lines[-1]) == (1, "2 differences: behaviour 2; 0 unexplained")
+    assert lines[:3] == [
+        "behaviour:",
+        "  the program measures its time there only",
+        "  the program sleeps here only",
+    ]
+    assert lines[-2].startswith("  one function loads network and input (SDK of 2020)")
+
+
+def test_planted_in_the_c(made: Path, tmp_path: Path, compare: Compare) -> None:
+    """Input, output, known answer, clock, calls, waiting, files, order of control writes."""
+    folder = tmp_path / "digits"
+    shutil.copytree(made, folder)
+    (folder / "extra.h").touch()
+    expected = re.search(
+        r"0xffffffff, 0x00000004, (0x[0-9a-f]{8})", (folder / "sampleoutput.h").read_text()
+    )
+    sample = re.search(r"0x[0-9a-f]{8}", (folder / "sampledata.h").read_text())
+    assert expected is not None and sample is not None
+    change(folder / "sampleoutput.h", (expected[1], "0x12345678"))
+    other = f"0x{int(sample[0], 16) ^ 0x100:08x}"
+    change(folder / "sampledata.h", (sample[0], other))
+    change(folder / "cnn.h", ("CNN_NUM_OUTPUTS 10", "CNN_NUM_OUTPUTS 12"))
+    change(
+        folder / "main.c",
+        ("CNNCLKDIV_DIV1", "CNNCLKDIV_DIV4"),
+        (
+            "    cnn_load_bias();\n    cnn_configure();",
+            "    cnn_configure();\n    cnn_load_bias();",
+        ),
+        ("    cnn_disable();\n", ""),
+        ("        MXC_LP_EnterSleepMode(); // Wait for the interrupt\n", ""),
+    )
+    change(folder / "cnn.c", ("0x50408000;", "0x50410000;"))
+    status, lines = compare(folder)
+    assert status == 1
+    text = "\n".join(lines)
+    for line in (
+        "input:\n  1 of 64 values of the sample differ, from channel 0, row 0, column 1 on: there "
+        "-127, here -128",
+        "CNN_NUM_OUTPUTS is 12 there, 10 here",
+        "cnn_unload() delivers other bytes, 16 of 40: byte 16 is layer 3, channel 8, row 0, column "
+        "0, byte 0 there, layer 3, channel 4, row 0, column 0, byte 0 here",
+        "known answer:\n  0x50400000 (data memory instance 0 word 0): there expected is 0x12345678",
+        "CNNCLKDIV_DIV4) there, cnn_enable(",
+        "the program calls cnn_disable() here only",
+        "main() calls cnn_enable, cnn_init, cnn_load_weights, cnn_configure, cnn_load_bias, ",
+        "the program sleeps here only",
+        "files:\n  extra.h is there only",
+    ):
+        assert line in text
+    assert lines[-1].endswith("; 0 unexplained")
+    assert lines[-1].startswith("8 differences: input 1, layout of the output 2, known answer 1, ")
+
+
+def _write(address: int, value: int) -> Callable[[Memory], None]:
+    return lambda memory: memory.registers.__setitem__(address, value)
+
+
+def _kernel(memory: Memory) -> None:
+    memory.kernels[0, 0, 8] ^= 1
+
+
+def _kernel_of_no_layer(memory: Memory) -> None:
+    memory.kernels[63, 700, 3] = 9
+
+
+def _moved_kernels(memory: Memory) -> None:
+    """Layer 3 finds its kernels four columns later."""
+    memory.kernels = memory.kernels.copy()
+    config = Loaded.of(memory, has_input=True).layers[3]
+    first = config.kernels.start // 9
+    memory.kernels[:, first + 40 : first + 120] = memory.kernels[:, first : first + 80].copy()
+    for group in range(4):
+        address = memory.addresses.apb_base + memory.chip.layer_address(group, 3, "MCNT")
+        word = memory.registers.get(address, 0)
+        register = memory.chip.layer_registers["MCNT"]
+        for name in ("first", "last"):
+            field = register.by_name[name]
+            word = field.set(word, field.unpack(word) + 40 * 9 * 8)
+        memory.registers[address] = word
+
+
+def _bias(memory: Memory) -> None:
+    memory.bias[np.nonzero(memory.bias)[0][0], np.nonzero(memory.bias)[1][0]] += 1
+
+
+def _bias_of_no_layer(memory: Memory) -> None:
+    memory.bias[3, 500] = 1
+
+
+def _data_of_no_layer(memory: Memory) -> None:
+    memory.data[15, 2000] = 1
+
+
+def _sample(memory: Memory) -> None:
+    memory.data[0, 3] ^= 0x80
+
+
+def _power(memory: Memory) -> None:
+    number = next(i for i, w in enumerate(memory.control) if w[0] == POWER_CONTROL)
+    memory.control[number] = POWER_CONTROL, 3
+
+
+def _lacking_write(memory: Memory) -> None:
+    del memory.control[7]
+
+
+def _swapped(memory: Memory) -> None:
+    memory.control.append(memory.control.pop(2))
+
+
+_RCNT = MAX78000.layer_address(0, 1, "RCNT") + DEFAULT_APB_BASE
+
+
+@pytest.mark.parametrize(
+    ("plant", "subject", "text"),
+    [
+        (
+            _write(_RCNT, 0x0001000D),
+            Subject.REGISTERS,
+            "layer 1 (conv2), RCNT, group 0: last is there 13, here 9 (last row)",
+        ),
+        (
+            _kernel,
+            Subject.KERNELS,
+            "layer 0 (conv1), output channel 0, input channel 0, row 2 column 2: there",
+        ),
+        (
+            _kernel_of_no_layer,
+            Subject.UNEXPLAINED,
+            "processor 63 kernel column 700): there 000000090000000000, here 00",
+        ),
+        (_bias, Subject.BIASES, "layer 3 (fc), channel"),
+        (_bias_of_no_layer, Subject.UNEXPLAINED, "(group 3 bias 500): there 1, here 0"),
+        (
+            _sample,
+            Subject.INPUT,
+            "1 of 64 values of the sample differ, from channel 0, row 1, column 4",
+        ),
+        (
+            _data_of_no_layer,
+            Subject.UNEXPLAINED,
+            "(data memory instance 15 word 2000): there 0x00000001, here 0x00000000",
+        ),
+        (_power, Subject.REGISTERS, "power register 0: there 0x3, here 0x7 (power of the groups)"),
+        (_lacking_write, Subject.ORDER, "is written here only"),
+        (_swapped, Subject.ORDER, "is control write"),
+    ],
+)
+def test_planted_in_the_words(
+    plant: Callable[[Memory], None], subject: Subject, text: str, loaded: tuple[Loaded, Answers]
+) -> None:
+    ours, answers = loaded
+    memory = ours.memory.snapshot()
+    memory.control = [*memory.control]
+    plant(memory)
+    told = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
+    assert [one.subject for one in told] == [subject], told
+    assert text in told[0].text
+
+
+def test_kernels_in_other_places_are_the_same(loaded: tuple[Loaded, Answers]) -> None:
+    ours, answers = loaded
+    memory = ours.memory.snapshot()
+    _moved_kernels(memory)
+    told = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
+    assert "layer 3 (fc): the same kernels in other places of the kernel memory" in {
+        one.text for one in told
+    }
+
+
+def test_what_cannot_be_compared(made: Path, tmp_path: Path, compare: Compare) -> None:
+    assert compare(tmp_path / "missing") == (1, ["E800 no such folder"])
+    assert (
+        "--compare-project: error: it cannot be used together with --verify"
+        in compare(made, "--verify")[1][0]
+    )
