@@ -20,6 +20,8 @@ from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
 
+_EVERY_BIT = 255  # of a byte: no kernel in it is zero then
+
 
 @frozen
 class _Kernels:
@@ -80,9 +82,9 @@ def _traced(memory: Memory, config: LayerConfig, places: Integers, *, quad: bool
     traced: Integers = np.zeros((), np.int64)
     for bit in range(len(places).bit_length()):
         marked.kernels = np.zeros_like(memory.kernels)
-        marked.kernels[tuple(places.T)] = np.where(number >> bit & 1, 0xFF, 0)
+        marked.kernels[tuple(places.T)] = np.where(number // 2**bit % 2, _EVERY_BIT, 0)
         held = layer_kernels(marked, config, binary=False, quad=quad) != 0
-        traced = traced | held.astype(np.int64) << bit
+        traced = traced + 2**bit * held
     return traced
 
 

@@ -10,7 +10,7 @@ from ai8xtools.values import frozen
 class Subject(Enum):
     """What a difference is about; the values are for people, in the order in which they are told.
 
-    `FILES` and `TEXTS` change nothing that the chip does.
+    `FILES` change nothing that the chip does.
     """
 
     REGISTERS = "registers"
@@ -27,7 +27,11 @@ class Subject(Enum):
     @property
     def counts(self) -> bool:
         """Whether such a difference makes two projects different."""
-        return {subject: subject is not Subject.FILES for subject in Subject}[self]
+        return {
+            Subject.REGISTERS: True, Subject.KERNELS: True, Subject.BIASES: True,
+            Subject.INPUT: True, Subject.ORDER: True, Subject.OUTPUT: True, Subject.ANSWER: True,
+            Subject.BEHAVIOUR: True, Subject.UNEXPLAINED: True, Subject.FILES: False,
+        }[self]  # fmt: skip
 
 
 @frozen
