@@ -263,7 +263,7 @@ $(RUNTIME): $(SETUP)
 
 # One call of pip for all
 $(DEVELOPMENT): $(SETUP)
-	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) emulator onnx detection datasets encryption sweep dev
+	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) emulator onnx detection datasets encryption serial sweep dev
 	@$(PYTHON) tools/precompile.py
 	@touch $(RUNTIME) $@
 

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import re
+import select
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -183,3 +184,41 @@ def ending_signals() -> tuple[int, ...]:
 
     names = ("SIGTERM", "SIGHUP", "SIGBREAK")
     return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+class Terminal:
+    """A pseudo-terminal: a serial port of this computer, `name`, with this process behind it."""
+
+    def __init__(self, ours: int, others: int) -> None:
+        self.name = os.ttyname(others)
+        self._ours, self._others = ours, others  # held open, since without it ours has an end
+
+    @classmethod
+    def opened(cls) -> Terminal | None:
+        """Return a new one; None where the system has none."""
+        tty = _module("tty")
+        if tty is None:
+            return None
+        ours, others = os.openpty()
+        tty.setraw(others)
+        return cls(ours, others)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        os.close(self._ours)
+        os.close(self._others)
+
+    def read(self, seconds: float) -> bytes:
+        """Return what has come; wait for the first byte, but no longer than so long."""
+        ready, _, _ = select.select([self._ours], [], [], seconds)
+        return os.read(self._ours, 4096) if ready else b""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; those that nobody takes are lost."""
+        while data:
+            _, ready, _ = select.select([], [self._ours], [], 0)
+            if not ready:
+                return
+            data = data[os.write(self._ours, data[:256]) :]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ai8xtools.bench.description import Description, OutputShape
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.values import frozen
 from ai8xtools.writing.library import Library
@@ -15,6 +16,8 @@ from ai8xtools.writing.templates import render
 
 OPTION = "--application"
 ARGMAX = "argmax"
+BENCH = "bench"
+"""The program that `emulate.py --serial` talks to."""
 HEADS = (ARGMAX, "hysteresis", "top-k", "cosine")
 """What becomes of the outputs, by its word."""
 _MAIN = "main.c"
@@ -23,6 +26,8 @@ _SMALLEST_WINDOW = 64
 _LARGEST_PICTURE = 48 << 10
 """Bytes of a picture that the camera's driver may hold as a whole; larger ones come by rows."""
 _CHUNK = 128
+_LINE = 16
+"""Bytes of an array in a line of C."""
 _PIXEL_BYTES = 2
 _PORTS = {"FTHR_RevA": "MXC_I2C1"}
 
@@ -71,6 +76,11 @@ KINDS: Mapping[str, Names] = {
         " --series measurements.csv",
         "a CSV file with a column for each channel, whole numbers as the sensor has them.",
     ),
+    BENCH: Names(
+        "inputs over a serial line", "serial line", "the serial line", "byte", "bytes",
+        "Takes inputs over the serial line, runs the network and gives the outputs back, for ever.",
+        "read, collect an input, load, run, answer", "",
+    ),
 }  # fmt: skip
 """What there is, by its word."""
 
@@ -109,6 +119,8 @@ class Application:
             path: text for path, text in files.items()
             if path != _MAIN and not path.endswith(("sampledata.h", "sampleoutput.h"))
         }  # fmt: skip
+        if self.kind == BENCH:
+            kept["bench.h"] = render("application/bench.h.j2")
         if self.head != ARGMAX:
             kept["head.h"] = render("application/head.h.j2", head=self.head)
         return {
@@ -140,6 +152,8 @@ class Application:
             case "series":
                 return {"channels": given.channels // self.fold, "steps": given.pixels * self.fold,
                         "prepared": self.header, "leveled": False}  # fmt: skip
+            case "bench":
+                return {**self._told(library), "prepared": False, "leveled": False}
             case _:
                 return {"size": given.size, "prepared": False, "leveled": False}
 
@@ -158,6 +172,24 @@ class Application:
             "by_rows": picture > _LARGEST_PICTURE, "prepared": self.header,
             "leveled": self.data == "picture" and not self.header,
         }  # fmt: skip
+
+    def _told(self, library: Library) -> dict[str, Any]:
+        """Return what the board says of the network, as lines of C."""
+        given = library.input
+        outputs = [
+            (o.shape.channels, o.shape.rows, o.shape.columns, o.bits) for o in library.outputs
+        ]
+        description = Description(
+            self.name, (given.channels, given.rows, given.columns),
+            tuple(OutputShape(*output) for output in outputs),
+        )  # fmt: skip
+        try:
+            told = description.encoded()
+        except ValueError as exc:
+            raise self._refused(f"its frames cannot describe {exc}") from None
+        lines = [told[at : at + _LINE] for at in range(0, len(told), _LINE)]
+        text = [" ".join(f"0x{byte:02X}," for byte in line) for line in lines]
+        return {"output_bytes": description.output_bytes, "told": text}
 
     def _refused(self, why: str) -> DiagnosticError:
         return DiagnosticError(Diagnostic(

@@ -80,6 +80,14 @@ extern mxc_i2c_regs_t *MXC_I2C2;
 #define MXC_F_I2S_INTFL_RX_OV_CH0 1u
 #define MXC_F_I2S_INTEN_RX_THD_CH0 2u
 #define E_NO_ERROR 0
+#define CONSOLE_UART 0
+typedef enum { MXC_UART_IBRO_CLK = 2 } mxc_uart_clock_t;
+mxc_uart_regs_t *MXC_UART_GET_UART(int number);
+int MXC_UART_Init(mxc_uart_regs_t *uart, unsigned int baud, mxc_uart_clock_t clock);
+unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart);
+unsigned int MXC_UART_GetTXFIFOAvailable(mxc_uart_regs_t *uart);
+int MXC_UART_ReadCharacterRaw(mxc_uart_regs_t *uart);
+int MXC_UART_WriteCharacterRaw(mxc_uart_regs_t *uart, uint8_t character);
 enum { MXC_SYS_CLOCK_IPO, MXC_SYS_CLOCK_ERTCO, MXC_SYS_PERIPH_CLOCK_CNN, WUT_IRQn, I2S_IRQn };
 int MXC_SYS_Clock_Select(int clock);
 int MXC_SYS_ClockSourceEnable(int clock);

@@ -34,7 +34,12 @@ LEAST_READING_SECONDS = 10.0
 """Least time for reading and compiling a project, in seconds."""
 
 
+BAUD = 115200
+"""Default bits per second of a serial line."""
+
+
 _LARGEST_PORT = 65535
+_LARGEST_BAUD = 20_000_000
 
 
 @frozen
@@ -51,6 +56,8 @@ class EmulateOptions:
     `core` names a core that runs the program without accelerator, compiled with the level
     `optimization`; with `count` its instructions are counted, with `dma` an engine copies for it.
     `container` is a file (.nnb) for the slot of the program; `played` stands for its sensors.
+    `serial` is a port with a board that runs the program, at `baud` bits per second, on each of
+    `input`; with `serve` the program runs behind a new port.
     `prove` shows that the project computes its network for every input: the one it was made of, or
     that of `config_file` and `checkpoint_file`.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words
@@ -87,6 +94,9 @@ class EmulateOptions:
     config_file: str | None = None
     checkpoint_file: str | None = None
     played: Played = Played()
+    serial: str | None = None
+    baud: int = BAUD
+    serve: bool = False
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -122,6 +132,9 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         prove=args.prove,
         config_file=args.config_file,
         checkpoint_file=args.checkpoint_file,
+        serial=args.serial,
+        baud=args.baud,
+        serve=args.serve,
         played=Played(args.camera, args.microphone, args.series),
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
@@ -162,8 +175,35 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     if alone and (args.camera or args.microphone or args.series):
         parser.error("--camera, --microphone and --series need PROJECT_DIR and a program with "
                      "main()")  # fmt: skip
+    _check_line(parser, args)
     if (args.fast or args.labels) and (not args.input or args.accelerator_only):
         parser.error("--fast and --labels need --input, without --accelerator-only")
+
+
+def _check_line(parser: Parser, args: argparse.Namespace) -> None:
+    """End the program for options that do not go together with a serial line."""
+    if args.serial is None and not args.serve:
+        if args.baud != BAUD:
+            parser.error("--baud needs --serial")
+        return
+    if args.serial is not None and (not args.input or args.serve):
+        parser.error("--serial needs --input, and a board: leave out --serve")
+    others = ("words", "accelerator_only", "prove", "fast", "camera", "microphone", "series",
+              "profile", "vcd", "trace", "cycles", "count", "dma", "container")  # fmt: skip
+    for name in (*others, *("input",) * args.serve):
+        if getattr(args, name):
+            parser.error(f"--{name.replace('_', '-')} does not go with "
+                         f"{'--serve' if args.serve else '--serial'}: leave it out")  # fmt: skip
+    if args.gdb is not None:
+        parser.error("--gdb does not go with a serial line: leave it out")
+
+
+def bits_per_second(text: str) -> int:
+    """Convert the speed of a serial line for argparse."""
+    value = natural_number(text)
+    if not 0 < value <= _LARGEST_BAUD:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to {_LARGEST_BAUD}")
+    return value
 
 
 def port(text: str) -> int:
@@ -257,6 +297,14 @@ def arguments() -> Parser:
         option(f"--{sensor}", metavar=file,
                help=f"the program's {'sensor' if sensor == 'series' else sensor} delivers {data}; "
                "none: it never delivers (default: random data)")  # fmt: skip
+    option("--serial", metavar="PORT",
+           help="with --input: run each input on the board at this serial port, with the program "
+           "of --application bench, and compare its outputs")  # fmt: skip
+    option("--baud", type=bits_per_second, default=BAUD, metavar="N",
+           help=f"with --serial: bits per second (default: {BAUD})")  # fmt: skip
+    option("--serve", action="store_true",
+           help="run the program of --application bench behind a new serial port, until "
+           "Ctrl-C")  # fmt: skip
     option("--include", action="append", default=[], metavar="DIR",
            help="look for headers there, too (repeatable)")  # fmt: skip
     option("--exclude", action="append", default=[], metavar="FILE",

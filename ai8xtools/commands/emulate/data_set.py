@@ -34,7 +34,7 @@ _PROGRESS_SECONDS = 2.0
 
 
 @frozen
-class _Departure:
+class Departure:
     """An input whose output differs: which value, and both values."""
 
     number: int
@@ -67,7 +67,7 @@ def run_on_data(project: Path, options: EmulateOptions) -> tuple[int, Integers]:
     for note in network.notes:
         print(f"note: {note}")
     trained = trained_on(project)
-    images, labels, samples = _inputs(options, network, trained)
+    images, labels, samples = inputs_of(options, network.input_shape, trained)
     check = answer_of(project, enabled=options.answer)
     if check is not None:
         check.watch_alone(network)
@@ -98,7 +98,7 @@ def run_on_data(project: Path, options: EmulateOptions) -> tuple[int, Integers]:
         doubt = show_accuracy(values, labels, samples, options.labels)
     wrong = False
     for name, count, departures in _comparisons(project, options, firmware, images, values):
-        print(_summary(name, count, departures))
+        print(summary(name, count, departures))
         wrong |= bool(departures)
         for departure in departures[:_SHOWN]:
             print(f"  {departure.text(name)}")
@@ -109,13 +109,13 @@ def run_on_data(project: Path, options: EmulateOptions) -> tuple[int, Integers]:
     if not right:
         print("The output of the project's own sample is not as the project expects it.")
     failed = wrong or bool(firmware.errors) or not right or reason is not None
-    verdict = "FAIL" if failed else f"DONE ({_count(len(images))})"
+    verdict = "FAIL" if failed else f"DONE ({count_text(len(images))})"
     tell(verdict, doubt)
     return int(failed), values
 
 
-def _inputs(
-    options: EmulateOptions, network: NetworkAlone, trained: TrainedOn | None
+def inputs_of(
+    options: EmulateOptions, shape: tuple[int, int, int], trained: TrainedOn | None
 ) -> tuple[NDArray[np.int8], Integers | None, Samples | None]:
     """Return the inputs [N, C, H, W], their labels [N] if they are known, and where they come
     from if that is the user's own data."""
@@ -124,9 +124,9 @@ def _inputs(
         samples = test_samples(str(options.input), trained)
         for line in samples.notes:
             print(line)
-        return fitted(samples.images, network.input_shape), samples.labels, samples
+        return fitted(samples.images, shape), samples.labels, samples
     how = None if trained is None else trained.preparation
-    images = np.stack(read_inputs(options.input, network.input_shape, how))
+    images = np.stack(read_inputs(options.input, shape, how))
     labels = None if options.labels is None else read_labels(options.labels, len(images))
     return images, labels, None
 
@@ -183,35 +183,37 @@ def _comparisons(
     firmware: FirmwareOnData,
     images: NDArray[np.int8],
     values: Integers,
-) -> Iterator[tuple[str, int, list[_Departure]]]:
+) -> Iterator[tuple[str, int, list[Departure]]]:
     """Compare with the accelerator alone and, for some inputs, with the loader's simulation."""
     if not firmware.fast and firmware.can_run_alone:
         words = firmware.alone(images)
-        yield "the accelerator alone", len(images), _departures(words, values)
+        yield "the accelerator alone", len(images), departures_of(words, values)
     count = min(options.compare, len(images))
     simulation = simulation_of(project, firmware) if count else None
     if isinstance(simulation, Simulation):
         expected = np.stack([simulation.values(image) for image in images[:count]])
-        yield f"the simulation of {simulation.name}", count, _departures(expected, values[:count])
+        yield f"the simulation of {simulation.name}", count, departures_of(expected, values[:count])
     elif simulation is not None:
         print(f"note: not compared with the simulation of ai8xize.py: {simulation}")
 
 
-def _departures(expected: Integers, actual: Integers) -> list[_Departure]:
+def departures_of(expected: Integers, actual: Integers) -> list[Departure]:
     """Return the first wrong value of each input whose output differs."""
     differs = expected != actual
     return [
-        _Departure(number, value, int(expected[number, value]), int(actual[number, value]))
+        Departure(number, value, int(expected[number, value]), int(actual[number, value]))
         for number in np.flatnonzero(differs.any(axis=1)).tolist()
         for value in [int(np.argmax(differs[number]))]
     ]
 
 
-def _summary(name: str, count: int, departures: list[_Departure]) -> str:
+def summary(name: str, count: int, departures: list[Departure]) -> str:
+    """Say how many of so many outputs are as those of another side, which has a name."""
     if not departures:
-        return f"As {name}: {_count(count)}"
-    return f"{len(departures)} of {_count(count)} depart from {name}:"
+        return f"As {name}: {count_text(count)}"
+    return f"{len(departures)} of {count_text(count)} depart from {name}:"
 
 
-def _count(count: int) -> str:
+def count_text(count: int) -> str:
+    """Say how many inputs."""
     return "1 input" if count == 1 else f"{count} inputs"

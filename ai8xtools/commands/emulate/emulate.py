@@ -21,7 +21,12 @@ from ai8xtools.commands.emulate.known_answer import AnswerCheck, answer_of, desc
 from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.notes import show_notes, show_stand_ins
 from ai8xtools.commands.emulate.origin import lacks_answer
-from ai8xtools.commands.emulate.plain import core_of, emulate_plain, refuse_options
+from ai8xtools.commands.emulate.plain import (
+    core_of,
+    emulate_plain,
+    refuse_options,
+    refuse_silent_line,
+)
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.timing import describe_times, write_time_files
 from ai8xtools.commands.emulate.trained_on import trained_on
@@ -73,6 +78,14 @@ def emulate(options: EmulateOptions) -> int:
         from ai8xtools.commands.emulate.proving import prove_project  # needs the network loader
 
         return prove_project(Path(options.project), options)
+    if options.serial is not None or options.serve:
+        from ai8xtools.commands.emulate.bench import emulate_board, serve_board  # few ask for it
+
+        if options.serve:
+            serve_board(Path(options.project), core, options)
+        return emulate_board(Path(options.project), core, options)
+    if options.input is None and not options.accelerator_only:
+        refuse_silent_line(Path(options.project))
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
     if options.accelerator_only:

@@ -16,6 +16,7 @@ from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.cpu.counting import NOTHING, Cost
 from ai8xtools.emulator.errors import EmulatorError, SlotError
 from ai8xtools.emulator.plain import (
+    BENCH,
     CopyEngine,
     PlainProgram,
     PlainRun,
@@ -118,7 +119,9 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
             "--device": options.chip is not None,
             "--apb-base": options.apb_base != DEFAULT_APB_BASE,
             "--accelerator-only": options.accelerator_only,
-            "--input": options.input is not None and not kind_and_path(str(options.input)),
+            "--input": options.input is not None
+            and options.serial is None
+            and not kind_and_path(str(options.input)),
             "--fast": options.fast,
             "--trace": options.trace is not None,
             "--profile": options.profile is not None,
@@ -135,6 +138,15 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
             remedy = "Name data of your own, such as folder:DIR, or leave it out."
     for option in (name for name, there in used.items() if there):
         raise EmulatorError("E805", f"this is for {needs}", f"option {option}", remedy)
+
+
+def refuse_silent_line(project: Path) -> None:
+    """Raise EmulatorError (E805) for a program that waits for a serial line: there is none."""
+    if project.is_dir() and sensor_of(project) == BENCH:
+        raise EmulatorError(
+            "E805", "the program takes inputs over a serial line, and nothing is on it",
+            str(project), "Add --serve, or --serial PORT and --input DATA for a board.",
+        )  # fmt: skip
 
 
 def _refuse_accelerator(project: Path) -> None:

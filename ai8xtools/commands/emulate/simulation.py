@@ -6,9 +6,11 @@ are read again; paths count from the current folder, or from one that the projec
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.diagnostics import DiagnosticError, refuse_errors
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
 from ai8xtools.reading import real_path, shipped
@@ -65,6 +68,24 @@ class Simulation:
             delivered = tuple(layer.index for layer in network.delivered(outputs))
         values = np.concatenate([outputs[index].reshape(-1) for index in delivered])
         return values if self.order is None else values[self.order]
+
+
+def delivered_by(
+    simulation: Simulation, shape: tuple[int, int, int], sizes: Sequence[int]
+) -> Simulation | str:
+    """Return a simulation with all outputs, or why it is not that of a program with an input of
+    this shape and as many values in each of its outputs."""
+    network = simulation.network
+    if network.exit is not None:
+        return "the network may end early"
+    marked = {layer.index for layer in network.outputs()}
+    outputs = tuple(layer.index for layer in network.executed() if layer.index in marked)
+    values = simulate(network, average_rounding=simulation.average_rounding).outputs
+    if math.prod(network.sample.shape) != math.prod(shape) or [
+        values[index].size for index in outputs
+    ] != [*sizes]:
+        return f"the input or the outputs of {simulation.name} are not those of the program"
+    return replace(simulation, outputs=outputs)
 
 
 def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
@@ -113,14 +134,12 @@ def built_of(
 
 def _read(words: list[str], folder: Path) -> Simulation | None:
     """Build the network again, with paths relative to a folder; None if its files are missing."""
-    from ai8xtools.commands.loader.arguments import parse
     from ai8xtools.commands.loader.model_sources import with_description
     from ai8xtools.commands.loader.recorded import with_recorded_data
-    from ai8xtools.synthesis.pipeline import examine
 
     with _current(folder):
         try:
-            options = parse(words)
+            options, alone = _options(words)
             if not all(Path(shipped(file)).is_file() for file in _files(options)):
                 return None
             if options.model is None:
@@ -128,11 +147,35 @@ def _read(words: list[str], folder: Path) -> Simulation | None:
             else:
                 options = with_description(options, options.model, quiet=True)
             described = options.config_file
-            network, *_ = examine(described, options.chip, options.resolve, options.encode)
+            network = _network(options, alone=alone)
         except (DiagnosticError, ToolError, SystemExit, OSError):
             return None
     name = Path(described).name if isinstance(described, str) else str(described)
     return Simulation(name, network, options.encode.average_rounding)
+
+
+def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:
+    """Return what a command line asks for, and whether that is without the accelerator."""
+    if "--device=MCU" in words or ("--device", "MCU") in itertools.pairwise(words):
+        from ai8xtools.commands.software.arguments import parse as parse_software
+
+        software = parse_software(words)
+        if software.qformat or software.stream is not None:
+            raise EmulatorError("E881", "the network is not of 8 bits, or is a stream")
+        return software.source, True
+    from ai8xtools.commands.loader.arguments import parse
+
+    return parse(words), False
+
+
+def _network(options: LoaderOptions, *, alone: bool) -> Network:
+    if alone:
+        from ai8xtools.commands.software.planning import understood
+
+        return understood(options, None)[0]
+    from ai8xtools.synthesis.pipeline import examine
+
+    return examine(options.config_file, options.chip, options.resolve, options.encode)[0]
 
 
 def _files(options: LoaderOptions) -> list[str]:

@@ -26,7 +26,7 @@ from ai8xtools.commands.software.options import ContainerOptions, SoftwareOption
 from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.software.profile import names as profiles
-from ai8xtools.writing.application import ARGMAX
+from ai8xtools.writing.application import ARGMAX, BENCH
 from ai8xtools.writing.packages import SYSTEMS
 from device import MAX78002
 
@@ -178,6 +178,8 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
             parser.error(f"argument --{option.replace('_', '-')}: streams have none, leave it out")
     if args.head != ARGMAX and args.application is None:
         parser.error("argument --head: add --application")
+    if args.head != ARGMAX and args.application == BENCH:
+        parser.error("argument --head: --application bench gives all outputs back, leave it out")
     for option in ("build", "application"):
         if getattr(args, option) and args.symbol_prefix is None:
             parser.error(f"argument --{option}: add --symbol-prefix NAME")

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum, auto
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 
 from ai8xtools.emulator.cpu.io import IoArea
-from ai8xtools.emulator.sensors import Recorded
+from ai8xtools.emulator.sensors import ClosedLineError, Recorded, Serial
 from ai8xtools.emulator.sensors.recorded import Picture
 from ai8xtools.reading import source_text
 
@@ -22,9 +23,14 @@ BASE = 0xF0020000
 """Address of the registers; emulator/plain/source/sensor.c writes them."""
 HEADER, SOURCE = "sensor.h", "sensor.c"
 _BYTES, _WORD_BYTES = 0x1000, 4
-_KINDS = {"SENSOR_COLUMNS": "camera", "SENSOR_RATE": "microphone", "SENSOR_PERIOD_MS": "series"}
+BENCH = "bench"
+"""The kind of a program that takes inputs over a serial line."""
+_KINDS = {"SENSOR_COLUMNS": "camera", "SENSOR_RATE": "microphone", "SENSOR_PERIOD_MS": "series",
+          "SENSOR_BAUD": BENCH}  # fmt: skip
 _KIND = re.compile(rf"^[#]define ({'|'.join(_KINDS)})\b", re.MULTILINE)
-_PIECES = {"camera": "pictures", "microphone": "samples", "series": "measurements"}
+_PIECES = {"camera": "pictures", "microphone": "samples", "series": "measurements", BENCH: "bytes"}
+_NOTHING = 0x100
+"""Instead of a byte of the line."""
 _RED, _GREEN, _BLUE, _ONE = 19595, 38470, 7471, 65536
 """Of brightness, as Pillow weighs colours."""
 
@@ -37,11 +43,13 @@ class _Register(IntEnum):
     COUNT = auto()
     TO = auto()
     READ = auto()
+    TAKE = auto()
+    SEND = auto()
 
 
 def sensor_of(project: Path) -> str | None:
-    """Return the sensor of an application: camera, microphone, series, "" for none of them; None
-    for other programs."""
+    """Return the sensor of an application: camera, microphone, series, bench, "" for none of
+    them; None for other programs."""
     header = project / HEADER
     if not header.is_file() or not (project / SOURCE).is_file():
         return None
@@ -57,7 +65,7 @@ class PlainSensor:
 
     def __init__(self, kind: str, recorded: Recorded) -> None:
         self.kind, self.delivered, self.ended = kind, 0, False
-        self._recorded = recorded
+        self._recorded, self._serial = recorded, Serial(recorded.line)
         self._registers = dict.fromkeys(_Register, 0)
         self._pieces: Iterator[bytes] | None = None
 
@@ -76,9 +84,41 @@ class PlainSensor:
         return f"{self.delivered} {_PIECES[self.kind]}"
 
     def _store(self, address: int, _width: int, value: int) -> None:
-        self._registers[_Register((address - BASE) // _WORD_BYTES)] = value
+        match register := _Register((address - BASE) // _WORD_BYTES):
+            case _Register.SEND:
+                self._serial.send(value)
+            case (
+                _Register.COLUMNS | _Register.ROWS | _Register.STEP | _Register.RATE
+                | _Register.COUNT | _Register.TO | _Register.READ | _Register.TAKE
+            ):  # fmt: skip
+                self._registers[register] = value
+            case _:
+                assert_never(register)
 
-    def _read(self, _address: int, _width: int) -> int:
+    def _read(self, address: int, _width: int) -> int:
+        match register := _Register((address - BASE) // _WORD_BYTES):
+            case _Register.TAKE:
+                return self._take()
+            case _Register.READ:
+                return self._deliver()
+            case (
+                _Register.COLUMNS | _Register.ROWS | _Register.STEP | _Register.RATE
+                | _Register.COUNT | _Register.TO | _Register.SEND
+            ):  # fmt: skip
+                return 0
+            case _:
+                assert_never(register)
+
+    def _take(self) -> int:
+        """Return the next byte of the line."""
+        try:
+            return self._serial.take() if self._serial.level() else _NOTHING
+        except ClosedLineError:
+            self.ended = True
+            self._stop()
+            return _NOTHING
+
+    def _deliver(self) -> int:
         """Store the next piece; 1: nothing comes."""
         if self.kind in self._recorded.silent:
             return 1

@@ -6,5 +6,16 @@ Source: docs/emulator.md, "Recordings in the place of sensors".
 
 from ai8xtools.emulator.sensors.connected import LOW_POWER, OFF, RESTART, Sensors
 from ai8xtools.emulator.sensors.recorded import Recorded
+from ai8xtools.emulator.sensors.serial import ClosedLineError, Line, Serial, line_pair
 
-__all__ = ["LOW_POWER", "OFF", "RESTART", "Recorded", "Sensors"]
+__all__ = [
+    "LOW_POWER",
+    "OFF",
+    "RESTART",
+    "ClosedLineError",
+    "Line",
+    "Recorded",
+    "Sensors",
+    "Serial",
+    "line_pair",
+]

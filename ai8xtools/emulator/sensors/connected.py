@@ -11,11 +11,12 @@ from enum import IntEnum, auto
 
 from ai8xtools.emulator.cpu.io import IoArea
 from ai8xtools.emulator.errors import StoppedError
-from ai8xtools.emulator.sensors import camera, microphone
+from ai8xtools.emulator.sensors import camera, microphone, serial
 from ai8xtools.emulator.sensors.camera import Camera
 from ai8xtools.emulator.sensors.clock import NEVER
 from ai8xtools.emulator.sensors.microphone import Microphone
 from ai8xtools.emulator.sensors.recorded import Recorded
+from ai8xtools.emulator.sensors.serial import ClosedLineError, Serial
 
 BASE = 0xF0001000
 """Address of the registers: behind those of the emulator."""
@@ -70,6 +71,9 @@ _REGISTERS = [
     "since_tick",
     "timer_once",
     "copied",
+    "line",
+    "line_level",
+    "line_byte",
 ]
 """In the order of their addresses."""
 
@@ -84,6 +88,7 @@ class Sensors:
         self.recorded = recorded or Recorded()
         self.ended: str | None = None
         self.camera, self.microphone = Camera(self, self.recorded), Microphone(self, self.recorded)
+        self.serial = Serial(self.recorded.line)
         self.mode = 0
         self.on_mode: Callable[[int], None] = lambda _mode: None
         """Called before a core sleeps more deeply than usual."""
@@ -106,6 +111,9 @@ class Sensors:
             "values": lambda: self._values(values["values"]),
             "next": self._next,
             "event": self._event,
+            "line": lambda: self.serial.connected,
+            "line_level": self._line_level,
+            "line_byte": self.serial.take,
         }
         self._acts: dict[str, Callable[[int], None]] = {
             "set_up": self._set_up_camera,
@@ -120,6 +128,7 @@ class Sensors:
             "watchdog_ms": self._start_watchdog,
             "feed": self._feed,
             "mode": self._enter,
+            "line_byte": self.serial.send,
         }
 
     def attach(
@@ -249,6 +258,13 @@ class Sensors:
         self.measured += 1
         self.store(self._registers["values_to"], row)
         return 0
+
+    def _line_level(self) -> int:
+        try:
+            return self.serial.level()
+        except ClosedLineError:
+            self.is_over(serial.NAME)
+            return 0
 
     def _next(self) -> int:
         """Return the microseconds until something wakes a program that sleeps."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.emulator.sensors.serial import Line
 from ai8xtools.values import frozen
 
 Picture = NDArray[np.uint8]
@@ -23,13 +24,15 @@ class Recorded:
 
     `camera` returns pictures [row, column, RGB] of a width and height, `microphone` samples of a
     rate in Hz, `series` rows of as many values as are asked for. `names` are those of files for
-    messages, by option. A sensor in `silent` never delivers.
+    messages, by option. A sensor in `silent` never delivers. `line` is the other
+    end of the serial line, if there is one.
     """
 
     camera: Callable[[int, int], Iterator[Picture]] | None = None
     microphone: Callable[[int], Samples] | None = None
     series: Callable[[int], Samples] | None = None
     silent: frozenset[str] = frozenset()
+    line: Line | None = None
 
     def pictures(self, width: int, height: int) -> Iterator[Picture]:
         """Return what the camera sees."""

@@ -17,7 +17,7 @@ from ai8xtools.reading.system import is_reserved
 from ai8xtools.synthesis.measured_energy import PUBLISHED, EnergyOptions
 from ai8xtools.values import frozen
 from ai8xtools.writing import symbols
-from ai8xtools.writing.application import ARGMAX
+from ai8xtools.writing.application import ARGMAX, BENCH
 from ai8xtools.writing.application import OPTION as APPLICATION
 
 _TIMERS = 6
@@ -226,6 +226,8 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
         yield needs(APPLICATION, symbols.OPTION)
     if options.application is None and options.head != ARGMAX:
         yield needs("--head", APPLICATION)
+    if options.application == BENCH and options.head != ARGMAX:
+        yield excludes(f"{APPLICATION} {BENCH}", "--head")
     if options.application is not None and options.c_filename != "main":
         yield excludes(APPLICATION, "--c-filename")
 

@@ -2,13 +2,30 @@
 #include "sensor.h"
 
 #define PORT ((volatile uint32_t *)0xF0020000u) /* ai8xtools/emulator/plain/sensors.py */
-enum { COLUMNS, ROWS, STEP, RATE, COUNT, TO, READ };
+enum { COLUMNS, ROWS, STEP, RATE, COUNT, TO, READ, TAKE, SEND };
 
 int sensor_init(void) { return SENSOR_OK; }
 int sensor_start(void) { return SENSOR_OK; }
-uint32_t sensor_lost(void) { return 0; }
 void sensor_alive(void) {}
 void sensor_network(int on) { (void)on; }
+
+#ifdef SENSOR_BAUD
+int sensor_read(sensor_value *values)
+{
+    const uint32_t byte = PORT[TAKE];
+
+    *values = (sensor_value)byte;
+    return byte > 255u ? SENSOR_SILENT : SENSOR_OK;
+}
+
+void sensor_write(const uint8_t *bytes, uint32_t count)
+{
+    while (count-- != 0) {
+        PORT[SEND] = *bytes++;
+    }
+}
+#else
+uint32_t sensor_lost(void) { return 0; }
 
 int sensor_read(sensor_value *values)
 {
@@ -24,3 +41,4 @@ int sensor_read(sensor_value *values)
     PORT[TO] = (uint32_t)(uintptr_t)values;
     return PORT[READ] ? SENSOR_SILENT : SENSOR_OK;
 }
+#endif

@@ -28,6 +28,9 @@ typedef struct {
     volatile uint32_t mode;         /* how deeply the core is about to sleep */
     /* What the run time keeps here, since the SRAM belongs to the program: */
     volatile uint32_t since_tick, timer_once, copied;
+    volatile uint32_t line;         /* whether somebody is at the other end of the console's UART */
+    volatile uint32_t line_level;   /* bytes that have come; reading it takes time while there is none */
+    volatile uint32_t line_byte;    /* the next of them, or one to send */
 } emulator_sensors_t;
 #define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
 #define SENSORS_NEVER 0xFFFFFFFFu

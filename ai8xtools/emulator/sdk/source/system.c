@@ -199,10 +199,16 @@ WEAK int PB_Get(unsigned int idx)
     return 0;
 }
 
-/* UART: the console's shows what it sends; nothing is received */
+/* UART: the console's shows what it sends, or has a line on which bytes come, too */
+static int has_line(mxc_uart_regs_t *uart)
+{
+    return uart == MXC_UART_GET_UART(CONSOLE_UART) && SENSORS->line;
+}
 static void send(mxc_uart_regs_t *uart, uint8_t character)
 {
-    if (uart == MXC_UART_GET_UART(CONSOLE_UART))
+    if (has_line(uart))
+        SENSORS->line_byte = character;
+    else if (uart == MXC_UART_GET_UART(CONSOLE_UART))
         putchar(character);
     else
         emulator_stand_in("MXC_UART_Write");
@@ -235,13 +241,15 @@ WEAK unsigned int MXC_UART_GetTXFIFOAvailable(mxc_uart_regs_t *uart)
 }
 WEAK unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart)
 {
-    (void) uart;
+    if (has_line(uart))
+        return SENSORS->line_level;
     emulator_stand_in("MXC_UART_GetRXFIFOAvailable");
     return 0;
 }
 WEAK int MXC_UART_ReadCharacterRaw(mxc_uart_regs_t *uart)
 {
-    (void) uart;
+    if (has_line(uart))
+        return (int) SENSORS->line_byte;
     emulator_stand_in("MXC_UART_ReadCharacter");
     return E_UNDERFLOW;
 }
