@@ -207,7 +207,8 @@ class UnloadLayer:
     words in the order piece, pixel, lane. `layer` is the index of the layer,
     -1 the one that is executed last. `transposed` are its channels as the transposing ports read
     them, empty where they cannot. What the accelerator holds is multiplied by 2^`scale`,
-    which is not known where layers of several scales write the data.
+    which is not known where layers of several scales write the data. Scaled values of 8 bits take
+    16 in the result, with `widened` all of them.
     """
 
     width: Literal[8, 32]
@@ -218,11 +219,17 @@ class UnloadLayer:
     transposed: tuple[TransposedChannel, ...] = ()
     scale: int = 0
     scale_known: bool = True
+    widened: bool = False
+
+    @property
+    def in_halfwords(self) -> bool:
+        """Whether values of 8 bits are delivered in 16."""
+        return self.width == 8 and bool(self.scale or self.widened)
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a value in the result: scaled values of 8 bits need 16."""
-        return 2 if self.width == 8 and self.scale else self.width // 8
+        """Bytes of a value in the result."""
+        return 2 if self.in_halfwords else self.width // 8
 
     @property
     def size_bytes(self) -> int:

@@ -17,10 +17,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,26 +123,39 @@ def of_known_answer(case: Path, words: list[str]) -> Result:
     return result_of(accelerator.memory, network, addresses, rounding=rounding)
 
 
+@contextmanager
+def inputs_of(path: Path, case: dict[str, Any]) -> Iterator[list[str]]:
+    """Make a folder with the inputs of a known answer the current one; yields its command line."""
+    home = Path.cwd()
+    with tempfile.TemporaryDirectory() as scratch:
+        for target, stored in case["inputs"].items():
+            file, source = Path(scratch) / target, path.parent / stored
+            file.parent.mkdir(parents=True, exist_ok=True)
+            content = source.read_bytes()
+            file.write_bytes(lzma.decompress(content) if source.suffix == ".xz" else content)
+        os.chdir(scratch)
+        try:
+            yield [str(word) for word in case["args"]]
+        finally:
+            os.chdir(home)
+
+
+def images(folder: Path, patterns: list[str]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the files of cases with words whose names match, and what they say."""
+    for path in sorted(folder.resolve().glob("cases/*/case.json")):
+        case = json.loads(path.read_text())
+        if case["kind"] == "image" and any(fnmatch(path.parent.name, p) for p in patterns):
+            yield path, case
+
+
 def known_answers(folder: Path, patterns: list[str]) -> Iterator[tuple[str, Result]]:
     """Yield names of cases that match, and what becomes of them."""
-    home = Path.cwd()
-    for path in sorted(folder.resolve().glob("cases/*/case.json")):
-        case, name = json.loads(path.read_text()), path.parent.name
-        if case["kind"] != "image" or not any(fnmatch(name, p) for p in patterns):
-            continue
-        with tempfile.TemporaryDirectory() as scratch:
-            for target, stored in case["inputs"].items():
-                file, source = Path(scratch) / target, path.parent / stored
-                file.parent.mkdir(parents=True, exist_ok=True)
-                content = source.read_bytes()
-                file.write_bytes(lzma.decompress(content) if source.suffix == ".xz" else content)
-            os.chdir(scratch)
+    for path, case in images(folder, patterns):
+        with inputs_of(path, case) as words:
             try:
-                yield name, of_known_answer(path.parent, [str(word) for word in case["args"]])
+                yield path.parent.name, of_known_answer(path.parent, words)
             except ToolError as error:
-                yield name, Result(str(getattr(error, "message", error)))
-            finally:
-                os.chdir(home)
+                yield path.parent.name, Result(str(getattr(error, "message", error)))
 
 
 def networks(patterns: list[str]) -> Iterator[tuple[str, Result]]:

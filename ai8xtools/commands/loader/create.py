@@ -150,6 +150,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             check_output=check_output,
             cycles=text.verbose,
             prefix=text.symbol_prefix,
+            alone=text.studio,
         ):
             print(line)
         note(verdict="passed", reason="the words and the output are as expected")

@@ -29,11 +29,12 @@ def verify(
     check_output: bool,
     cycles: bool,
     prefix: str | None = None,
+    alone: bool = False,
 ) -> Iterator[str]:
     """Run the project's loader on an emulated core and compare every word and the output.
 
     Yields what was found right, and with `cycles` a table of the layers' times. `check_output` says
-    that the program has a sample whose result is known, `prefix` how names of a library begin.
+    that the program has a sample whose result is known, `prefix` how names of a library begin, `alone` that there is no main().
     Raises DiagnosticError naming the first
     differences, EmulatorError.
     """
@@ -42,7 +43,11 @@ def verify(
         for phase, words in phase_words(result.program).items()
     }
     record = run_loader(
-        folder, result.chip.name, apb_base=apb_base, prefix=f"{prefix}_" if prefix else ""
+        folder,
+        result.chip.name,
+        apb_base=apb_base,
+        prefix=f"{prefix}_" if prefix else "",
+        alone=alone,
     )
     differences = compare(record.effect(), expected, record.addresses)
     place = Place(file=str(folder))

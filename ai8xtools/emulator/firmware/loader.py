@@ -18,7 +18,7 @@ from ai8xtools.emulator.bits import WORD_LIMIT
 from ai8xtools.emulator.cpu.core import DEFAULT_SECONDS, MEMORY_BYTES, RAM, Core
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.bus import Bus
-from ai8xtools.emulator.firmware.compiling import compile_project
+from ai8xtools.emulator.firmware.compiling import compile_network, compile_project
 from ai8xtools.emulator.firmware.interrupts import interrupt_by_accelerator, may_go_on
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.words.addresses import DATA, AddressMap
@@ -131,17 +131,20 @@ def run_loader(
     apb_base: int = DEFAULT_APB_BASE,
     time_limit: float = DEFAULT_SECONDS,
     prefix: str = "",
+    alone: bool = False,
 ) -> LoaderRecord:
     """Compile a generated project and run its loader functions, in the order of `PHASES`.
 
     `chip_name` is the device as users name it, `time_limit` in seconds holds for each function,
-    `prefix` begins the names of the network's functions.
+    `prefix` begins the names of the network's functions, `alone` tells that there is no main().
     Raises EmulatorError: compilation (E800, E81x), a missing function (E821), an access to nothing
     (E820), no end (E822), a function that reports failure (E823); UnknownDeviceError.
     """
     chip = chip_named(chip_name)
     bus = Bus(chip, apb_base)
-    core = Core(compile_project(Path(project)), bus)
+    folder = Path(project)
+    image = compile_network(folder)[0].image if alone else compile_project(folder)
+    core = Core(image, bus)
     writes = {}
     for phase in PHASES:
         name = phase if phase in _WITHOUT_RESULT else prefix + phase

@@ -40,7 +40,7 @@ def main_file(program: Program, summary: Summary, options: ProjectOptions) -> st
     if options.softmax:
         final, offset = _classified(program, summary, options)
         values["softmax_offset"] = offset // final.value_bytes
-        values["softmax_scale"] = final.scale if final.width == 8 else 0
+        values["softmax_halfwords"] = final.in_halfwords
     return render("c/main.c.j2", **values)
 
 

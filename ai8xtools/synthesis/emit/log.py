@@ -27,7 +27,7 @@ _LAYER_LABEL_WIDTH = 10
 
 def log_text(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return the text of the log; the details only if it is verbose."""
-    parts = [f"{comment(options.command_line)}\n{program.chip.name}\n\n{options.name}\n\n"]
+    parts = [f"{comment(options.command_line)}\n{program.chip.name}, interface of SDK {options.sdk}\n\n{options.name}\n\n"]
     if options.verbose and options.messages:
         parts.append("Messages:\n" + "\n".join(options.messages) + "\n\n")
     if options.verbose:

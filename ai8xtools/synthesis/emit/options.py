@@ -29,6 +29,9 @@ _UNROLLED = 8
 
 
 ANOTHER_FILE = "another generated file"
+STUDIO = "studio"
+"""The interface of the vendor's tools in CodeFusion Studio."""
+_SAMPLE = "sample.c"
 
 
 @frozen
@@ -36,7 +39,8 @@ class ProjectOptions:
     """How the project is written.
 
     `name` is the project's name and that of its folder; with `symbol_prefix` it is a library, whose
-    names begin so; `application` is the kind of the program around it. `folder` the path of that
+    names begin so; `application` is the kind of the program around it. `sdk` is the generation of
+    the vendor's tools whose interface it has: `2024`, or `studio`. `folder` the path of that
     folder as the user gave it; `command_line` stands in the headers of the generated files. File
     names are names inside the folder; `api_filename` and `sample_output_filename` may be `none`
     (any case).
@@ -53,6 +57,7 @@ class ProjectOptions:
     """
 
     name: str
+    sdk: str = "2024"
     symbol_prefix: str | None = None
     application: str | None = None
     head: str = ARGMAX
@@ -138,6 +143,11 @@ class ProjectOptions:
     """For RTL simulation, where the RISC-V core can run from SRAM."""
 
     @property
+    def studio(self) -> bool:
+        """Whether the project is for a workspace of CodeFusion Studio, which has its own main()."""
+        return self.sdk == STUDIO
+
+    @property
     def single_file(self) -> bool:
         """Whether all functions go to the main file."""
         return self.api_filename.lower() == _NONE
@@ -149,8 +159,8 @@ class ProjectOptions:
 
     @property
     def main_filename(self) -> str:
-        """File name of the Arm core's main program."""
-        return f"{self.c_filename}.c"
+        """File name of the Arm core's main program, or of what loads a sample for another one."""
+        return _SAMPLE if self.studio else f"{self.c_filename}.c"
 
     @property
     def program_filename(self) -> str:
@@ -197,7 +207,7 @@ class ProjectOptions:
 def check_options(options: ProjectOptions) -> list[Diagnostic]:
     """Return complaints about options that cannot be honoured, whatever the network is."""
     complaints = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
-    complaints += _library(options)
+    complaints += [*_library(options), *_studio(options)]
     if options.timer is not None and options.energy and not options.no_timer:
         complaints.append(
             no_effect("--timer", "with --energy, which measures with the power monitor")
@@ -230,6 +240,32 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
         yield excludes(f"{APPLICATION} {BENCH}", "--head")
     if options.application is not None and options.c_filename != "main":
         yield excludes(APPLICATION, "--c-filename")
+
+
+def _studio(options: ProjectOptions) -> Iterator[Diagnostic]:
+    """What is in the main program, which the user's workspace has, and what does not fit it."""
+    if not options.studio:
+        return
+    excluded = {
+        "--api-filename none": options.single_file,
+        "--c-filename": options.c_filename != "main",
+        "--riscv": options.riscv,
+        "--rtl": options.simulated,
+        "--snoop-loop": options.snoop_loop,
+        symbols.OPTION: options.symbol_prefix is not None,
+    }
+    yield from (excludes(f"--sdk {STUDIO}", option) for option in excluded if excluded[option])
+    of_main = {
+        "--boost": options.boost is not None,
+        "--energy": options.energy,
+        "--forever": options.forever,
+        "--one-shot": options.one_shot,
+        "--softmax": options.softmax,
+        "--stop-start": options.stop_start,
+    }
+    for option in of_main:
+        if of_main[option]:
+            yield no_effect(option, f"with --sdk {STUDIO}, where main() is not generated")
 
 
 def file_names(options: ProjectOptions) -> dict[str, str]:

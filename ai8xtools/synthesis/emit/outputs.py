@@ -49,6 +49,15 @@ def _softmax(program: Program, summary: Summary) -> Iterator[Diagnostic]:
 
 def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iterator[Diagnostic]:
     """Outputs that are delivered without their scale, or too large for 16 bits with it."""
+    if options.studio and options.scale_output and (layers := _wrong_there(program, summary)):
+        yield Diagnostic(
+            "N029",
+            f"the values of {layers} are delivered with their sign and limited where they are too "
+            "large; the vendor's tool loses the sign of scaled and of 8-bit values, and wraps",
+            Place(option="--sdk"),
+            "The number, the order and the size of the values are the same.",
+            Severity.NOTICE,
+        )
     for layer in program.unload:
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
         if not layer.scale_known:
@@ -78,6 +87,18 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
                 "Use output_width: 32 in that layer, or --no-scale-output.",
                 Severity.WARNING,
             )
+
+
+def _wrong_there(program: Program, summary: Summary) -> str:
+    """Name the layers whose values the vendor's tool of today delivers wrongly; empty if none."""
+    last = summary.last_layer.index
+    layers = [
+        last if layer.layer < 0 else layer.layer
+        for layer in program.unload
+        if layer.width == 8 or layer.scale > 0
+    ]
+    names = ", ".join(map(str, layers))
+    return f"layer {names}" if len(layers) == 1 else names and f"layers {names}"
 
 
 def _mlator(options: ProjectOptions, program: Program, summary: Summary) -> Iterator[Diagnostic]:

@@ -41,7 +41,8 @@ def emit_project(
         files[options.api_filename] = code.api_file(program, summary, options)
     if options.kat and not options.inline_check:
         files[options.sample_output_filename] = headers.expected_header(program, options)
-    files |= build_files(program.chip, options)
+    if not options.studio:
+        files |= build_files(program.chip, options)
     if export is not None:
         files = export.files(files, program, options)
     if options.log_filename is not None:

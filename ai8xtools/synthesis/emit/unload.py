@@ -43,7 +43,7 @@ class Run:
     Each takes the values of `lanes` (bytes of a word, or words) and moves `step_words` on. `target`
     is where the first value goes, in bytes from the start of the result; further lanes of an 8-bit
     run go `plane` values on each (1: the values follow each other). They are multiplied by
-    2^`scale`.
+    2^`scale`; those of 8 bits take 16 with `in_halfwords`.
     """
 
     width: Literal[8, 32]
@@ -54,12 +54,13 @@ class Run:
     target: int
     plane: int
     scale: int = 0
+    in_halfwords: bool = False
     chunks: tuple[Chunk, ...] = ()
 
     @property
     def value_bytes(self) -> int:
         """Bytes of a value in the result."""
-        return 2 if self.width == 8 and self.scale else self.width // 8
+        return 2 if self.in_halfwords else self.width // 8
 
     @property
     def size_bytes(self) -> int:
@@ -121,7 +122,7 @@ class UnloadCode:
     def takes_words(self) -> bool:
         """Whether words are taken apart."""
         return any(
-            output.transposed.tail or output.layer.scale
+            output.transposed.tail or output.layer.in_halfwords
             if output.transposed
             else output.layer.width == 8
             for output in self.outputs
@@ -133,14 +134,14 @@ class UnloadCode:
         return any(
             output.transposed.tail if output.transposed else output.layer.width == 8
             for output in self.outputs
-            if not output.layer.scale
+            if not output.layer.in_halfwords
         )
 
     @property
     def delivers_words(self) -> bool:
         """Whether a pointer to words is needed besides the argument."""
         return self.narrow and any(
-            output.layer.width == 32 or (output.transposed and not output.layer.scale)
+            output.layer.width == 32 or (output.transposed and not output.layer.in_halfwords)
             for output in self.outputs
         )
 
@@ -150,9 +151,9 @@ class UnloadCode:
         return any(output.layer.scale for output in self.outputs)
 
     @property
-    def scaled_bytes(self) -> bool:
-        """Whether any values of 8 bits are delivered scaled, in 16."""
-        return any(output.layer.scale and output.layer.width == 8 for output in self.outputs)
+    def halfwords(self) -> bool:
+        """Whether any values of 8 bits are delivered in 16."""
+        return any(output.layer.in_halfwords for output in self.outputs)
 
     @property
     def limits_values(self) -> bool:
@@ -163,13 +164,13 @@ class UnloadCode:
 def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
     """Return where each layer starts in the result, in bytes, and the size of the result.
 
-    Layers follow each other; words start at a multiple of 4, and if any layer is scaled all of
-    them do.
+    Layers follow each other; words start at a multiple of 4, and if any layer is scaled or widened
+    all of them do.
     """
     offsets, end = [], 0
-    scaled = any(layer.scale for layer in layers)
+    aligned = any(layer.scale or layer.in_halfwords for layer in layers)
     for layer in layers:
-        if layer.width == 32 or scaled:
+        if layer.width == 32 or aligned:
             end = -(-end // WORD_BYTES) * WORD_BYTES
         offsets.append(end)
         end += layer.size_bytes
@@ -183,6 +184,8 @@ def saturates(layer: UnloadLayer) -> bool:
 
 def delivered(program: Program, options: ProjectOptions) -> tuple[UnloadLayer, ...]:
     """Return the output layers as they are delivered: scaled, or as the accelerator holds them."""
+    if options.scale_output and options.studio:
+        return tuple(replace(layer, widened=layer.width == 8) for layer in program.unload)
     if options.scale_output:
         return program.unload
     return tuple(replace(layer, scale=0) for layer in program.unload)
@@ -248,7 +251,7 @@ def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:
             step = piece.stride_bytes // WORD_BYTES
             target = start + piece.channel * layer.pixels * layer.value_bytes
             run = Run(8, piece.address, piece.lanes, step, layer.pixels, target, plane=layer.pixels)
-        yield replace(run, scale=layer.scale)
+        yield replace(run, scale=layer.scale, in_halfwords=layer.in_halfwords)
 
 
 def _words(piece: UnloadPiece, pixels: int, target: int) -> Run:

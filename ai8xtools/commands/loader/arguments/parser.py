@@ -65,6 +65,9 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     add_library_options(group)
     option = group.add_argument
     add_product_options(group)
+    option("--sdk", choices=("2024", "studio"), default="2024",
+           help="interface of the vendor's tools of 2024 (the default), or of CodeFusion Studio: "
+                "no main(), other number and layout of outputs")  # fmt: skip
     option("--softmax", action="store_true", help="classify with a software softmax")
     unload = group.add_mutually_exclusive_group()
     unload.add_argument("--unload", dest="unload", action="store_true", default=True,
