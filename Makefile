@@ -186,6 +186,9 @@ measure-proofs: $(DEVELOPMENT) ## prove the words of networks/ with random weigh
 measure-proof-faults: $(DEVELOPMENT) ## damage single words of ten networks: refuted with an input, or equivalent
 	@$(PYTHON) -m tests.emulator.proof_faults $(ARGS)
 
+measure-compare-projects: $(DEVELOPMENT) ## known answers beside ours, as they are and with planted differences: told in words (ARGS="--step 10")
+	@$(PYTHON) -m tests.emulator.compared_projects --kat $(KAT) $(ARGS)
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

@@ -1,9 +1,9 @@
 """Words of known answers beside ours, in words: `python -m tests.emulator.compared_projects`.
 
-For every N-th case (`--step`) the words recorded from the vendor's tool are compared with those that
-we generate, as --compare-project does; then with one difference of each kind planted in them. Prints
-what is told; the exit status is 1 if a difference is told where there is none, if one is not told
-or not by its kind, or if it is unexplained.
+For every N-th case (`--step`) the words recorded from the vendor's tool are compared with those
+that we generate, as --compare-project does; then with one difference of each kind planted in them.
+Prints what is told wrongly; the exit status is 1 if a difference is told where there is none, if
+one is not told or not by its kind, or if it is unexplained.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def main() -> int:
                 counted["not compared", False] += 1
                 print(f"{path.parent.name}: {error}")
     for what in ("as it is", *(plant.__name__ for plant in PLANTS)):
-        print(f"  {what:12} {counted[what, True]:4} of {counted[what, True] + counted[what, False]}")
+        print(
+            f"  {what:12} {counted[what, True]:4} of {counted[what, True] + counted[what, False]}"
+        )
     print(f"{len(cases)} known answers, {counted['not compared', False]} not compared")
     return 1 if any(not right for _, right in counted) else 0
 

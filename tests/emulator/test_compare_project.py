@@ -16,6 +16,7 @@ from ai8xtools.commands.loader.create import create_project
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.differences.comparing import word_differences
+from ai8xtools.emulator.differences.output import relation
 from ai8xtools.emulator.differences.side import Loaded, read_side
 from ai8xtools.emulator.differences.told import Subject
 from ai8xtools.emulator.state.memory import Memory
@@ -234,6 +235,42 @@ def test_kernels_in_other_places_are_the_same(loaded: tuple[Loaded, Answers]) ->
     assert "layer 3 (fc): the same kernels in other places of the kernel memory" in {
         one.text for one in told
     }
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "text"),
+    [
+        ([5, -3], [5, -3], ""),
+        ([5, 253], [5, -3], "negative values are 256 too large there: their sign is lost"),
+        ([20, 1012], [20, -12], "negative values are 1024 too large there: their sign is lost"),
+        ([20, -12], [20, 1012], "negative values are 1024 too large here: their sign is lost"),
+        ([5, 4], [5, -3], ""),
+    ],
+)
+def test_how_16_bit_results_go_together(there: list[int], here: list[int], text: str) -> None:
+    results = (np.array(values).astype("<i2").tobytes() for values in (there, here))
+    assert relation(*results) == text or there == here
+
+
+@pytest.mark.parametrize(("second", "text"), [(-3, "with their sign"), (253, "without their sign")])
+def test_16_bits_beside_8(second: int, text: str) -> None:
+    wide, narrow = np.array([5, second]).astype("<i2"), np.array([5, -3]).astype("<i1")
+    told = relation(wide.tobytes(), narrow.tobytes())
+    assert told == f"values of 8 bits take 16 there, {text}, and 8 here"
+    assert "take 16 here" in relation(narrow.tobytes(), wide.tobytes())
+
+
+def test_interfaces_of_two_generations(tmp_path: Path, compare: Compare) -> None:
+    """The same 8-bit result: bytes there, 16 bits here; the words are the same."""
+    folder = generate(tmp_path / "digits", "--output-width", "8")
+    status, lines = compare(folder, "--output-width", "8", "--sdk", "studio")
+    assert status == 1
+    assert lines[:4] == [
+        "layout of the output:",
+        "  CNN_NUM_OUTPUTS is 10 there, 5 here",
+        "  cnn_unload() delivers 10 bytes there, 20 here",
+        "  values of 8 bits take 16 here, with their sign, and 8 there",
+    ]
 
 
 def test_what_cannot_be_compared(made: Path, tmp_path: Path, compare: Compare) -> None:

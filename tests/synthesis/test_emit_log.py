@@ -42,7 +42,9 @@ def core_memories() -> str:
 def test_short_log_is_command_part_name_and_statistics() -> None:
     text = log_text(program(), summary(), options(command_line="ai8xize.py -x"))
     counted, _, energy = text.partition("Energy: ")
-    assert counted == "ai8xize.py -x\nMAX78000\n\nnet\n\n" + STATISTICS + core_memories()
+    assert counted == (
+        "ai8xize.py -x\nMAX78000, interface of SDK 2024\n\nnet\n\n" + STATISTICS + core_memories()
+    )
     assert energy.endswith(", published constants; docs/energy.md\n") and energy.count("\n") == 1
 
 

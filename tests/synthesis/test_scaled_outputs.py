@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ai8xtools.synthesis.emit import check_outputs
+from ai8xtools.synthesis.emit import check_options, check_outputs
 from ai8xtools.synthesis.emit.unload import layer_offsets
 from ai8xtools.synthesis.final_scales import final_scale, final_scales
 from ai8xtools.synthesis.network import Combination, Layer, Network, Operator
@@ -28,10 +28,13 @@ def unloaded(layers: tuple[UnloadLayer, ...], folder: Path, **changes: Any) -> b
     pytest.importorskip("unicorn", reason="needs the emulator (extra `emulator`)")
     from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
     from ai8xtools.emulator.firmware.bus import Bus
-    from ai8xtools.emulator.firmware.compiling import compile_project
+    from ai8xtools.emulator.firmware.compiling import compile_network, compile_project
 
     bus = Bus(MAX78000)
-    core = Core(compile_project(store(emit(program(unload=layers), **changes), folder)), bus)
+    store(emit(program(unload=layers), **changes), folder)
+    alone = changes.get("sdk") == "studio"
+    image = compile_network(folder)[0].image if alone else compile_project(folder)
+    core = Core(image, bus)
     rng = np.random.default_rng(2)
     for instance in range(5):
         start = 0x50000000 + MAX78000.data_address(instance, 0)
@@ -84,6 +87,59 @@ def test_values_are_scaled_and_limited(
         assert after.tolist() == scaled(before, layer).tolist()
     *_, size = layer_offsets(layers)
     assert set(content[-(-size // 4) * 4 :]) == {0xA5}
+
+
+@pytest.mark.parametrize("layers", [(PLANES,), (replace(ONE_PLANE, scale=2), SINGLE, WIDE)])
+@pytest.mark.parametrize("mlator", [False, True])
+def test_codefusion_studio_gets_16_bits_and_the_number_of_words(
+    layers: tuple[UnloadLayer, ...], mlator: bool, tmp_path: Path
+) -> None:
+    """CNN_NUM_OUTPUTS is what `int32_t ml_data[CNN_NUM_OUTPUTS]` must hold; signs are kept."""
+    plain = tuple(replace(layer, scale=0) for layer in layers)
+    raw = values(unloaded(layers, tmp_path / "raw", scale_output=False), plain)
+    wide = tuple(replace(layer, widened=layer.width == 8) for layer in layers)
+    content = unloaded(layers, tmp_path / "studio", mlator=mlator, sdk="studio")
+    for layer, before, after in zip(wide, raw, values(content, wide), strict=True):
+        assert after.tolist() == scaled(before, layer).tolist()
+        assert layer.value_bytes > 1
+    *_, size = layer_offsets(wide)
+    text = (tmp_path / "studio" / "cnn.h").read_text()
+    assert f"#define CNN_NUM_OUTPUTS {-(-size // 4)}\n" in text
+    assert f"#define CNN_TOTAL_OUTPUT_BYTES {size}\n" in text
+    assert not (tmp_path / "studio" / "main.c").exists()
+    assert set(content[-(-size // 4) * 4 :]) == {0xA5}
+
+
+def test_codefusion_studio_without_scales_gets_bytes() -> None:
+    layers = (PLANES, replace(ONE_PLANE, scale=2))
+    text = emit(program(unload=layers), sdk="studio", scale_output=False)["cnn.h"]
+    assert "#define CNN_TOTAL_OUTPUT_BYTES 131\n" in text
+    assert "#define CNN_NUM_OUTPUTS 33\n" in text
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        (PLANES, True),
+        (WIDE, False),
+        (replace(WIDE, scale=1), True),
+        (replace(WIDE, scale=-1), False),
+    ],
+)
+def test_where_the_studio_is_wrong_ours_is_right_and_says_so(
+    layer: UnloadLayer, told: bool
+) -> None:
+    found = check_outputs(options(sdk="studio"), program(unload=(layer,)), summary())
+    assert ("N029" in [diagnostic.code for diagnostic in found]) == told
+
+
+def test_options_of_main_have_no_effect_and_others_exclude_the_studio() -> None:
+    found = check_options(options(sdk="studio", energy=True, softmax=True, riscv=True))
+    assert [(one.code, one.message) for one in found] == [
+        ("E092", "it cannot be used together with --riscv"),
+        ("W041", "it has no effect with --sdk studio, where main() is not generated"),
+        ("W041", "it has no effect with --sdk studio, where main() is not generated"),
+    ]
 
 
 def test_without_scales_the_text_is_that_of_other_checkpoints() -> None:

@@ -13,12 +13,15 @@ from ai8xtools.emulator.comparison.places import channels_of
 from ai8xtools.emulator.decode.locations import output_bytes
 from ai8xtools.emulator.differences.side import Side
 from ai8xtools.emulator.differences.told import Subject, Told
+from ai8xtools.emulator.firmware.marking import random_bytes
 from ai8xtools.emulator.firmware.samples import expected_words
 from ai8xtools.emulator.machine.execution import LayerRun
+from ai8xtools.emulator.words.addresses import DATA
 from ai8xtools.reading import source_text
 
 Integers = NDArray[np.int64]
 
+_BYTE, _LARGEST_SCALE = 256, 7
 _COUNT = re.compile(r"#[ \t]*+define[ \t]++CNN_NUM_OUTPUTS[ \t]++(\d{1,9})\b")
 
 
@@ -76,12 +79,13 @@ def _delivered(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> 
     one, two = theirs.places, ours.places
     if one is None or two is None:
         return
-    if one.of_program != two.of_program:
-        copies = "copies bytes" if one.of_program else "is missing, or does more than copy bytes"
-        other = "copies bytes" if two.of_program else "is missing, or does more than copy bytes"
-        yield f"cnn_unload() {copies} there, {other} here"
+    lacking = [not side.network.has("unload") for side in (theirs, ours)]
+    if any(lacking):
+        if not all(lacking):
+            yield f"cnn_unload() is {'here' if lacking[0] else 'there'} only"
         return
-    if not one.of_program:
+    if not (one.of_program and two.of_program):
+        yield from _computed(theirs, ours)
         return
     size = ours.loaded.memory.data_bytes.shape[1]
     there, here = one.instance * size + one.offset, two.instance * size + two.offset
@@ -98,6 +102,49 @@ def _delivered(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> 
         f"cnn_unload() delivers {'the same bytes in another order' if same else 'other bytes'}, "
         f"{len(wrong)} of {common}: byte {first} is {next(shown)} there, {next(shown)} here"
     )
+
+
+def _computed(theirs: Side, ours: Side) -> Iterator[str]:
+    """Compare the results of functions that do more than to copy, with the same random data."""
+    words = {**theirs.network.board.bus.words, **ours.network.board.bus.words}
+    addresses = np.array(sorted(words), np.int64)
+    _, area, _ = ours.loaded.memory.addresses.split(addresses)
+    data = addresses[area == DATA].tolist()
+    values = np.frombuffer(random_bytes(4 * len(data), 0), "<u4").tolist()
+    there, here = (
+        side.network.delivered(dict(zip(data, values, strict=True))) for side in (theirs, ours)
+    )
+    if there == here:
+        return
+    if len(there) != len(here):
+        yield f"cnn_unload() delivers {len(there)} bytes there, {len(here)} here"
+    yield relation(there, here) or "cnn_unload() computes other values of the same data"
+
+
+def relation(there: bytes, here: bytes) -> str:
+    """Say how two results for the same data go together; empty if that is not known."""
+    if len(there) == 2 * len(here):
+        return relation_of_widths(there, here, "there", "here")
+    if len(here) == 2 * len(there):
+        return relation_of_widths(here, there, "here", "there")
+    if len(there) != len(here) or len(there) % 2:
+        return ""
+    one, two = (np.frombuffer(part, "<u2").astype(np.int64) for part in (there, here))
+    for scale in range(_LARGEST_SCALE + 1):
+        for lost, kept, where in ((one, two, "there"), (two, one, "here")):
+            excess = _BYTE * 2**scale
+            if np.array_equal(lost, kept % excess):
+                return f"negative values are {excess} too large {where}: their sign is lost"
+    return ""
+
+
+def relation_of_widths(wide: bytes, narrow: bytes, first: str, second: str) -> str:
+    """The same for values of 16 bits and of 8 bits."""
+    values = np.frombuffer(wide, "<u2").astype(np.int64)
+    for kind, text in (("<i1", "with their sign"), ("<u1", "without their sign")):
+        if np.array_equal(values, np.frombuffer(narrow, kind).astype(np.int64) % (_BYTE * _BYTE)):
+            return f"values of 8 bits take 16 {first}, {text}, and 8 {second}"
+    return ""
 
 
 def _byte(side: Side, answers: Mapping[int, LayerAnswer], key: int) -> str:

@@ -6,6 +6,7 @@ docs/generated-project.md, "Order of calls".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +27,7 @@ from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.addresses import refuse_device
 from ai8xtools.reading import source_text
 from device import Chip
-from device.chip import DEFAULT_APB_BASE
+from device.chip import DEFAULT_APB_BASE, WORD_BYTES
 
 _OK = 1
 _BUFFER, _BUFFER_FILL = RAM + MEMORY_BYTES // 2, 0xA5
@@ -171,13 +172,29 @@ class NetworkAlone:
 
     def output_words(self) -> list[int]:
         """Return the words that the network's own function reads out; empty if there is none."""
-        if not self.board.core.has(f"{self.sources.prefix}_unload"):
-            return []
+        result = self._result()
+        words = np.pad(result, (0, -len(result) % WORD_BYTES)).view("<u4")
+        return [int(word) for word in words]
+
+    def _result(self) -> NDArray[np.uint8]:
+        """Return the bytes that the network's own function reads out, up to the last one."""
+        if not self.has("unload"):
+            return np.zeros(0, np.uint8)
         # what differs between the two was not written
-        results = [self.unloaded(_BUFFER_BYTES, fill).view("<u4") for fill in (0, _BUFFER_FILL)]
+        results = [self.unloaded(_BUFFER_BYTES, fill) for fill in (0, _BUFFER_FILL)]
         written = np.flatnonzero(results[0] == results[1])
-        end = int(written[-1]) + 1 if len(written) else 0
-        return [int(word) for word in results[0][:end]]
+        return results[0][: int(written[-1]) + 1 if len(written) else 0]
+
+    def delivered(self, data: Mapping[int, int]) -> bytes:
+        """Return the bytes that the network's own function reads out of other words of data."""
+        board = self.board
+        kept = dict(board.bus.words)
+        board.bus.words.update(data)
+        try:
+            return self._result().tobytes()
+        finally:
+            board.bus.words = kept
+            board.forget_writes()
 
     def unloaded(self, size_bytes: int, fill: int | None = None) -> NDArray[np.uint8]:
         """Return the bytes that the network's own function reads out, by their number.
@@ -190,16 +207,20 @@ class NetworkAlone:
         core.call(f"{self.sources.prefix}_unload", _BUFFER, time_limit=self.time_limit)
         return np.frombuffer(core.read_memory(_BUFFER, size_bytes), np.uint8)
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is a function of the network, named without its prefix."""
+        return self.board.core.has(f"{self.sources.prefix}_{name}")
+
     def call(self, name: str, *arguments: int) -> bool:
         """Call a function of the network if there is one; tell whether there is.
 
         `name` is without the prefix that all of them have.
         """
+        if not self.has(name):
+            return False
         name = f"{self.sources.prefix}_{name}"
-        if self.board.core.has(name):
-            self.board.core.call(name, *arguments, time_limit=self.time_limit)
-            return True
-        return False
+        self.board.core.call(name, *arguments, time_limit=self.time_limit)
+        return True
 
     def _load_sample(self) -> None:
         if self.loads_at_once and self._loads_sample:

@@ -27,7 +27,10 @@ _LAYER_LABEL_WIDTH = 10
 
 def log_text(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return the text of the log; the details only if it is verbose."""
-    parts = [f"{comment(options.command_line)}\n{program.chip.name}, interface of SDK {options.sdk}\n\n{options.name}\n\n"]
+    chip = program.chip.name
+    if not options.simulated:
+        chip += f", interface of SDK {options.sdk}"
+    parts = [f"{comment(options.command_line)}\n{chip}\n\n{options.name}\n\n"]
     if options.verbose and options.messages:
         parts.append("Messages:\n" + "\n".join(options.messages) + "\n\n")
     if options.verbose:
