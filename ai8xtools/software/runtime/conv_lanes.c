@@ -159,8 +159,8 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
  * each other for each input. */
 #define NN_LANES_RUN(length, unit)                                                                 \
     case length:                                                                                   \
-        for (left = length / unit; left; left--) {                                                 \
-            for (i = 0; i < unit; i++) {                                                           \
+        for (left = (length) / (unit); left; left--) {                                             \
+            for (i = 0; i < (unit); i++) {                                                         \
                 NN_LANES_STEP                                                                      \
                 NN_LANES_IN_ORDER;                                                                 \
             }                                                                                      \
@@ -173,8 +173,8 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
     sum[0] += data[2 * i] * weight;                                                                \
     sum[1] += data[2 * i + 1] * weight;
 #define NN_LANES_NEXT(unit)                                                                        \
-    first += unit;                                                                                 \
-    data += 2 * unit;
+    first += (unit);                                                                               \
+    data += 2 * (unit);
 #else
 #define NN_LANES_STEP                                                                              \
     const uint32_t weight = (uint32_t)(int32_t)first[i], other = (uint32_t)(int32_t)second[i];     \
@@ -183,9 +183,9 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
     sum[2] += data[2 * i] * other;                                                                 \
     sum[3] += data[2 * i + 1] * other;
 #define NN_LANES_NEXT(unit)                                                                        \
-    first += unit;                                                                                 \
-    second += unit;                                                                                \
-    data += 2 * unit;
+    first += (unit);                                                                               \
+    second += (unit);                                                                              \
+    data += 2 * (unit);
 #endif
 
 /* A function of its own gets all registers. */
