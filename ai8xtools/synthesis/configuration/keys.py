@@ -228,5 +228,7 @@ def placed(layout: LayerLayout, *, first: bool) -> Keys:
     ):
         if is_set:
             yield key, "true"
+    if layout.read_ahead and not layout.tcalc:
+        yield "tcalc", "false"  # several passes have it otherwise
     if layout.snoop_layer is not None:
         yield "snoop_sequence", str(layout.snoop_layer)

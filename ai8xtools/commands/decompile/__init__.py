@@ -1,0 +1,1 @@
+"""From the words of an accelerator back to a description, a checkpoint and a sample."""

@@ -1,0 +1,143 @@
+"""Trying descriptions until one gives the words that were found.
+
+Registers do not say what the loader chooses by itself: where kernels and biases go, and what a
+check refuses. Descriptions that leave it open come first, then those that fix it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ai8xtools.commands.decompile.files import network_files
+from ai8xtools.commands.decompile.network import Found
+from ai8xtools.commands.decompile.words import Agreement, compare, memory_of
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.synthesis.layout import LayerLayout
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
+from ai8xtools.values import frozen
+from device.chip import KERNEL_COLUMN_BYTES
+
+_OVERLAPS = "E404"
+
+
+@frozen(slots=False)
+class Attempt:
+    """A description with options, and what the loader makes of them: words, or a refusal."""
+
+    found: Found
+    agreement: Agreement | None
+    result: Synthesis | None
+    refusal: DiagnosticError | None
+
+    @property
+    def distance(self) -> tuple[bool, int]:
+        """How far the words are from those that were found."""
+        if self.agreement is None:
+            return True, 0
+        return False, len(self.agreement.departures)
+
+    @property
+    def right(self) -> bool:
+        """Whether they are the same."""
+        return self.agreement is not None and not self.agreement.departures
+
+
+def best_attempt(memory: Memory, found: Found, name: str) -> Attempt:
+    """Return the description whose words are the most like those in memory."""
+    best = attempt(memory, found, name)
+    for change in _CHANGES:
+        if best.right:
+            break
+        for changed in change(best):
+            other = attempt(memory, changed, name)
+            if other.distance < best.distance:
+                best = other
+    return best
+
+
+def attempt(memory: Memory, found: Found, name: str) -> Attempt:
+    """Let the loader read the files of a network, and compare the words."""
+    files = network_files(found, name, "")
+    with tempfile.TemporaryDirectory() as folder:
+        for file, content in files.items():
+            Path(folder, file).write_bytes(content)
+        words = command_words(found, name, memory.chip.name, folder)
+        options = parse(words)
+        try:
+            result = synthesize(options.config_file, options.chip, options.resolve, options.encode)
+        except DiagnosticError as refusal:
+            return Attempt(found, None, None, refusal)
+    agreement = compare(memory, memory_of(result.program, result.chip, options.encode.apb_base))
+    return Attempt(found, agreement, result, None)
+
+
+def command_words(found: Found, name: str, chip: str, folder: str) -> list[str]:
+    """Return the words behind `ai8xize.py` that make a project of the files in a folder."""
+    paths = (
+        ("--config-file", f"{name}.yaml"),
+        ("--checkpoint-file", f"{name}.pth.tar"),
+        ("--sample-input", f"sample_{name}.npy"),
+    )
+    words = ["--device", chip, "--test-dir", folder, "--prefix", f"{name}-project"]
+    for option, file in paths:
+        words += [option, str(Path(folder, file))]
+    return [*words, *found.words]
+
+
+def _with_words(found: Found, *words: str) -> Found:
+    return replace(found, words=(*found.words, *words))
+
+
+def _with_layouts(found: Found, change: Callable[[int, LayerLayout], LayerLayout]) -> Found:
+    layers = {index: change(index, layout) for index, layout in found.layout.layers.items()}
+    return replace(found, layout=replace(found.layout, layers=layers))
+
+
+def _overlapping(best: Attempt) -> Iterator[Found]:
+    """Outputs that overwrite what was not read: data may overlap."""
+    refusal = best.refusal
+    if refusal is not None and any(d.code == _OVERLAPS for d in refusal.diagnostics):
+        yield _with_words(best.found, "--overlap-data")
+
+
+def _kernels_elsewhere(best: Attempt) -> Iterator[Found]:
+    """Kernels where the registers say, or written by the older loader."""
+    if best.agreement is not None and not best.agreement.kinds["kernel"]:
+        return
+    yield _with_words(best.found, "--old-kernel-loader")
+    columns = {
+        one.layer.index: one.decoded.config.kernels.start // KERNEL_COLUMN_BYTES
+        for one in best.found.layers
+        if one.layer.weights is not None
+    }
+    fixed = _with_layouts(
+        best.found, lambda index, layout: replace(layout, kernel_offset=columns.get(index))
+    )
+    yield fixed
+    yield _with_words(fixed, "--no-deduplicate-weights")
+
+
+def _biases_elsewhere(best: Attempt) -> Iterator[Found]:
+    """Biases in the groups that the registers say: of all layers, or of those that depart."""
+    if best.agreement is not None and not best.agreement.kinds["bias"]:
+        return
+    groups = {
+        one.layer.index: tuple(
+            group
+            for group, offset in enumerate(one.decoded.config.output.bias_offsets)
+            if offset is not None
+        )
+        for one in best.found.layers
+        if one.layer.bias is not None and not one.layer.depthwise
+    }
+    yield _with_layouts(
+        best.found, lambda index, layout: replace(layout, bias_groups=groups.get(index))
+    )
+
+
+_CHANGES = (_overlapping, _kernels_elsewhere, _biases_elsewhere)

@@ -1,0 +1,125 @@
+"""Whether two accelerators hold the same words when their networks start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.synthesis.program import Program
+from ai8xtools.synthesis.words import phase_words
+from ai8xtools.emulator.words.writes import Writes
+from ai8xtools.values import frozen
+from device import Chip
+from device.chip import DEFAULT_APB_BASE
+
+_COLUMN_WORDS = 3
+"""Words that hold the 9 bytes of a kernel column."""
+
+
+@frozen
+class Departure:
+    """A word that differs; None: it is not written. `kind` is what it is part of."""
+
+    kind: str
+    place: str
+    wanted: int | None
+    found: int | None
+
+    def __str__(self) -> str:
+        wanted, found = (
+            "nothing" if value is None else f"0x{value:08x}" for value in (self.wanted, self.found)
+        )
+        return f"{self.place}: {found}, not {wanted}"
+
+
+@frozen
+class Agreement:
+    """How many words there are, and those that differ."""
+
+    words: int
+    departures: tuple[Departure, ...]
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many words of each kind differ."""
+        return Counter(one.kind for one in self.departures)
+
+
+def memory_of(program: Program, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> Memory:
+    """Return an accelerator to which all words of a program have been written."""
+    memory = Memory(chip, apb_base)
+    rows: list[tuple[int, int, int]] = []
+    for words in phase_words(program).values():
+        rows += [(4, address, value) for address, value in words.words.items()]
+        rows += [(4, address, value) for address, value in words.control]
+        rows += [(4, a, value) for a, values in words.pushes.items() for value in values]
+    memory.write(Writes.of(rows))
+    return memory
+
+
+def compare(wanted: Memory, found: Memory) -> Agreement:
+    """Compare registers, kernels, biases, data and FIFOs as they are before the start.
+
+    Registers that are not written are zero.
+    """
+    departures = [*_registers(wanted, found), *_kernels(wanted, found), *_biases(wanted, found),
+                  *_data(wanted, found), *_pushes(wanted, found)]  # fmt: skip
+    count = len(wanted.registers) + _COLUMN_WORDS * int(wanted.kernels_written.sum())
+    count += int(wanted.bias_written.sum()) + int(_words_written(wanted).sum())
+    count += sum(map(len, wanted.pushes.values()))
+    return Agreement(count, tuple(departures))
+
+
+def _registers(wanted: Memory, found: Memory) -> Iterator[Departure]:
+    for address in sorted({*wanted.registers, *found.registers}):
+        pair = wanted.registers.get(address, 0), found.registers.get(address, 0)
+        if pair[0] != pair[1]:
+            yield Departure("register", wanted.addresses.describe(address), *pair)
+
+
+def _kernels(wanted: Memory, found: Memory) -> Iterator[Departure]:
+    differs = (wanted.kernels != found.kernels).any(axis=2)
+    differs &= wanted.kernels_written | found.kernels_written
+    differs |= wanted.kernels_written != found.kernels_written
+    for processor, column in np.argwhere(differs).tolist():
+        pair = (
+            int.from_bytes(one.kernels[processor, column, 5:].tobytes(), "big")
+            if one.kernels_written[processor, column] else None
+            for one in (wanted, found)
+        )  # fmt: skip
+        yield Departure("kernel", f"processor {processor}, kernel column {column}", *pair)
+
+
+def _biases(wanted: Memory, found: Memory) -> Iterator[Departure]:
+    differs = wanted.bias_written != found.bias_written
+    differs |= (wanted.bias != found.bias) & wanted.bias_written
+    for group, index in np.argwhere(differs).tolist():
+        pair = (int(one.bias[group, index]) & 0xFF if one.bias_written[group, index] else None
+                for one in (wanted, found))  # fmt: skip
+        yield Departure("bias", f"group {group}, bias {index}", *pair)
+
+
+def _words_written(memory: Memory) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    return memory.data_written.reshape(len(memory.data), -1, 4).any(axis=2)
+
+
+def _data(wanted: Memory, found: Memory) -> Iterator[Departure]:
+    written = [_words_written(one) for one in (wanted, found)]
+    differs = (written[0] != written[1]) | ((wanted.data != found.data) & written[0])
+    for instance, word in np.argwhere(differs).tolist():
+        pair = (int(one.data[instance, word]) if known[instance, word] else None
+                for one, known in zip((wanted, found), written, strict=True))  # fmt: skip
+        yield Departure("input", f"data memory instance {instance}, word {word}", *pair)
+
+
+def _pushes(wanted: Memory, found: Memory) -> Iterator[Departure]:
+    for address in sorted({*wanted.pushes, *found.pushes}):
+        one, other = wanted.pushes.get(address, []), found.pushes.get(address, [])
+        for number in range(max(len(one), len(other))):
+            pair = (words[number] if number < len(words) else None for words in (one, other))
+            departure = Departure("input", f"FIFO {address:#x}, word {number}", *pair)
+            if departure.wanted != departure.found:
+                yield departure
