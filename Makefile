@@ -189,6 +189,9 @@ measure-proof-faults: $(DEVELOPMENT) ## damage single words of ten networks: ref
 measure-compare-projects: $(DEVELOPMENT) ## known answers beside ours, as they are and with planted differences: told in words (ARGS="--step 10")
 	@$(PYTHON) -m tests.emulator.compared_projects --kat $(KAT) $(ARGS)
 
+measure-decompile: $(DEVELOPMENT) ## read the recorded words of the known answers back, and compare the loader's (ARGS="--step N")
+	@$(PYTHON) -m tests.emulator.decompiled --kat $(KAT) $(ARGS)
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.emulator import Accelerator, EmulatorError
 from ai8xtools.emulator.firmware.repeated import data_places
 from ai8xtools.emulator.machine.batch import NetworkBatch
@@ -35,7 +36,7 @@ from tests.emulator.faults import (
     loaded_accelerator,
     out_of_time,
 )
-from tests.emulator.proofs import delivered, judged
+from tests.emulator.proofs import judged
 from tests.networks.deployed import BY_FILE, with_random_weights
 
 KINDS = ("register", "kernel", "bias", "unloading")

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.commands.proof.judgement import Judgement, judge
 from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.diagnostics.errors import ToolError
@@ -37,28 +38,12 @@ from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.recording import read_words
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.pipeline import examine
-from ai8xtools.synthesis.program import Program
 from tests.emulator.faults import loaded_accelerator
 from tests.emulator.known_answers import EXCEPTIONS, chip_of
 from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
 
 _VIRTUAL = 0xF0000000
 """Addresses that stand for reads of a transposing port."""
-
-
-def delivered(program: Program) -> NDArray[np.int64]:
-    """Return the addresses of the bytes that cnn_unload() of a program delivers."""
-    parts = []
-    for layer in program.unload:
-        for piece in layer.pieces:
-            pixels = piece.address + piece.stride_bytes * np.arange(layer.pixels)
-            lanes = np.array(piece.lanes)
-            if layer.width == 32:
-                words = pixels[:, None] + 4 * lanes
-                parts.append((words[..., None] + np.arange(4)).reshape(-1))
-            else:
-                parts.append((lanes[:, None] + pixels).reshape(-1))
-    return np.concatenate(parts)
 
 
 def judged(

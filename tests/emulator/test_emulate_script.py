@@ -167,6 +167,7 @@ def test_errors_are_one_message_and_status_1(
         ["project", "--time-limit", "0"],
         ["project", "--device", "MAX32"],
         ["project", "--dump", "x.npz"],
+        ["project", "--decompile", "out", "--prove"],
     ],
 )
 def test_wrong_usage_has_status_2(arguments: list[str]) -> None:

@@ -14,6 +14,7 @@ import ai8xtools.commands.proof.project
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
+from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.machine.arithmetic import LayerParameters
 from ai8xtools.emulator.machine.batch import NetworkBatch
@@ -24,7 +25,7 @@ from ai8xtools.synthesis.place import PlaceOptions
 from tests.conftest import ROOT
 from tests.emulator.by_hand import one_by_one
 from tests.emulator.conftest import Emulate
-from tests.emulator.proofs import delivered, judged
+from tests.emulator.proofs import judged
 from tests.emulator.test_influence import loaded
 from tests.emulator.trees import c_files, change, generate
 from tests.synthesis.random_networks import RandomNetwork, random_networks

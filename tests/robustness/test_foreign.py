@@ -17,6 +17,7 @@ WRITTEN = frozenset({
     "--debug-report", "--report", "--write-config", "--test-dir", "OUTPUT", "--write-policy",
     "--out_path", "--out-dir", "--copy-output-folder", "--yaml-template", "--dump", "--trace",
     "--profile", "--vcd", "--container", "--sweep-dir", "--result-json", "--junit",
+    "--decompile",
 })  # fmt: skip
 _SLOW = re.compile("--calib|--device (FIXED|Q15|Q7)|--container")
 """Command lines for which PyTorch is imported, or much is built: `make fuzz` runs them."""

@@ -79,7 +79,7 @@ class Inputs:
 def channels_of(layers: Sequence[Decoded]) -> tuple[list[Inputs], list[Outputs]]:
     """Return what every layer reads, and its own channels.
 
-    Raises EmulatorError (E887) for something else than whole outputs of layers, or the input.
+    Raises EmulatorError (E890) for something else than whole outputs of layers, or the input.
     """
     read, wanted = _wanted(layers)
     inputs: list[Inputs] = []
@@ -126,7 +126,7 @@ def _outputs(
     by_pass = lanes.reshape(passes, -1)
     if not config.kind.sums_channels:
         return Outputs(np.arange(lanes.size)[:channels], mask_of(by_pass[0].tolist()))
-    slots = read.reshape(passes, -1).any(axis=0)
+    slots = np.asarray(np.any(read.reshape(passes, -1), axis=0))
     if not slots.any():
         slots[_first_lane(layer, passes) :] = True
     slots[-1] = True  # the register says so
@@ -147,15 +147,13 @@ def _first_lane(layer: Decoded, passes: int) -> int:
 
     Those before the first kernels have none, unless all lanes have some of whole words.
     """
-    own = layer.outputs.reshape(passes, -1).any(axis=0)
+    own = np.asarray(np.any(layer.outputs.reshape(passes, -1), axis=0))
     first = int(np.flatnonzero(own)[0]) if own.any() else 0
     whole = len(own) % PROCESSORS_PER_INSTANCE == 0
     return 0 if passes > 1 or whole or first >= PROCESSORS_PER_INSTANCE else first
 
 
-def _channels(
-    used: NDArray[np.bool_], share: int, passes: int, stated: int | None = None
-) -> int:
+def _channels(used: NDArray[np.bool_], share: int, passes: int, stated: int | None = None) -> int:
     """Return how many channels several passes have: as many as biases, if that is possible.
 
     Else those up to the last that is used, unless a last pass cannot lack so many.
@@ -168,9 +166,7 @@ def _channels(
     return least if least in possible else len(used)
 
 
-def inputs_of(
-    layer: Decoded, outputs: Sequence[Outputs], effective: NDArray[np.bool_]
-) -> Inputs:
+def inputs_of(layer: Decoded, outputs: Sequence[Outputs], effective: NDArray[np.bool_]) -> Inputs:
     """Return what a layer reads, if it is something that a description names."""
     found = [_run(layer, operand, outputs, effective)
              for operand in range(layer.config.input.operands)]  # fmt: skip
@@ -185,12 +181,12 @@ def inputs_of(
     if len(found) > 1 and any(len(run) > 1 for run in found):
         raise _inexpressible(number, "combines operands of several layers each")
     sources = tuple(writer for run in found for writer, _ in run)
-    channels = sum(len(channels) for _, channels in found[0])
-    return Inputs(sources, channels, int(layer.read.pixels[0, 0]))
+    count = sum(len(channels) for _, channels in found[0])
+    return Inputs(sources, count, int(layer.read.pixels[0, 0]))
 
 
 def _inexpressible(number: int, what: str) -> EmulatorError:
-    return EmulatorError("E887", f"no description expresses what layer {number} does: it {what}")
+    return EmulatorError("E890", f"no description expresses what layer {number} does: it {what}")
 
 
 def _run(

@@ -43,16 +43,20 @@ class _Owners:
     """Who wrote each byte of data memory last."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
-        self.writer = np.full(shape, INPUT, np.int64)
+        self.writer = np.full(shape, UNKNOWN, np.int64)
         self.output = np.zeros(shape, np.int64)
         self.output[:] = np.arange(shape[1])
         self.pixel = np.zeros(shape, np.int64)
+
+    def load(self, config: LayerConfig) -> None:
+        """The input is loaded, as the first layer reads it."""
+        self.writer[input_bytes(config, self.writer.shape[1])] = INPUT
 
     def write(self, position: int, config: LayerConfig) -> None:
         """A layer writes its output; offsets wrap."""
         rows, columns = config.output_size
         instance, offset = output_bytes(config, output_locations(config), rows * columns)
-        number, pixel, *_ = np.indices(offset.shape, sparse=True)
+        number, pixel, *_ = np.ogrid[tuple(slice(n) for n in offset.shape)]
         place = instance, offset % self.writer.shape[1]
         self.writer[place] = position
         self.output[place] = number + 0 * offset
@@ -70,9 +74,7 @@ def _by_operand(values: Integers) -> Integers:
     return values.transpose(1, 2, 0).reshape(values.shape[1], -1)
 
 
-def reads(
-    memory: Memory, layers: Sequence[LayerConfig]
-) -> tuple[list[LayerConfig], list[Read]]:
+def reads(memory: Memory, layers: Sequence[LayerConfig]) -> tuple[list[LayerConfig], list[Read]]:
     """Return the layers, in the order of execution, and what each of them reads.
 
     Where MAX78000 takes the passes of combined operands for more rows, they are passes again.
@@ -80,6 +82,8 @@ def reads(
     owners, found, whole = _Owners(memory.data_bytes.shape), list[Read](), list[LayerConfig]()
     for position, config in enumerate(layers):
         instance, offset = (part[..., 0] for part in input_bytes(config, 1 << 30))
+        if position == 0 and not memory.pushes:
+            owners.load(config)
         if position == 0 and memory.pushes:
             count = np.arange(len(config.processors))[None]
             found.append(Read(0 * count + INPUT, count, 0 * count))

@@ -16,6 +16,7 @@ from ai8xtools.commands.decompile.channels import (
     channels_of,
 )
 from ai8xtools.commands.decompile.flow import INPUT, Read, reads
+from ai8xtools.diagnostics import Place
 from ai8xtools.emulator.decode.config import (
     ActivationFunction,
     ElementwiseOperation,
@@ -24,7 +25,6 @@ from ai8xtools.emulator.decode.config import (
 )
 from ai8xtools.emulator.machine.execution import LayerExecution
 from ai8xtools.emulator.state.memory import Memory
-from ai8xtools.diagnostics import Place
 from ai8xtools.synthesis.layout import LayerLayout
 from ai8xtools.synthesis.network import (
     NETWORK_INPUT,
@@ -68,9 +68,7 @@ def decoded_layers(memory: Memory, configs: Sequence[LayerConfig]) -> list[Decod
     ]
 
 
-def _bias_bytes(
-    memory: Memory, configs: Sequence[LayerConfig], config: LayerConfig
-) -> int | None:
+def _bias_bytes(memory: Memory, configs: Sequence[LayerConfig], config: LayerConfig) -> int | None:
     """Return how many bytes there are up to the bias of another layer, or to the last bias."""
     own = [(g, o) for g, o in enumerate(config.output.bias_offsets) if o is not None]
     if len(own) != 1:
@@ -84,7 +82,7 @@ def _bias_bytes(
 def rebuilt_layers(memory: Memory, configs: Sequence[LayerConfig], sample: Size) -> list[Rebuilt]:
     """Return the layers of the network that executes these; `sample` are rows and columns.
 
-    Raises EmulatorError (E887) for what no description expresses.
+    Raises EmulatorError (E890) for what no description expresses.
     """
     layers = [*map(_unflattened, decoded_layers(memory, configs))]
     inputs, outputs = channels_of(layers)
@@ -181,7 +179,7 @@ class _Work:
         """Return the layer."""
         config, inputs = self.config, self.inputs
         size, pooled = self.sizes
-        weights = self._weights(pooled)
+        weights = self._weights()
         combined = config.input.operands > 1
         previous = self.position - 1 if self.position else INPUT
         usual = set(inputs.sources) == {previous} and (not combined or previous == INPUT)
@@ -235,7 +233,7 @@ class _Work:
             return 0, 0
         return before, after
 
-    def _weights(self, pooled: Size) -> NDArray[np.int8] | None:
+    def _weights(self) -> NDArray[np.int8] | None:
         """Weights [out, in, row, column]; those of a flattened layer are for channel by channel."""
         parameters, config = self.decoded.parameters, self.config
         if parameters is None or config.kernels.bypass:

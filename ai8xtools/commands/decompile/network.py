@@ -10,10 +10,12 @@ from ai8xtools.commands.decompile.layers import Rebuilt, rebuilt_layers, with_st
 from ai8xtools.commands.decompile.modes import input_port, options
 from ai8xtools.emulator import Accelerator, EmulatorError
 from ai8xtools.emulator.decode.config import LayerConfig
+from ai8xtools.emulator.decode.fifo import fifo_image
+from ai8xtools.emulator.decode.locations import input_bytes
 from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.machine import snoop
 from ai8xtools.emulator.state.memory import Memory
-from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.network import Network, Tensor
 from ai8xtools.values import frozen
 
@@ -31,11 +33,11 @@ class Found:
 def found_network(memory: Memory, name: str) -> Found:
     """Return the network of an accelerator that is loaded and about to start.
 
-    Raises EmulatorError: conditional execution and what else no description expresses (E887), and
+    Raises EmulatorError: conditional execution and what else no description expresses (E890), and
     as the emulator does.
     """
     if snoop.is_configured(memory):
-        raise EmulatorError("E887", "conditional execution: data decides what is executed")
+        raise EmulatorError("E890", "conditional execution: data decides what is executed")
     accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
     accelerator.memory = memory
     configs = _without_resets(memory, accelerator.planned_layers())
@@ -98,20 +100,18 @@ def _with_lost_rows(memory: Memory, first: LayerConfig, sample: Tensor) -> Tenso
 
 
 def _all_written(memory: Memory, config: LayerConfig) -> Tensor | None:
-    from ai8xtools.emulator.decode.fifo import fifo_image
-    from ai8xtools.emulator.decode.locations import input_bytes
-
-    shape = -1, *config.input.size
+    """Return the input as a layer reads it, [channel, row, column], if all was written."""
     if memory.pushes:
         try:
-            return fifo_image(memory, config)[0].astype(np.int64)
+            return np.asarray(fifo_image(memory, config)[0], np.int64)
         except EmulatorError:
             return None
     instance, offset = input_bytes(config, memory.data_bytes.shape[1])
     if not memory.data_written[instance, offset].all():
         return None
-    values = memory.data_bytes[instance, offset].view(np.int8)
-    return values.transpose(1, 2, 0, 3).reshape(shape).astype(np.int64)
+    values = memory.data_bytes[instance, offset].view(np.int8).transpose(1, 2, 0, 3)
+    found: Tensor = values.reshape(-1, *config.input.size).astype(np.int64)
+    return found
 
 
 def _without_resets(memory: Memory, layers: list[LayerConfig]) -> list[LayerConfig]:
@@ -137,7 +137,7 @@ def _without_resets(memory: Memory, layers: list[LayerConfig]) -> list[LayerConf
 
 
 def _outputs(built: list[Rebuilt]) -> list[bool]:
-    """Tell of each layer whether it is an output: nothing reads it. The last alone needs no mark."""
+    """Tell of each layer whether it is an output, as nothing reads it, if there are several."""
     read = {
         source
         for number, one in enumerate(built)
@@ -145,6 +145,3 @@ def _outputs(built: list[Rebuilt]) -> list[bool]:
     }
     unread = [number not in read for number in range(len(built))]
     return unread if sum(unread) > 1 else [False] * len(built)
-
-
-__all__ = ["Found", "LayerLayout", "found_network"]

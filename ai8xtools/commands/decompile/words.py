@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.emulator.words.writes import Writes
 from ai8xtools.synthesis.program import Program
 from ai8xtools.synthesis.words import phase_words
-from ai8xtools.emulator.words.writes import Writes
 from ai8xtools.values import frozen
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
@@ -102,8 +103,8 @@ def _biases(wanted: Memory, found: Memory) -> Iterator[Departure]:
         yield Departure("bias", f"group {group}, bias {index}", *pair)
 
 
-def _words_written(memory: Memory) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return memory.data_written.reshape(len(memory.data), -1, 4).any(axis=2)
+def _words_written(memory: Memory) -> NDArray[np.bool_]:
+    return np.asarray(np.any(memory.data_written.reshape(len(memory.data), -1, 4), axis=2))
 
 
 def _data(wanted: Memory, found: Memory) -> Iterator[Departure]:

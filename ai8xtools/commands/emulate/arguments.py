@@ -59,7 +59,8 @@ class EmulateOptions:
     `serial` is a port with a board that runs the program, at `baud` bits per second, on each of
     `input`; with `serve` the program runs behind a new port.
     `prove` shows that the project computes its network for every input: the one it was made of, or
-    that of `config_file` and `checkpoint_file`.
+    that of `config_file` and `checkpoint_file`. `decompile` is the folder for the files of the
+    network that the words are read back to.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words
     or a counterexample,
     `trace` the registers field by field.
@@ -93,6 +94,7 @@ class EmulateOptions:
     prove: bool = False
     config_file: str | None = None
     checkpoint_file: str | None = None
+    decompile: Path | None = None
     played: Played = Played()
     serial: str | None = None
     baud: int = BAUD
@@ -135,6 +137,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         serial=args.serial,
         baud=args.baud,
         serve=args.serve,
+        decompile=Path(args.decompile) if args.decompile else None,
         played=Played(args.camera, args.microphone, args.series),
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
@@ -154,6 +157,9 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
     if args.prove and (alone or args.gdb is not None or args.core):
         parser.error("--prove needs PROJECT_DIR, and runs no program")
+    others = args.accelerator_only or args.input or args.prove or args.dump or args.trace
+    if args.decompile and (others or args.gdb is not None or args.core):
+        parser.error("--decompile runs no program: it takes PROJECT_DIR or --words, and --device")
     if (args.config_file or args.checkpoint_file) and not args.prove:
         parser.error("--config-file and --checkpoint-file need --prove")
     if args.checkpoint_file and not args.config_file:
@@ -276,6 +282,9 @@ def arguments() -> Parser:
            "was made of)")  # fmt: skip
     option("--checkpoint-file", metavar="FILE",
            help="with --prove: the quantized checkpoint of the network")  # fmt: skip
+    option("--decompile", metavar="DIR",
+           help="write description, checkpoint and sample of the network that the words compute to "
+           "this new folder")  # fmt: skip
     option("--input", metavar="FILE",
            help="run the network on each of these inputs (.npy, picture, .wav), or on the test "
            "samples of KIND:PATH, as train.py --dataset names them")  # fmt: skip

@@ -68,6 +68,10 @@ def emulate(options: EmulateOptions) -> int:
         (options.words, options.input, options.labels),
     )
     refuse_project_files(written, options.project)
+    if options.words is not None and options.decompile is not None:
+        from ai8xtools.commands.emulate.decompiling import decompile_words  # it needs the loader
+
+        return decompile_words(Path(options.words), options.decompile, options)
     if options.words is not None:
         return emulate_words(Path(options.words), options)
     assert options.project is not None, "the command line names one of both"
@@ -78,6 +82,10 @@ def emulate(options: EmulateOptions) -> int:
         from ai8xtools.commands.emulate.proving import prove_project  # needs the network loader
 
         return prove_project(Path(options.project), options)
+    if options.decompile is not None:
+        from ai8xtools.commands.emulate.decompiling import decompile_project  # it needs the loader
+
+        return decompile_project(Path(options.project), options.decompile, options)
     if options.serial is not None or options.serve:
         from ai8xtools.commands.emulate.bench import emulate_board, serve_board  # few ask for it
 

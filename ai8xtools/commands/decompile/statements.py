@@ -1,0 +1,112 @@
+"""What is stated of a network that was found, each with how it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from ai8xtools.commands.decompile.layers import Rebuilt
+from ai8xtools.commands.decompile.network import Found
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.synthesis.configuration.keys import mask_text, offset_text
+from ai8xtools.synthesis.network import NETWORK_INPUT, Layer
+from ai8xtools.values import frozen
+
+
+class Confidence(StrEnum):
+    """How a statement is known, from certain to not at all."""
+
+    REGISTER = "a register says so"
+    MEMORY = "stands in memory"
+    FLOW = "follows from who writes what is read"
+    ASSUMED = "assumed: the words are the same otherwise"
+
+
+@frozen
+class Statement:
+    """What is stated of a layer, or of the whole network."""
+
+    subject: str
+    text: str
+    confidence: Confidence
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.text} ({self.confidence.value})"
+
+
+def statements(found: Found, memory: Memory) -> list[Statement]:
+    """Return all statements: of the network, then layer by layer."""
+    own = [*_of_network(found, memory)]
+    for one in found.layers:
+        own += _of_layer(found, one)
+    return own
+
+
+def _of_network(found: Found, memory: Memory) -> Iterator[Statement]:
+    network, layout = found.network, found.layout
+    shape = "x".join(map(str, network.sample.shape))
+    form = "CHW" if layout.layers[0].channels_first else "HWC"
+    port = layout.input_port.value
+    yield Statement("chip", memory.chip.name, Confidence.REGISTER)
+    yield Statement("input", f"{shape} bytes with a sign, {form}, from the {port}",
+                    Confidence.REGISTER)  # fmt: skip
+    yield Statement("input", "its channels are in the order of the processors", Confidence.ASSUMED)
+    rounds = memory.control_register("CTL", found.layers[0].decoded.config.groups[0])
+    yield Statement("average pooling", "rounds" if rounds["average_rounding"] else "truncates",
+                    Confidence.REGISTER)  # fmt: skip
+    for layer in network.outputs():
+        own = layout.layers[layer.index]
+        mask, offset = mask_text(own.output_processors or 0), offset_text(own.out_offset or 0)
+        place = f"processors {mask}, from {offset} on"
+        yield Statement(
+            "output", f"{layer}: {_shape(layer)} of {layer.output_width} bits, {place}",
+            Confidence.FLOW,
+        )  # fmt: skip
+    yield Statement("output", "its channels are in the order of the processors", Confidence.ASSUMED)
+    yield Statement("names", "layers, model and classes have none in the words; those here are "
+                    "made up", Confidence.ASSUMED)  # fmt: skip
+
+
+def _shape(layer: Layer) -> str:
+    return "x".join(map(str, (layer.out_channels, *layer.out_dim)))
+
+
+def _of_layer(found: Found, one: Rebuilt) -> Iterator[Statement]:
+    layer, config = one.layer, one.decoded.config
+    subject = str(layer)
+    size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
+    yield Statement(subject, f"{layer.operator}, {size} to {_shape(layer)}", Confidence.REGISTER)
+    named = ["the input" if s == NETWORK_INPUT else f"layer {s}" for s in _sources(found, layer)]
+    yield Statement(subject, f"reads {' and '.join(named)}", Confidence.FLOW)
+    pooling = layer.pooling
+    if pooling.reduces:
+        kind = "average" if pooling.average else "maximum"
+        window = f"{kind} pooling {pooling.window[0]}x{pooling.window[1]}"
+        text = f"{window if pooling.active else 'no pooling'}, stride {pooling.stride[0]}"
+        yield Statement(subject, text, Confidence.REGISTER)
+    if layer.combination:
+        text = f"{layer.operands} operands, {layer.combination}"
+        yield Statement(subject, text, Confidence.REGISTER)
+    if not layer.has_weights:
+        return
+    kernel = f"kernel {layer.kernel[0]}x{layer.kernel[1]}, pad {layer.pad[0]}"
+    text = f"{kernel}, activation {layer.activation or 'none'}, shift {layer.shift}"
+    yield Statement(subject, text, Confidence.REGISTER)
+    if layer.weights is not None:
+        text = f"{layer.weights.size} weights of {abs(layer.weight_bits)} bits"
+        biased = "no bias" if layer.bias is None else f"{len(layer.bias)} biases"
+        yield Statement(subject, f"{text}, {biased}", Confidence.MEMORY)
+    if config.output.passes > 1:
+        yield Statement(subject, f"{layer.out_channels} output channels: zeros behind them in the "
+                        "last pass are none", Confidence.ASSUMED)  # fmt: skip
+    if layer.flatten and _sources(found, layer) == (NETWORK_INPUT,):
+        yield Statement(subject, "flattens an image of one column", Confidence.ASSUMED)
+    if layer.operator.fully_connected and not layer.flatten:
+        yield Statement(subject, "a linear layer, not a 1x1 convolution", Confidence.ASSUMED)
+
+
+def _sources(found: Found, layer: Layer) -> tuple[int, ...]:
+    if layer.sources is not None:
+        return layer.sources
+    previous = found.network.predecessor(layer)
+    return (NETWORK_INPUT if previous is None else previous.index,)

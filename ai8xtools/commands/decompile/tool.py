@@ -1,0 +1,62 @@
+"""Reading words back: the files of the network that they compute, and what is said of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from ai8xtools.commands.decompile.attempts import Attempt, best_attempt, command_words
+from ai8xtools.commands.decompile.files import network_files
+from ai8xtools.commands.decompile.network import found_network
+from ai8xtools.commands.decompile.statements import statements
+from ai8xtools.commands.decompile.verdict import Computed, computed, describe_words
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.writing.folder import check_folder, write_project
+
+
+def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
+    """Write description, checkpoint and sample of the network that an accelerator is loaded with.
+
+    `sample` says where the input in memory comes from. Returns 0 if the loader makes the same words
+    of the files. Raises EmulatorError: the folder
+    exists (E891), the words have no description (E890), and as the emulator does;
+    DiagnosticError as writing does.
+    """
+    if os.path.lexists(folder):
+        raise EmulatorError("E891", "the folder exists already", str(folder), "Name another one.")
+    check_folder(folder, overwrite=False)
+    found = found_network(memory, name)
+    best = best_attempt(memory, found, name)
+    if best.refusal is not None:
+        first = next(d for d in best.refusal.diagnostics if d.severity.is_error)
+        raise EmulatorError(
+            "E890", f"no description expresses these words: {first.message}", None,
+            "emulate.py still executes them.",
+        )  # fmt: skip
+    proof = computed(memory, best)
+    if proof.wrong:
+        raise EmulatorError("E890", f"no description was found: {proof.text}")
+    found = best.found
+    command = shlex.join(["python", "ai8xize.py",
+                          *command_words(found, name, memory.chip.name, str(folder))])  # fmt: skip
+    title = (
+        f"{name} for {memory.chip.name}, read back by emulate.py --decompile; "
+        f"{name}.txt tells how each part is known."
+    )
+    said = [*map(str, statements(found, memory)), f"sample: {sample}",
+            f"words from these files: {command}"]  # fmt: skip
+    files = network_files(found, name, title)
+    files[f"{name}.txt"] = "\n".join([*said, *_verdict(best, proof), ""]).encode()
+    write_project(files, folder)
+    for line in said:
+        print(line)
+    print(f"Wrote {', '.join(files)} to {folder}")
+    for line in _verdict(best, proof):
+        print(line)
+    return 0 if best.right else 1
+
+
+def _verdict(best: Attempt, proof: Computed) -> list[str]:
+    return [f"{proof.text[0].upper()}{proof.text[1:]}.", *describe_words(best)]
