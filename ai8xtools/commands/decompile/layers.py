@@ -21,7 +21,6 @@ from ai8xtools.emulator.decode.config import (
     ActivationFunction,
     ElementwiseOperation,
     LayerConfig,
-    LayerKind,
 )
 from ai8xtools.emulator.machine.execution import LayerExecution
 from ai8xtools.emulator.state.memory import Memory
@@ -103,7 +102,7 @@ def _unflattened(layer: Decoded) -> Decoded:
     """
     config, read = layer.config, layer.read
     passes, written, output = config.input.passes, read.writers >= 0, config.output
-    plain = config.kind is LayerKind.CONVOLUTION and config.kernels.shape == (1, 1)
+    plain = config.kind.sums_channels and config.kernels.shape == (1, 1)
     if not plain or config.conv1d or config.input.size != (1, 1):
         return layer
     pixels = len(np.unique(read.pixels[written])) if written.any() else 1
@@ -149,7 +148,7 @@ class _Work:
             return Operator.CONV1D
         if config.transposed:
             return Operator.CONVTRANSPOSE2D
-        plain = config.kind is LayerKind.CONVOLUTION and config.kernels.shape == (1, 1)
+        plain = config.kind.sums_channels and config.kernels.shape == (1, 1)
         single = config.input.pooled == (1, 1) and config.input.pad == (0, 0)
         return Operator.LINEAR if plain and single else Operator.CONV2D
 
@@ -191,7 +190,7 @@ class _Work:
         pad = config.input.pad
         if config.transposed:
             pad = (config.kernels.shape[0] - 1 - pad[0], config.kernels.shape[1] - 1 - pad[1])
-        depthwise = config.kind is LayerKind.DEPTHWISE
+        depthwise = config.kind.has_kernels and not config.kind.sums_channels
         return Layer(
             index=self.position,
             places={"output_shift": Place()} if config.kernels.bypass else {},
