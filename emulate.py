@@ -16,9 +16,9 @@ def main() -> int:
     """Do what the command line says; return the exit status."""
     # inside, so that `run` reports Ctrl-C meanwhile
     from ai8xtools.commands.emulate.arguments import parse
-    from ai8xtools.commands.emulate.emulate import emulate
+    from ai8xtools.commands.emulate.cure import emulate_or_cure
 
-    return emulate(parse())
+    return emulate_or_cure(parse())
 
 
 if __name__ == "__main__":

@@ -222,7 +222,8 @@ class Parser(argparse.ArgumentParser):
                 return message, {}
             option, value = self._faulty
             known = [word for word in re.findall(r"[\w.+-]+", message) if word != value]
-            near = next(iter(sorted(get_close_matches(value, known, 3), key=known.index)), None)
+            close = sorted(get_close_matches(value, known, 3), key=known.index)
+            near = next((word for word in close if self._takes(option, word)), None)
             old, new = (option, "") if near is None else (value, near)
             return message, {option: Edit(Place(option=option), old, new, certain=False)}
         options = [
@@ -235,9 +236,26 @@ class Parser(argparse.ArgumentParser):
                  for near in matches}  # fmt: skip
         return f"{message}; did you mean {meant}?" if meant else message, edits
 
+    def _takes(self, option: str, word: str) -> bool:
+        """Whether an option takes a word as its value."""
+        action = self._option_string_actions[option]
+        try:
+            value = self._get_value(action, word)
+        except argparse.ArgumentError:
+            return False
+        return action.choices is None or value in action.choices
+
+    def _without(self, diagnostic: Diagnostic) -> Diagnostic:
+        """Return a complaint with the edit that leaves its option out, unless another is known."""
+        option = _option_of(diagnostic)
+        needed = {need.option for need in self._needs}
+        if diagnostic.edit is not None or option not in self._typed or option in needed:
+            return diagnostic
+        return replace(diagnostic, edit=Edit(Place(option=option), option, "", certain=False))
+
     def _end(self, diagnostics: Sequence[Diagnostic]) -> NoReturn:
         if takes_json():
-            print_diagnostics(diagnostics)
+            print_diagnostics(map(self._without, diagnostics))
             sys.exit(2)
         lines = dict.fromkeys(_line(d, diagnostics) for d in diagnostics)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)

@@ -23,6 +23,7 @@ from ai8xtools.diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run
 from ai8xtools.diagnostics.outcome import Outcome, current, note
 from ai8xtools.diagnostics.printing import (
     as_json,
+    is_read_at_once,
     print_diagnostics,
     print_result,
     takes_json,
@@ -43,6 +44,7 @@ __all__ = [
     "current",
     "diagnostics_of",
     "has_errors",
+    "is_read_at_once",
     "leave",
     "note",
     "print_diagnostics",

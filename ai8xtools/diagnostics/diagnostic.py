@@ -8,6 +8,9 @@ from dataclasses import field, replace
 
 from ai8xtools.values import frozen
 
+_SHOWN = 60
+"""Characters of an edit that a sentence about it has."""
+
 
 class Severity(enum.StrEnum):
     """An error ends the run with status 1; warnings and notices do not."""
@@ -70,7 +73,8 @@ class Edit:
     """The cure as a replacement that a program can apply: `old` at `place` becomes `new`.
 
     In a file, `old` begins at line and column; where it is empty, `new` is inserted. Of an option,
-    `old` is the option as it was typed, or its value. It is `certain` if nothing else can be meant,
+    `old` is the option as it was typed, or its value; where it is empty, the option is added, with
+    the value `new`. It is `certain` if nothing else can be meant,
     otherwise the likeliest.
     """
 
@@ -78,6 +82,26 @@ class Edit:
     old: str
     new: str
     certain: bool = True
+
+    def __str__(self) -> str:
+        perhaps = "" if self.certain else "Perhaps: "
+        if self.place.file is None:
+            option = self.place.option
+            added = f"add {option} {self.new}" if not self.old else None
+            removed = f"leave out {option}" if not self.new else None
+            what = added or removed or f"{option} {self.new} instead of {self.old}"
+        else:
+            old, new = map(_shortened, (self.old, self.new))
+            added = f"insert {new!r}" if not old else None
+            removed = f"remove {old!r}" if not new else None
+            what = f"{added or removed or f'{new!r} instead of {old!r}'} at {self.place}"
+        return f"{perhaps}{what}." if perhaps else f"{what[0].upper()}{what[1:]}."
+
+
+def _shortened(text: str) -> str:
+    """Return a text in one line, or its beginning."""
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 @frozen

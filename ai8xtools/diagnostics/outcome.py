@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,14 @@ def recorded(words: tuple[str, ...]) -> Iterator[Outcome]:
         yield outcome
     finally:
         _CURRENT.reset(token)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Drop what is printed, said and found out within the block: it is only a trial."""
+    nowhere = io.StringIO()
+    with redirect_stdout(nowhere), redirect_stderr(nowhere), recorded(()):
+        yield
 
 
 def note(**facts: Any) -> None:

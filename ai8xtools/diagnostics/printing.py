@@ -48,6 +48,11 @@ def takes_json() -> bool:
     return isinstance(sys.stdout, Aside)
 
 
+def is_read_at_once() -> bool:
+    """Whether a program or a person waits for the messages; others are not worth long searches."""
+    return takes_json() or sys.stderr.isatty()
+
+
 def print_result(text: str) -> None:
     """Print what was asked for as JSON, which no message may precede."""
     if isinstance(sys.stdout, Aside):

@@ -9,6 +9,6 @@ TARGET = Target(
     tools={
         "train.py": ("train.arguments", "train.train.run"),
         "quantize.py": ("quantize.arguments", "quantize.quantize.quantize"),
-        "ai8xize.py": ("loader.arguments", "loader.create.create_project"),
+        "ai8xize.py": ("loader.arguments", "loader.cure.create_or_cure"),
     },
 )

@@ -41,6 +41,7 @@ from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.pipeline import Synthesis, examine, synthesize, what_fits
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.summarize import wide_share
+from ai8xtools.values import frozen
 
 if TYPE_CHECKING:
     from ai8xtools.synthesis.report import Report
@@ -120,19 +121,43 @@ def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
     return []
 
 
+@frozen
+class Embedded:
+    """An embedded project before it is written: its files, and what there is to say about it."""
+
+    options: LoaderOptions
+    result: Synthesis
+    files: Mapping[str, str | bytes]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def embedded(options: LoaderOptions, result: Synthesis) -> Embedded:
+    """Return the files of a project; raise DiagnosticError if there must be none."""
+    warned = complaints_of_project(options, result)
+    options, result, left_out = reduced(options, result)
+    diagnostics = (*warned, *left_out, *result.warnings)
+    refuse_too_large(options, result, diagnostics)
+    doubts = tuple(map(sentence, dict.fromkeys((*unsound(diagnostics), *left_out))))
+    shown = options.visible(diagnostics)
+    text = replace(options.project, messages=tuple(map(str, shown)), doubts=doubts)
+    files = project_files(options, result, text)
+    return Embedded(replace(options, project=text), result, files, diagnostics)
+
+
+def files_of(options: LoaderOptions) -> Mapping[str, str | bytes]:
+    """Return the files that `create_project` would write for an embedded project."""
+    options = completed(options)
+    return embedded(options, synthesized(options)).files
+
+
 def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     """Write the project and its report, print what there is to say, and verify it if asked to."""
     folder = options.folder
-    warned = complaints_of_project(options, result)
-    options, result, left_out = reduced(options, result)
-    diagnostics = [*warned, *left_out, *result.warnings]
-    refuse_too_large(options, result, diagnostics)
-    shown = options.visible(diagnostics)
-    doubts = tuple(map(sentence, dict.fromkeys((*unsound(diagnostics), *left_out))))
-    text = replace(options.project, messages=tuple(map(str, shown)), doubts=doubts)
-    files = project_files(options, result, text)
+    project = embedded(options, result)
+    options, result, text = project.options, project.result, project.options.project
+    shown = options.visible(project.diagnostics)
     write_configuration(options, result.network, result.placement.layout)
-    written = deliver(files, destination(options))
+    written = deliver(project.files, destination(options))
     note_result(options, result)
     write_report(options, result.network, result.placement, shown, result)
     print_diagnostics(shown)
@@ -158,7 +183,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
         prove_words(options, result)
     if text.verbose:
         print(details(result, text, folder))
-    last = last_line(diagnostics, verified=options.output.verify and check_output)
+    last = last_line(project.diagnostics, verified=options.output.verify and check_output)
     for line in filter(None, (last, options.doubt)):
         print(line)
 

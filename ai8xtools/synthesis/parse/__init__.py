@@ -5,7 +5,7 @@ and raised together. Chips, weights and shapes are unknown here.
 Source: docs/network-description.md, "Format", "Global keys" and "Keys of a layer".
 """
 
-from ai8xtools.synthesis.parse.described import Described, Source
+from ai8xtools.synthesis.parse.described import Described, Edited, Source
 from ai8xtools.synthesis.parse.description import (
     Description,
     Entry,
@@ -19,6 +19,7 @@ from ai8xtools.synthesis.parse.parser import parse, parse_file, position, read, 
 __all__ = [
     "Described",
     "Description",
+    "Edited",
     "Entry",
     "LayerDescription",
     "Problems",

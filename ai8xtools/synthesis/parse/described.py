@@ -29,8 +29,19 @@ class Described:
         return self.model
 
 
-Source = str | Described
-"""What is parsed: the path of a file, or what was made from a model."""
+@frozen
+class Edited:
+    """The text of a file with a change that is only tried."""
+
+    text: str
+    file: str
+
+    def __str__(self) -> str:
+        return self.file
+
+
+Source = str | Described | Edited
+"""What is parsed: the path of a file, what was made from a model, or what is only tried."""
 
 Move = Callable[[Place], Place]
 

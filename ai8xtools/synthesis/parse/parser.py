@@ -13,7 +13,7 @@ from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, Edit, Effects, Place, 
 from ai8xtools.synthesis.facts import Fact, blocked, effects
 from ai8xtools.synthesis.parse import rules
 from ai8xtools.synthesis.parse.closest import closest
-from ai8xtools.synthesis.parse.described import Described, Source, at_nodes
+from ai8xtools.synthesis.parse.described import Described, Edited, Source, at_nodes
 from ai8xtools.synthesis.parse.description import (
     Description,
     Entry,
@@ -65,6 +65,8 @@ def read_file(source: Source, *, placed: bool = True, limited: bool = True) -> R
     if isinstance(source, Described):
         reading = read(source.text, source.model, placed=placed, limited=limited)
         return at_nodes(reading, source)
+    if isinstance(source, Edited):
+        return read(source.text, source.file, placed=placed, limited=limited)
     return read(read_text(source), source, placed=placed, limited=limited)
 
 

@@ -1,0 +1,208 @@
+"""What would cure a refused command: small changes of its files and options are tried.
+
+A change is a cure if everything is found to be right with it, before anything is written. It is
+looked for only if somebody waits for it: a program that reads the messages, or a terminal.
+Source: docs/machines.md, "Cures that are tried".
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.commands.loader.create import completed, create_project, embedded, synthesized
+from ai8xtools.commands.loader.option_changes import changed_words, option_changes
+from ai8xtools.commands.loader.options import LoaderOptions, Output
+from ai8xtools.diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Edit,
+    Severity,
+    diagnostics_of,
+    has_errors,
+    is_read_at_once,
+)
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.diagnostics.outcome import unheard
+from ai8xtools.synthesis.cure import applied, candidates
+from ai8xtools.synthesis.parse import Edited, parse_file
+from ai8xtools.synthesis.pipeline import examine
+from ai8xtools.synthesis.resolve import resolve
+
+MOST_TRIALS = 1000
+MOST_RECOVERIES = 100
+MOST_FURTHER = 200
+MOST_SECONDS = 10.0
+
+Judge = Callable[[Edit], Iterable[Diagnostic]]
+
+
+def create_or_cure(options: LoaderOptions) -> int:
+    """Create a project; add the cure to the messages if it is refused."""
+    try:
+        return create_project(options)
+    except (DiagnosticError, ToolError, OSError) as exc:
+        if not is_read_at_once():
+            raise
+        found = diagnostics_of(exc)
+        raise DiagnosticError(with_cure(options, found)) from None
+
+
+def with_cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return the messages, of which the first error has an edit if there is a cure."""
+    errors = [d for d in messages if d.severity.is_error]
+    told = any(d.edit is not None for d in errors)
+    edit = None if told or not errors else cure(options, messages)
+    if edit is None:
+        return [*messages]
+    first = errors[0]
+    remedy = " ".join(filter(None, (first.remedy, str(edit))))
+    return [replace(d, edit=edit, remedy=remedy) if d is first else d for d in messages]
+
+
+def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
+    """Return the likeliest change with which nothing is wrong and there are no further warnings.
+
+    If there is none, the one with fewest warnings, or else one that leaves fewer errors.
+    """
+    errors = [d for d in messages if d.severity.is_error]
+    words = shlex.split(options.project.command_line)[1:]
+    search = _Search(_rank(messages), time.process_time() + MOST_SECONDS)
+    search.among(option_changes(words, errors), lambda one: _said_of_words(words, one))
+    text = _text(options)
+    inside = any(d.place is not None and d.place.file == options.config_file for d in errors)
+    if search.is_over or text is None or not inside:
+        return search.cure
+    options = _with_checkpoint(options)
+    arch = options.resolve.tensors and options.resolve.tensors.arch
+    drawn = candidates(text, str(options.config_file), errors, [arch] if arch else [])
+    changes = [*islice(dict.fromkeys(drawn), MOST_TRIALS)]
+    search.among(changes, lambda one: _said_of_text(options, text, one, whole=False))
+    if search.cure is None:
+        apart = [edit for edit in changes if edit.old.strip(" -")]  # layers stay apart
+        search.among(apart[:MOST_RECOVERIES], lambda one: _said_of_text(options, text, one))
+    return search.cure or search.relief
+
+
+def _rank(messages: Iterable[Diagnostic]) -> tuple[int, int]:
+    """Return the numbers of errors and warnings."""
+    severities = [d.severity for d in messages]
+    return severities.count(Severity.ERROR), severities.count(Severity.WARNING)
+
+
+@dataclass
+class _Search:
+    """Looks for the change after which least is wrong; `before` are the errors and warnings.
+
+    `best` is the least that was found, with its change, after which nothing is wrong in the `cure`;
+    `further` changes were tried since the first cure, which has warnings.
+    """
+
+    before: tuple[int, int]
+    until: float
+    best: tuple[int, int] = (1 << 30, 0)
+    relief: Edit | None = None
+    further: int = 0
+
+    @property
+    def cure(self) -> Edit | None:
+        """The change after which nothing is wrong."""
+        return self.relief if self.best[0] == 0 else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing better can be found, or not in time."""
+        known = self.best[0] == 0 and self.best[1] <= self.before[1]
+        enough = known and (not self.best[1] or self.further >= MOST_FURTHER)
+        return enough or time.process_time() > self.until
+
+    def among(self, changes: Iterable[Edit], judge: Judge) -> None:
+        """Judge changes until the search is over."""
+        for edit in changes:
+            if self.is_over:
+                return
+            self.further += self.best[0] == 0
+            rank = _rank(judge(edit))
+            if rank < self.best and rank[0] < self.before[0]:
+                self.best, self.relief = rank, edit
+
+
+def _with_checkpoint(options: LoaderOptions) -> LoaderOptions:
+    """Return the options with the content of the checkpoint, which is not read for each trial."""
+    path = options.resolve.checkpoint_file
+    if path is None or path.lower().endswith(".onnx"):
+        return options
+    try:
+        return replace(options, resolve=replace(options.resolve, tensors=read_checkpoint(path)))
+    except (CheckpointError, OSError):
+        return options
+
+
+def _text(options: LoaderOptions) -> str | None:
+    """Return the text of the description; None if there is none that can be read."""
+    if options.model is not None or not isinstance(options.config_file, str):
+        return None
+    try:
+        return Path(options.config_file).read_text("utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def _said_of_words(words: Sequence[str], edit: Edit) -> tuple[Diagnostic, ...]:
+    """Return what is said of a command line after an edit."""
+    from ai8xtools.commands.loader.arguments import parse
+
+    def examined() -> tuple[Diagnostic, ...]:
+        return _examined(completed(parse(changed_words(words, edit))))
+
+    return _said(examined)
+
+
+def _said_of_text(
+    options: LoaderOptions, text: str, edit: Edit, *, whole: bool = True
+) -> tuple[Diagnostic, ...]:
+    """Return what is said of a description after an edit, the `whole` or what is said first."""
+    changed = replace(options, config_file=Edited(applied(text, edit), str(options.config_file)))
+
+    def examined() -> tuple[Diagnostic, ...]:
+        if not whole:
+            resolve(parse_file(changed.config_file), options.chip, options.resolve)
+        return _examined(changed)
+
+    said = _said(examined)
+    # an error at an early stage hides those of later ones
+    return said if whole or _rank(said)[0] == 0 else _UNSOUND
+
+
+_UNSOUND = (Diagnostic("E009", "not sound"),) * 1000
+
+
+def _examined(options: LoaderOptions) -> tuple[Diagnostic, ...]:
+    """Return all messages about a project that is not written, nor its report."""
+    options = replace(options, output=Output())
+    said = examine(options.config_file, options.chip, options.resolve, options.encode)[2]
+    if options.rtl is not None or has_errors(said):
+        return said
+    return embedded(options, synthesized(options)).diagnostics
+
+
+def _said(examined: Callable[[], tuple[Diagnostic, ...]]) -> tuple[Diagnostic, ...]:
+    """Return the messages of a trial, none of which is shown."""
+    try:
+        with unheard():
+            return examined()
+    except SystemExit:
+        return (Diagnostic("E070", "usage"),)
+    except Exception as exc:  # a trial that fails in whatever way is no cure
+        return (
+            diagnostics_of(exc) if isinstance(exc, _REFUSALS) else (Diagnostic("E009", "defect"),)
+        )
+
+
+_REFUSALS = (DiagnosticError, ToolError, OSError)

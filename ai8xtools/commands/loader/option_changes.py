@@ -1,0 +1,90 @@
+"""Small changes of a command line of ai8xize.py that may be the cure of what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+
+from ai8xtools.checkpoint import read_checkpoint
+from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.diagnostics import Diagnostic, Edit, Place
+from ai8xtools.reading import ForeignFileError
+from device import CHIPS
+
+_FILES = {
+    "--config-file": (".yaml", ".yml"),
+    "--checkpoint-file": (".tar", ".pth", ".pt", ".safetensors", ".onnx"),
+    "--sample-input": (".npy",),
+    "--weight-input": (".npy",),
+    "--bias-input": (".npy",),
+}
+_NAMES = ("--model", "--dataset")
+_MOST_FILES = 1000
+_MOST_NEAR = 8
+
+
+def option_changes(words: Sequence[str], errors: Sequence[Diagnostic]) -> Iterator[Edit]:
+    """Yield other files of the same folder for the options, other names, the other chip."""
+    given = dict(zip(words, [*words[1:], ""], strict=True))
+    for option, endings in _FILES.items():
+        if option in given:
+            if _concerned(option, given[option], errors):
+                yield from _others(option, given[option], _near_files(given[option], endings))
+        elif option != "--checkpoint-file" or "--weight-input" not in given:
+            stem = option.strip("-").split("-")[0]
+            found = _near_files(f"{stem}{endings[0]}", endings)
+            yield from (Edit(Place(option=option), "", name, certain=False) for name in found)
+    said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
+    named = re.findall(r"[\w.-]*\w", said)
+    named += _trained_on(given.get("--checkpoint-file"))
+    for option in _NAMES:
+        if option in given:
+            near = get_close_matches(given[option], named, _MOST_NEAR)
+            yield from _others(option, given[option], dict.fromkeys([*near, *named]))
+    if "--device" in given:
+        yield from _others("--device", given["--device"], [chip.name for chip in CHIPS])
+
+
+def _concerned(option: str, path: str, errors: Sequence[Diagnostic]) -> bool:
+    """Whether errors are about a file; a description that is there has its errors inside."""
+    if option == "--config-file":
+        return not Path(path).exists()
+    name = Path(path).name
+    told = (f"{d.place} {d.message} {d.remedy}" for d in errors)
+    return any(option in one or name in one for one in told)
+
+
+def _others(option: str, old: str, values: Sequence[str] | dict[str, None]) -> Iterator[Edit]:
+    yield from (Edit(Place(option=option), old, x, certain=False) for x in values if x != old)
+
+
+def _near_files(path: str, endings: tuple[str, ...]) -> list[str]:
+    """Return files with these endings in the folder of a path, the most similar names first."""
+    folder = Path(path).parent
+    try:
+        names = [x.name for x in islice(folder.iterdir(), _MOST_FILES) if x.name.endswith(endings)]
+    except OSError:
+        return []
+    near = get_close_matches(Path(path).name, sorted(names), _MOST_NEAR, cutoff=0)
+    return [str(folder / name) for name in near]
+
+
+def _trained_on(path: str | None) -> list[str]:
+    """Return the names of model and data set that a checkpoint tells."""
+    try:
+        checkpoint = None if path is None else read_checkpoint(path)
+    except (CheckpointError, ForeignFileError, OSError):
+        return []
+    return [] if checkpoint is None or checkpoint.arch is None else [checkpoint.arch]
+
+
+def changed_words(words: Sequence[str], edit: Edit) -> list[str]:
+    """Return a command line after an edit of a value."""
+    option = edit.place.option or ""
+    if not edit.old:
+        return [*words, option, edit.new]
+    at = words.index(edit.old, words.index(option))
+    return [*words[:at], edit.new, *words[at + 1 :]]

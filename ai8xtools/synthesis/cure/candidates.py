@@ -1,0 +1,208 @@
+"""The changes to try, the likeliest first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
+
+from ai8xtools.diagnostics import Diagnostic, Edit, Place
+from ai8xtools.synthesis.cure.lines import Line, blocks_of, lines_of
+from ai8xtools.synthesis.cure.values import values_for
+from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, Key
+from ai8xtools.values import frozen
+
+_COMMON = (
+    "pool_stride", "max_pool", "avg_pool", "pad", "flatten", "op", "kernel_size", "eltwise",
+    "operands", "in_sequences", "in_offset", "out_offset", "output_width", "stride", "write_gap",
+)  # fmt: skip
+"""Keys that are missing more often than others."""
+_MOST_INSERTED = 6
+"""Values that a missing key is tried with."""
+_AROUND = 3
+"""Up to this distance lines are of the layer of an error or of the next ones."""
+_MOST_LAYERS = 4
+"""Layers next to an error that are tried with keys that are missing."""
+_KEYS = {key.name: key for key in (*GLOBAL_KEYS, *LAYER_KEYS)}
+
+
+def applied(text: str, edit: Edit) -> str:
+    """Return a text after an edit that stands in it."""
+    lines = text.split("\n")
+    place = edit.place
+    assert place.line is not None and place.column is not None
+    start = sum(len(line) + 1 for line in lines[: place.line - 1]) + place.column - 1
+    assert text.startswith(edit.old, start), edit
+    return text[:start] + edit.new + text[start + len(edit.old) :]
+
+
+def candidates(
+    text: str, file: str, errors: Sequence[Diagnostic], names: Sequence[str] = ()
+) -> Iterator[Edit]:
+    """Yield changes of a description, those in and near the lines of its errors first.
+
+    `names` may be missing in it. The same change may come more than once.
+    """
+    drawer = _Drawer.of(text, file, errors)
+    lines = sorted(drawer.lines, key=lambda line: drawer.distance(line.number))
+    near = [line for line in lines if drawer.distance(line.number) <= 1]
+    for line in near:
+        yield from drawer.of_form(line)
+    for line in near:
+        yield from drawer.of_key(line)
+    yield from drawer.of_network((*names, "test"))
+    yield from drawer.missing(required=True)
+    yield from drawer.blocks_twice()
+    yield from _in_turn(drawer.of_value(line) for line in near)
+    for line in near:
+        yield from drawer.swapped(line)
+    around = [line for line in lines if drawer.distance(line.number) <= _AROUND]
+    yield from _in_turn(islice(drawer.of_value(line), _MOST_INSERTED) for line in around)
+    yield from drawer.missing(required=False)
+    yield from _in_turn(drawer.of_value(line) for line in lines)
+    for line in lines:
+        yield from drawer.of_form(line)
+        yield from drawer.left_out(line)
+
+
+def _in_turn(several: Iterable[Iterator[Edit]]) -> Iterator[Edit]:
+    """Yield the first of each, then the second ones."""
+    for row in zip_longest(*several):
+        yield from filter(None, row)
+
+
+@frozen
+class _Drawer:
+    """Draws changes of one text; `wrong` are the lines of errors, `words` those of messages."""
+
+    content: tuple[str, ...]
+    file: str
+    lines: tuple[Line, ...]
+    blocks: tuple[tuple[int, int], ...]
+    wrong: tuple[int, ...]
+    words: tuple[str, ...]
+
+    @staticmethod
+    def of(text: str, file: str, errors: Sequence[Diagnostic]) -> _Drawer:
+        content = tuple(text.split("\n"))
+        lines = lines_of(text)
+        wrong = [d.place.line for d in errors if d.place is not None and d.place.line is not None]
+        said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
+        words = re.findall(r"0x[0-9a-fA-F.]*[0-9a-fA-F]|[\w-]+", said)
+        blocks = blocks_of(lines, len(content))
+        return _Drawer(content, file, tuple(lines), tuple(blocks), tuple(wrong), tuple(words))
+
+    def distance(self, number: int) -> int:
+        """Return how far a line is from the errors: 0 at one, 1 beside one, 2 in its layer."""
+        if number in self.wrong:
+            return 0
+        if number - 1 in self.wrong or number + 1 in self.wrong:
+            return 1
+        apart = [abs(self._block(number) - self._block(other)) for other in self.wrong]
+        return 2 + min(apart, default=0)
+
+    def _block(self, number: int) -> int:
+        return sum(first <= number for first, _ in self.blocks)
+
+    def _edit(self, number: int, column: int, old: str, new: str) -> Edit:
+        return Edit(Place(self.file, number, column), old, new, certain=False)
+
+    def of_form(self, line: Line) -> Iterator[Edit]:
+        """Yield the line with the indentation of others, and with a colon and a space."""
+        leads = [x.lead for x in self.lines if x.lead]
+        plain = Counter(x for x in leads if "-" not in x).most_common(1)
+        dashed = Counter(x for x in leads if "-" in x).most_common(1)
+        for (lead, _), *_rest in filter(None, (plain, dashed)):
+            if lead != line.lead and (line.lead or line.key not in _GLOBAL):
+                yield self._edit(line.number, 1, line.lead, lead)
+        if line.separator != ": ":
+            column = len(line.lead + line.key) + 1
+            yield self._edit(line.number, column, line.separator, ": ")
+
+    def of_key(self, line: Line) -> Iterator[Edit]:
+        """Yield the line with the key that was meant, and without a line that stands twice."""
+        if line.meant is not None and line.key not in line.meant.spellings:
+            yield self._edit(line.number, len(line.lead) + 1, line.key, line.meant.name)
+        block = self._block(line.number)
+        twice = [x for x in self.lines if x.key == line.key and self._block(x.number) == block]
+        if len(twice) > 1:
+            yield from self.left_out(line)
+
+    def of_value(self, line: Line) -> Iterator[Edit]:
+        """Yield the line with other values."""
+        if line.meant is None:
+            return
+        old = self.content[line.number - 1][line.column - 1 :]
+        old = old if "#" not in old else line.value
+        for value in values_for(line.meant, line, self.lines, self.words):
+            yield self._edit(line.number, line.column, old, value)
+
+    def swapped(self, line: Line) -> Iterator[Edit]:
+        """Yield the text with the value of the same key of another layer, which gets this one."""
+        for other in self.lines:
+            if other.meant is line.meant is not None and other.value != line.value:
+                first, last = sorted((line, other), key=lambda one: one.number)
+                text = "\n".join(self.content[first.number - 1 : last.number])[first.column - 1 :]
+                end = len(text) - len(self.content[last.number - 1]) + last.column - 1
+                between = text[len(first.value) : end]
+                old = f"{first.value}{between}{last.value}"
+                new = f"{last.value}{between}{first.value}"
+                yield self._edit(first.number, first.column, old, new)
+
+    def left_out(self, line: Line) -> Iterator[Edit]:
+        """Yield the text without a line; a dash in front of its key goes to the next one."""
+        whole = self.content[line.number - 1]
+        following = self.content[line.number] if line.number < len(self.content) else None
+        if not line.begins_layer:
+            yield (
+                self._edit(line.number, 1, f"{whole}\n", "")
+                if following is not None
+                else (self._edit(line.number, 1, whole, ""))
+            )
+        elif following is not None and following.startswith(" " * len(line.lead)):
+            yield self._edit(
+                line.number, 1, f"{whole}\n{following}", line.lead + following[len(line.lead) :]
+            )
+
+    def blocks_twice(self) -> Iterator[Edit]:
+        """Yield the text without a layer that stands there for the second time."""
+        texts = [self.content[first - 1 : end - 1] for first, end in self.blocks]
+        seen: list[tuple[str, ...]] = []
+        for (first, _), text in zip(self.blocks, texts, strict=True):
+            stripped = tuple(line for line in text if line.strip())
+            if stripped in seen:
+                end = "\n" if first + len(text) <= len(self.content) else ""
+                yield self._edit(first, 1, "\n".join(text) + end, "")
+            seen.append(stripped)
+
+    def of_network(self, names: Sequence[str]) -> Iterator[Edit]:
+        """Yield the text with a key that the network needs and does not have."""
+        present = {line.meant.name for line in self.lines if line.meant and not line.lead}
+        top = min((line.number for line in self.lines), default=1)
+        for key in GLOBAL_KEYS:
+            if key.required and key.name not in present:
+                yield from (self._edit(top, 1, "", f"{key.name}: {name}\n") for name in names)
+
+    def missing(self, *, required: bool) -> Iterator[Edit]:
+        """Yield the text with a key that a layer does not have."""
+        used = Counter(x.meant.name for x in self.lines if x.meant and x.lead)
+        names = dict.fromkeys([name for name, _ in used.most_common()] + [*_COMMON])
+        order = sorted(self.blocks, key=lambda block: self.distance(block[0]))[:_MOST_LAYERS]
+        yield from _in_turn(
+            self._inserted(key, block)
+            for block in order
+            for key in (_KEYS[name] for name in names)
+            if key.required is required
+        )
+
+    def _inserted(self, key: Key, block: tuple[int, int]) -> Iterator[Edit]:
+        inside = [x for x in self.lines if block[0] <= x.number < block[1]]
+        if any(x.meant is key for x in inside) or not inside:
+            return
+        lead = " " * len(inside[0].lead)
+        for value in values_for(key, None, self.lines, self.words)[:_MOST_INSERTED]:
+            yield self._edit(block[0] + 1, 1, "", f"{lead}{key.name}: {value}\n")
+
+
+_GLOBAL = {name for key in GLOBAL_KEYS for name in key.spellings} | {"layers"}

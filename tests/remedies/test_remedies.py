@@ -1,0 +1,128 @@
+"""Refused commands tell their cure as an edit, which the client applies."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ai8xtools.commands.emulate.arguments import parse as parse_emulation
+from ai8xtools.commands.emulate.cure import emulate_or_cure
+from ai8xtools.commands.loader.arguments import parse
+from ai8xtools.commands.loader.create import create_project
+from ai8xtools.commands.loader.cure import with_cure
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Edit, Place, diagnostics_of, run
+from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.synthesis.cure import applied
+from tests.remedies.__main__ import words_of
+from tests.remedies.client import apply
+from tests.remedies.planted import broken_projects
+from tests.robustness.starts import DESCRIPTION, own_starts
+
+START = next(own_starts())
+TEXT = START.files[DESCRIPTION].decode()
+WRITTEN = ("--test-dir", ".", "--prefix", "p", "--no-log")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the files of the digits network, in which the tools run."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in START.files.items():
+        Path(name).write_bytes(content)
+    return tmp_path
+
+
+def refused(*words: str) -> list[Diagnostic]:
+    """Return the errors of a command line with the cure."""
+    options = parse([*words, *WRITTEN])
+    with pytest.raises((DiagnosticError, ToolError, OSError)) as caught:
+        create_project(options)
+    return [d for d in with_cure(options, diagnostics_of(caught.value)) if d.severity.is_error]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    pad: 1", "    pad: 0"),
+        ("    out_offset: 0x2000", "    out_offset: 8K"),
+        ("    processors: 0x0000.ffff.ffff.ffff", "    processors: 0x0000.ffff.ffff.fff"),
+        ("    processors: 0x0000.ffff.ffff.ffff", "    processors: 0xO0000.ffff.ffff.ffff"),
+        ("    pool_stride: 2\n", ""),
+        ("    flatten: true", "    flatten: ture"),
+        ("    flatten: true", "   flatten: true"),
+        ("    flatten: true", "    flatten = true"),
+        ("    kernel_size: 3x3", "    kernel_size: 3*3"),
+        ("  - name: conv3\n", "    name: conv3\n"),
+        ("    activate: ReLU\n\n", "    activate: ReLU\n    activate: ReLU\n\n"),
+        ("    activate: ReLU", "    activate: *relu"),
+        ("arch: ai85digitsnet\n", ""),
+    ],
+)  # fmt: skip
+def test_a_description_is_cured(folder: Path, old: str, new: str) -> None:
+    assert old in TEXT
+    Path(DESCRIPTION).write_text(TEXT.replace(old, new, 1))
+    edits = [d.edit for d in refused(*START.args) if d.edit is not None]
+    text = applied(Path(DESCRIPTION).read_text(), edits[0])
+    Path(DESCRIPTION).write_text(text)
+    create_project(parse([*START.args, *WRITTEN]))
+    cured = words_of(folder / "p")
+    Path(DESCRIPTION).write_text(TEXT)
+    create_project(parse([*START.args, *WRITTEN, "--overwrite"]))
+    assert words_of(folder / "p") == cured
+
+
+def test_the_remedy_says_the_same_in_words(folder: Path) -> None:
+    Path(DESCRIPTION).write_text(TEXT.replace("out_offset: 0x2000", "out_offset: 8K", 1))
+    [error] = refused(*START.args)
+    assert error.remedy == "Perhaps: '0x2000' instead of '8K' at net.yaml:17:17."
+
+
+def test_another_file_of_the_folder_is_the_cure_where_one_is_wrong(folder: Path) -> None:
+    Path("net.pth.tar").rename("net-q.pth.tar")
+    error, *_ = refused(*START.args)
+    assert error.edit == Edit(
+        Place(option="--checkpoint-file"), "net.pth.tar", "net-q.pth.tar", certain=False
+    )
+    assert "--checkpoint-file net-q.pth.tar instead of net.pth.tar" in str(error.remedy)
+
+
+def test_what_nothing_cures_has_no_edit(folder: Path) -> None:
+    Path("net.pth.tar").unlink()
+    assert [d.edit for d in refused(*START.args)] == [None]
+
+
+def test_changed_c_is_told_as_the_line_that_was_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*START.args, *WRITTEN]
+    monkeypatch.setattr("sys.argv", ["emulate.py", "p", "--diagnostics", "json"])
+    create_project(parse(words))
+    capsys.readouterr()
+    shutil.copy("p/cnn.c", "cnn.c")
+    changed = Path("cnn.c").read_text().replace("0x00010009; // Rows", "0x00010008; // Rows", 1)
+    Path("p/cnn.c").write_text(changed)
+    assert run(lambda: emulate_or_cure(parse_emulation(["p"]))) == 1
+    [message] = json.loads(capsys.readouterr().out)
+    assert message["code"] == "E845" and message["message"] == "the project fails: FAIL"
+    assert apply(message["edit"], [], folder)
+    assert Path("p/cnn.c").read_text() == Path("cnn.c").read_text()
+
+
+def test_mistakes_are_drawn_of_every_group() -> None:
+    groups = {broken.group for broken in broken_projects(6, 1)}
+    assert groups == {"description", "options", "checkpoint", "model", "C"}
+
+
+@pytest.mark.parametrize(
+    ("option", "old", "new", "words"),
+    [("--a", "--a", "--b", "x --b 1 --c=2 y"), ("--a", "1", "3", "x --a 3 --c=2 y"),
+     ("--a", "--a", "", "x --c=2 y"), ("--c", "2", "4", "x --a 1 --c=4 y"),
+     ("--d", "", "5", "x --a 1 --c=2 y --d 5")],
+)  # fmt: skip
+def test_edits_of_options(option: str, old: str, new: str, words: str) -> None:
+    typed = ["x", "--a", "1", "--c=2", "y"]
+    edit = {"file": None, "option": option, "old": old, "new": new}
+    assert apply(edit, typed, Path()) and typed == words.split()
