@@ -19,6 +19,7 @@ from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effec
 from ai8xtools.synthesis.facts import Fact, effects
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
+from ai8xtools.synthesis.resolve.copying import copying_layers, identity
 from ai8xtools.synthesis.resolve.integers import complain_unquantized, fit, scaled_bias, truncated
 from ai8xtools.synthesis.resolve.naming import paired
 from ai8xtools.synthesis.resolve.tensors import (
@@ -98,6 +99,13 @@ def tensors_from_checkpoint(
         for key in _weight_keys(checkpoint.state_dict)
         if not (key.is_batch_norm and options.ignore_bn)
     ][options.skip_checkpoint_layers :]
+    shapes = [np.asarray(checkpoint.state_dict[key.weight]).shape for key in keys]
+    copying = copying_layers(layers, shapes)
+    for layer in layers:
+        if layer.index in copying:
+            by_layer[layer.index] = identity(layer)
+            problems.append(_copied(layer, place))
+    layers = [layer for layer in layers if layer.index not in copying]
     for layer, number in paired(layers, [key.names for key in keys], place, problems):
         key = keys[number]
         used.append((layer, key.weight, np.asarray(checkpoint.state_dict[key.weight])))
@@ -109,6 +117,16 @@ def tensors_from_checkpoint(
         by_layer[layer.index] = tensors
     problems += complain_unquantized(used, place)
     return by_layer
+
+
+def _copied(layer: LayerDescription, place: Place) -> Diagnostic:
+    complaint = layer.error(
+        "N248",
+        f"{place} has no weights for it; it copies what it reads, as the weights of all others fit",
+        "op",
+        remedy="Use the checkpoint of this description if that is not meant.",
+    )
+    return replace(complaint, severity=Severity.NOTICE)
 
 
 def _check_entries(checkpoint: Checkpoint, place: Place, problems: list[Diagnostic]) -> None:
