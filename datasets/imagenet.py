@@ -33,11 +33,14 @@ _LAYOUT = (
 class PhotographDataset(Dataset[tuple[Tensor, int]]):
     """Photographs: items are float32 [3, size, size] and the class.
 
-    Colours are brought to mean 0 and deviation 1 of all photographs before the range of the chip
-    cuts them off.
+    With `standard`, colours are brought to mean 0 and deviation 1 of all photographs before the
+    range of the chip cuts them off.
     """
 
-    def __init__(self, samples: list[Sample], size: int, args: Any, augment: bool) -> None:
+    def __init__(
+        self, samples: list[Sample], size: int, args: Any, augment: bool, *, standard: bool = True
+    ) -> None:
+        self.standard = standard
         self.samples = samples[:1] if args.truncate_testset and not augment else samples
         self.size = size
         self.augment = augment
@@ -56,7 +59,9 @@ class PhotographDataset(Dataset[tuple[Tensor, int]]):
         return pixels.to(torch.float32).div_(255)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        picture = self.picture(index).sub_(_MEAN).div_(_DEVIATION)
+        picture = self.picture(index)
+        if self.standard:
+            picture = picture.sub_(_MEAN).div_(_DEVIATION)
         return self.normalize(picture), self.samples[index][1]
 
 
@@ -90,14 +95,18 @@ def imagenet_get_datasets(
     data: tuple[str, Any],
     load_train: bool = True,
     load_test: bool = True,
+    *,
+    standard: bool = True,
 ) -> tuple[PhotographDataset | None, PhotographDataset | None]:
     """Return training and test set."""
     folder, args = data
-    train = test = None
-    if load_train:
-        train = PhotographDataset(_samples(folder, names, classes, "train"), size, args, True)
-    if load_test:
-        test = PhotographDataset(_samples(folder, names, classes, "val"), size, args, False)
+
+    def part(name: str, *, augment: bool) -> PhotographDataset:
+        samples = _samples(folder, names, classes, name)
+        return PhotographDataset(samples, size, args, augment, standard=standard)
+
+    train = part("train", augment=True) if load_train else None
+    test = part("val", augment=False) if load_test else None
     return train, test
 
 
@@ -124,6 +133,20 @@ datasets = [
         "input": (3, 224, 224),
         "output": tuple(range(50)),
         "loader": partial(imagenet_get_datasets, ("ImageNet50", "ImageNet"), 50, 224),
+    },
+    {
+        "name": "ImageNet_plain",
+        "input": (3, 112, 112),
+        "output": tuple(range(1000)),
+        "loader": partial(imagenet_get_datasets, ("ImageNet",), 1000, 112, standard=False),
+    },
+    {
+        "name": "ImageNet50_plain",
+        "input": (3, 224, 224),
+        "output": tuple(range(50)),
+        "loader": partial(
+            imagenet_get_datasets, ("ImageNet50", "ImageNet"), 50, 224, standard=False
+        ),
     },
     {
         "name": "ImageNet_Bayer",
