@@ -32,7 +32,12 @@ def _few(name: str, folder: str = "ImageNet") -> Any:
     loader: Any = record["loader"]
     size = record["input"][1]  # type: ignore[index]
     return partial(
-        imagenet.imagenet_get_datasets, (folder, "ImageNet"), FEW, size, *loader.args[3:]
+        imagenet.imagenet_get_datasets,
+        (folder, "ImageNet"),
+        FEW,
+        size,
+        *loader.args[3:],
+        **loader.keywords,
     )
 
 
@@ -62,6 +67,16 @@ def test_colours_are_brought_to_mean_and_deviation(data: Path, integers: Namespa
     assert set(x[1].flatten().tolist()) == {max(-128, green)}
     assert x[0, 0, 0] == -128
     assert x[0, 0, -1] == 127
+
+
+@pytest.mark.parametrize(("name", "level"), [("ImageNet", -128), ("ImageNet_plain", -48)])
+def test_colours_stay_as_they_are_in_the_plain_sets(
+    data: Path, integers: Namespace, name: str, level: int
+) -> None:
+    """The vendor's tool standardizes colours until September 2024, and not since then."""
+    _picture(data / "ImageNet" / "val" / "n0" / "0.png", 80)
+    _, test = _few(name)((str(data), integers), load_train=False)
+    assert set(test[0][0][1].flatten().tolist()) == {level}
 
 
 def test_middle_is_cut_out(tmp_path: Path) -> None:

@@ -124,3 +124,10 @@ def test_makefile_hands_sources_and_flags_to_the_sdk(tmp_path: Path) -> None:
     printed = make("DEBUG=1")
     assert "-Og / FTHR" in printed and "-DMINE" in printed
     assert "clean" in make("clean")
+    tools = tmp_path / "sdk" / "Tools" / "SBT"
+    tools.mkdir(parents=True)
+    (tools / "SBT-config.mk").write_text("TEST_KEY ?= own.key\nLINKERFILE ?= $(TARGET_LC)_sla.ld\n")
+    (tools / "SBT-rules.mk").write_text("sla: release ; @echo signed: $(PROJECT) $(TEST_KEY)\n")
+    printed = make("SBT=1", "sla")
+    assert "GCC/max78002_sla.ld" in printed and "signed: max78002 own.key" in printed
+    assert "signed: max78002 my.key" in make("SBT=1", "TEST_KEY=my.key", "sla")
