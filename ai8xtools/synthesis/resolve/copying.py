@@ -13,7 +13,6 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.synthesis.network import Operator
 from ai8xtools.synthesis.parse import LayerDescription
 from ai8xtools.synthesis.parse.rules import kernel, operation
 from ai8xtools.synthesis.resolve.tensors import DEFAULT_BITS, LayerTensors
@@ -56,7 +55,8 @@ def _may_copy(layer: LayerDescription) -> bool:
     """Whether a layer reads another one than the last, and can be a copy of it."""
     operator, combination = operation(layer)
     return (
-        operator is Operator.CONV2D
+        operator.two_dimensional
+        and not operator.transposed
         and combination is None
         and kernel(layer) == (1, 1)
         and layer.get("activate") is None
