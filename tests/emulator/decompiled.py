@@ -18,7 +18,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from ai8xtools.commands.decompile.attempts import best_attempt
-from ai8xtools.commands.decompile.network import found_network
 from ai8xtools.commands.decompile.verdict import computed
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator import Accelerator, EmulatorError
@@ -48,7 +47,7 @@ def result_of(recording: Path, *, proves: bool) -> Result:
     accelerator.write(words.writes)
     memory = accelerator.memory
     try:
-        best = best_attempt(memory, found_network(memory, "net"), "net")
+        best = best_attempt(memory, "net")
         if best.refusal is not None:
             raise best.refusal
     except EmulatorError as error:

@@ -93,7 +93,7 @@ def test_random_networks_are_read_back(tmp_path: Path, drawn: RandomNetwork) -> 
     options = EncodeOptions(average_rounding=drawn.rounding)
     memory = loaded(encode(network, placement, activations, options))
     try:
-        best = best_attempt(memory, found_network(memory, "net"), "net")
+        best = best_attempt(memory, "net")
     except EmulatorError as error:
         assert error.code == "E890"
         return

@@ -9,13 +9,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ai8xtools.commands.decompile.files import network_files
-from ai8xtools.commands.decompile.network import Found
+from ai8xtools.commands.decompile.network import Found, found_network, guesses
 from ai8xtools.commands.decompile.words import Agreement, compare, memory_of
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.layout import LayerLayout
 from ai8xtools.synthesis.pipeline import Synthesis, synthesize
@@ -23,6 +26,8 @@ from ai8xtools.values import frozen
 from device.chip import KERNEL_COLUMN_BYTES
 
 _OVERLAPS = "E404"
+_USUAL_INCREASE = 2
+"""Words that streams wait for beyond what they need, unless an option says otherwise."""
 
 
 @frozen(slots=False)
@@ -47,13 +52,36 @@ class Attempt:
         return self.agreement is not None and not self.agreement.departures
 
 
-def best_attempt(memory: Memory, found: Found, name: str) -> Attempt:
-    """Return the description whose words are the most like those in memory."""
+def best_attempt(memory: Memory, name: str) -> Attempt:
+    """Return the description whose words are the most like those in memory.
+
+    Raises EmulatorError as `found_network` if no guess leads to a network.
+    """
+    best: Attempt | None = None
+    refusal: EmulatorError | None = None
+    for guess in guesses(memory):
+        try:
+            other = _best_of(memory, found_network(memory, name, guess), name)
+        except EmulatorError as error:
+            refusal = refusal or error
+            continue
+        if best is None or other.distance < best.distance:
+            best = other
+        if best.right:
+            break
+    if best is None:
+        assert refusal is not None
+        raise refusal
+    return best
+
+
+def _best_of(memory: Memory, found: Found, name: str) -> Attempt:
+    """Return the best of the changes that what departs suggests."""
     best = attempt(memory, found, name)
     for change in _CHANGES:
         if best.right:
             break
-        for changed in change(best):
+        for changed in change(best, memory):
             other = attempt(memory, changed, name)
             if other.distance < best.distance:
                 best = other
@@ -98,14 +126,14 @@ def _with_layouts(found: Found, change: Callable[[int, LayerLayout], LayerLayout
     return replace(found, layout=replace(found.layout, layers=layers))
 
 
-def _overlapping(best: Attempt) -> Iterator[Found]:
+def _overlapping(best: Attempt, _memory: Memory) -> Iterator[Found]:
     """Outputs that overwrite what was not read: data may overlap."""
     refusal = best.refusal
     if refusal is not None and any(d.code == _OVERLAPS for d in refusal.diagnostics):
         yield _with_words(best.found, "--overlap-data")
 
 
-def _kernels_elsewhere(best: Attempt) -> Iterator[Found]:
+def _kernels_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Found]:
     """Kernels where the registers say, or written by the older loader."""
     if best.agreement is not None and not best.agreement.kinds["kernel"]:
         return
@@ -122,7 +150,7 @@ def _kernels_elsewhere(best: Attempt) -> Iterator[Found]:
     yield _with_words(fixed, "--no-deduplicate-weights")
 
 
-def _biases_elsewhere(best: Attempt) -> Iterator[Found]:
+def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Found]:
     """Biases in the groups that the registers say: of all layers, or of those that depart."""
     if best.agreement is not None and not best.agreement.kinds["bias"]:
         return
@@ -140,4 +168,44 @@ def _biases_elsewhere(best: Attempt) -> Iterator[Found]:
     )
 
 
-_CHANGES = (_overlapping, _kernels_elsewhere, _biases_elsewhere)
+def _streams_otherwise(best: Attempt, memory: Memory) -> Iterator[Found]:
+    """Streams with the settings of the first layer's registers, or that wait for more data."""
+    result = best.result
+    if result is None or best.agreement is None or not best.agreement.kinds["register"]:
+        return
+    streams = [one.decoded.config for one in best.found.layers if one.layout.streaming]
+    if not streams:
+        return
+    fields = [_stream_fields(memory, config) for config in streams]
+    if streams[0] is best.found.layers[0].decoded.config:
+        yield _with_words(best.found, *(
+            word for option, value in fields[0].items()
+            for word in (f"--override-{option}", str(value))
+        ))  # fmt: skip
+    later = [(one.layer.index, values) for one, values in zip(
+        (one for one in best.found.layers if one.layout.streaming), fields, strict=True
+    ) if one.layer.index]  # fmt: skip
+    if later:
+        index, values = later[0]
+        own = result.placement.streams[index]
+        more = {
+            "start": values["start"] - own.start + _USUAL_INCREASE,
+            "delta1": values["delta1"] - own.delta1,
+            "delta2": values["delta2"] - own.delta2,
+        }
+        words = (w for name, n in more.items() for w in (f"--increase-{name}", str(n)))
+        yield _with_words(best.found, *words)
+
+
+def _stream_fields(memory: Memory, config: LayerConfig) -> dict[str, int]:
+    read = partial(memory.register, config.layer, group=config.base_group)
+    deltas = read("STREAM2")
+    return {
+        "start": read("STREAM1")["start"],
+        "rollover": config.ring_words,
+        "delta1": deltas["delta1"],
+        "delta2": deltas["delta2"],
+    }
+
+
+_CHANGES = (_overlapping, _streams_otherwise, _kernels_elsewhere, _biases_elsewhere)

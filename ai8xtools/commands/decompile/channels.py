@@ -76,9 +76,10 @@ class Inputs:
     pixel: int
 
 
-def channels_of(layers: Sequence[Decoded]) -> tuple[list[Inputs], list[Outputs]]:
+def channels_of(layers: Sequence[Decoded], *, sparse: bool) -> tuple[list[Inputs], list[Outputs]]:
     """Return what every layer reads, and its own channels.
 
+    With `sparse` lanes without kernels are no outputs where nothing reads any.
     Raises EmulatorError (E890) for something else than whole outputs of layers, or the input.
     """
     read, wanted = _wanted(layers)
@@ -87,7 +88,7 @@ def channels_of(layers: Sequence[Decoded]) -> tuple[list[Inputs], list[Outputs]]
     for number, layer in enumerate(layers):
         effective = layer.effective(wanted[number])
         found = inputs_of(layer, outputs, effective)
-        own = _outputs(layer, read[number], wanted[number], found.channels)
+        own = _outputs(layer, read[number], wanted[number], found.channels, sparse=sparse)
         inputs.append(found)
         outputs.append(own)
     return inputs, outputs
@@ -113,7 +114,12 @@ def _wanted(
 
 
 def _outputs(
-    layer: Decoded, read: NDArray[np.bool_], wanted: NDArray[np.bool_], channels: int
+    layer: Decoded,
+    read: NDArray[np.bool_],
+    wanted: NDArray[np.bool_],
+    channels: int,
+    *,
+    sparse: bool,
 ) -> Outputs:
     """Return the channels: a lane that nothing reads is none, nor are the last of several passes.
 
@@ -129,6 +135,8 @@ def _outputs(
     slots = np.asarray(np.any(read.reshape(passes, -1), axis=0))
     if not slots.any():
         slots[_first_lane(layer, passes) :] = True
+        if sparse and layer.outputs.any():
+            slots = np.asarray(np.any(layer.outputs.reshape(passes, -1), axis=0))
     slots[-1] = True  # the register says so
     chosen = np.flatnonzero(slots)
     numbers = (np.arange(passes)[:, None] * len(slots) + chosen).reshape(-1)
@@ -173,8 +181,8 @@ def inputs_of(layer: Decoded, outputs: Sequence[Outputs], effective: NDArray[np.
     number = layer.config.layer
     for run in found:
         for writer, channels in run:
-            whole = writer == INPUT or channels == [*range(outputs[writer].count)]
-            if writer < INPUT or not whole:
+            whole = writer >= 0 and channels == [*range(outputs[writer].count)]
+            if writer != INPUT and not whole:
                 raise _inexpressible(number, "reads something else than whole outputs")
     if len({sum(len(channels) for _, channels in run) for run in found}) > 1:
         raise _inexpressible(number, "combines operands of different sizes")

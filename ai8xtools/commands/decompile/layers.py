@@ -26,6 +26,7 @@ from ai8xtools.emulator.machine.execution import LayerExecution
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.layout import LayerLayout
 from ai8xtools.synthesis.network import (
+    MAX_TAPS,
     NETWORK_INPUT,
     Activation,
     Combination,
@@ -33,6 +34,7 @@ from ai8xtools.synthesis.network import (
     Operator,
     Pooling,
     Size,
+    Tensor,
 )
 from ai8xtools.values import frozen
 from device.chip import BIAS_UNIT, PROCESSORS, WORD_BYTES
@@ -78,21 +80,45 @@ def _bias_bytes(memory: Memory, configs: Sequence[LayerConfig], config: LayerCon
     return min([o for o in starts if o is not None and o > offset], default=end) - offset
 
 
-def rebuilt_layers(memory: Memory, configs: Sequence[LayerConfig], sample: Size) -> list[Rebuilt]:
-    """Return the layers of the network that executes these; `sample` are rows and columns.
+def rebuilt_layers(
+    memory: Memory, configs: Sequence[LayerConfig], sample: Tensor, *, sparse: bool
+) -> list[Rebuilt]:
+    """Return the layers of the network that executes these; `sparse` as `channels_of` has it.
 
     Raises EmulatorError (E890) for what no description expresses.
     """
     layers = [*map(_unflattened, decoded_layers(memory, configs))]
-    inputs, outputs = channels_of(layers)
+    inputs, outputs = channels_of(layers, sparse=sparse)
     binary = bool(memory.control_register("CTL")["binary"])
     built: list[Rebuilt] = []
     for position, one in enumerate(layers):
         source = inputs[position].sources[0]
-        size = built[source].layer.out_dim if source >= 0 else sample
-        work = _Work(one, inputs[position], outputs[position], position, size, binary)
+        size = built[source].layer.out_dim if source >= 0 else sample[0].shape
+        taps = spread_taps(memory, one.config)
+        work = _Work(one, inputs[position], outputs[position], position, size, binary, taps)
         built.append(Rebuilt(work.layer(), work.layout(memory), one, outputs[position]))
     return built
+
+
+def spread_taps(memory: Memory, config: LayerConfig) -> int:
+    """Return the taps of a series' kernel whose taps stand below each other in an image; else 0.
+
+    Source: docs/hardware/execution.md, "Substitutions".
+    """
+    inputs, kernels = config.input, config.kernels
+    single = inputs.stride == 1 and not inputs.pooling and inputs.operands == 1
+    if not single or kernels.bypass or kernels.shape != (3, 3) or config.conv1d:
+        return 0
+    if not config.kind.sums_channels or config.transposed or inputs.pad != (1, 1):
+        return 0
+    parameters = LayerExecution(memory, config, (), [], first=False).parameters()
+    assert parameters is not None
+    values = parameters.kernels
+    reach = MAX_TAPS - 1
+    if values[..., ::2].any() or not values.any():
+        return 0
+    taps = 3 if values[..., 0, 1].any() else 2
+    return taps if (taps - 1) * inputs.size[1] > reach else 0
 
 
 def _unflattened(layer: Decoded) -> Decoded:
@@ -119,7 +145,10 @@ def _unflattened(layer: Decoded) -> Decoded:
 
 @frozen
 class _Work:
-    """What a layer is made from: `source_size` are the rows and columns of what it reads."""
+    """What a layer is made from: `source_size` are the rows and columns of what it reads.
+
+    `taps` are those of a series' kernel that is spread over the columns of an image, else 0.
+    """
 
     decoded: Decoded
     inputs: Inputs
@@ -127,6 +156,7 @@ class _Work:
     position: int
     source_size: Size
     binary: bool
+    taps: int
 
     @property
     def flattened(self) -> int:
@@ -144,7 +174,7 @@ class _Work:
         config = self.config
         if not config.kind.has_kernels:
             return Operator.NONE
-        if config.conv1d:
+        if config.conv1d or self.taps:
             return Operator.CONV1D
         if config.transposed:
             return Operator.CONVTRANSPOSE2D
@@ -156,6 +186,8 @@ class _Work:
     def sizes(self) -> tuple[Size, Size]:
         """Rows and columns of the input and after pooling."""
         inputs = self.config.input
+        if self.taps:
+            return self.source_size, self.source_size
         if self.flattened:
             source = self.source_size if self.inputs.sources[0] >= 0 else (self.flattened, 1)
             return source, _pooled(source, self.pooling)
@@ -204,10 +236,11 @@ class _Work:
             in_crop=self._crop(size),
             pooling=self.pooling,
             pooled_dim=pooled,
-            kernel=config.kernels.shape if config.kind.has_kernels else (1, 1),
-            pad=pad if config.kind.has_kernels else (0, 0),
+            kernel=self.kernel,
+            pad=pad if config.kind.has_kernels and not self.taps else (0, 0),
+            dilation=config.input.size[1] if self.taps else 1,
             output_pad=int(config.transposed),
-            out_dim=(1, 1) if self.flattened else config.output_size,
+            out_dim=self.out_dim,
             activation=_activation(config.output.activation),
             weight_bits=bits,
             shift=config.output.shift,
@@ -220,6 +253,20 @@ class _Work:
             weights=weights,
             bias=self._bias(),
         )  # fmt: skip
+
+    @property
+    def kernel(self) -> Size:
+        """Rows and columns of the kernel."""
+        if not self.config.kind.has_kernels:
+            return 1, 1
+        return (self.taps, 1) if self.taps else self.config.kernels.shape
+
+    @property
+    def out_dim(self) -> Size:
+        """Rows and columns of the output."""
+        if self.taps:
+            return self.source_size[0] - (self.taps - 1) * self.config.input.size[1], 1
+        return (1, 1) if self.flattened else self.config.output_size
 
     def _crop(self, size: Size) -> Size:
         """Rows that are left out before and after, if whole rows are."""
@@ -238,6 +285,8 @@ class _Work:
         if parameters is None or config.kernels.bypass:
             return None
         kernels = parameters.kernels.astype(np.int8)
+        if self.taps:
+            kernels = kernels[..., 3 - self.taps :, 1:2]
         if not config.kind.sums_channels:
             return kernels[: self.outputs.count, None]
         chosen = kernels[self.outputs.numbers]
@@ -257,8 +306,14 @@ class _Work:
         values = parameters.bias.astype(np.int64) // BIAS_UNIT
         return np.asarray(values[self.outputs.numbers])
 
+    @property
+    def _leading_words(self) -> int:
+        """Words in front of the valid output."""
+        return self.config.input.size[1] * self.config.output.passes if self.taps == 3 else 0
+
     def layout(self, memory: Memory) -> LayerLayout:
         """Return where the layer works; kernels and biases are left to the loader."""
+        snoop = memory.control_register("CTL", self.config.base_group)["snoop"]
         config, chip = self.config, memory.chip
         read = memory.register(config.layer, "LCTL", config.base_group)
         post = memory.register(config.layer, "POST", config.base_group)
@@ -268,7 +323,7 @@ class _Work:
             processors=mask_of(config.processors),
             output_processors=self.outputs.mask,
             in_offset=config.input.read_word * WORD_BYTES,
-            out_offset=config.output.pointers[group].word * WORD_BYTES,
+            out_offset=(config.output.pointers[group].word + self._leading_words) * WORD_BYTES,
             write_gap=config.output.gap,
             read_gap=config.input.read_gap,
             channels_first=config.input.chw,
@@ -276,7 +331,15 @@ class _Work:
             calcx4=config.kernels.four_at_once,
             read_ahead=ahead,
             tcalc=bool(post.get("tcalc")),
+            snoop_layer=_jump(memory, config) if snoop else None,
         )
+
+
+def _jump(memory: Memory, config: LayerConfig) -> int | None:
+    """Return the layer that follows if a condition hits, by its place in the description."""
+    first = memory.control_register("LCNT_MAX")["first"]
+    following = memory.register(config.layer, "NXTLYR", config.base_group)
+    return following["layer"] - first if following["jump"] else None
 
 
 def with_streams(built: Sequence[Rebuilt], *, first: bool) -> list[Rebuilt]:

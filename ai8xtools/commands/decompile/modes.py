@@ -59,6 +59,11 @@ def _flags(memory: Memory, first: LayerConfig, group: int) -> Iterator[str]:
         "--no-mexpress": not control["express"],
         "--no-pipeline": chip.has_pipeline and control["pipeline_off"],
         "--fifo-go": stream.get("fifo_go"),
+        "--zero-sram": any(
+            address in memory.addresses.memory_tests
+            and value in [test.start for test in chip.memory_tests]
+            for address, value in memory.control
+        ),
         "--powerdown": _shared(memory, "AON_CTL", AON_CONTROL)["power_down"],
         "--start-layer": first.layer,
     }

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ai8xtools.commands.decompile.layers import Rebuilt, rebuilt_layers, with_streams
+from ai8xtools.commands.decompile.layers import (
+    Rebuilt,
+    rebuilt_layers,
+    spread_taps,
+    with_streams,
+)
 from ai8xtools.commands.decompile.modes import input_port, options
 from ai8xtools.emulator import Accelerator, EmulatorError
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.decode.fifo import fifo_image
+from ai8xtools.emulator.decode.layer import decode_layer
 from ai8xtools.emulator.decode.locations import input_bytes
 from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.machine import snoop
@@ -18,6 +24,7 @@ from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.network import Network, Tensor
 from ai8xtools.values import frozen
+from device import SNOOP_REGISTERS, SNOOP_RESULTS
 
 
 @frozen(slots=False)
@@ -30,22 +37,58 @@ class Found:
     layers: tuple[Rebuilt, ...]
 
 
-def found_network(memory: Memory, name: str) -> Found:
+@frozen
+class Guess:
+    """What registers do not say: how often the layers are configured, and whether lanes without
+    kernels are outputs where nothing reads them (`sparse`: they are not).
+    """
+
+    repeat: int = 1
+    sparse: bool = False
+
+
+def guesses(memory: Memory) -> list[Guess]:
+    """Return what may be, the most likely first."""
+    configs = _configured(memory)
+    return [
+        Guess(),
+        Guess(sparse=True),
+        *(Guess(-(-len(configs) // n)) for n in range(2, len(configs)) if _repeats(configs, n)),
+    ]
+
+
+def _repeats(configs: list[LayerConfig], count: int) -> bool:
+    """Tell whether the first layers, so many as are counted, are configured again and again."""
+    numbered = [replace(config, layer=0, next_layer=None) for config in configs]
+    return all(config == numbered[n % count] for n, config in enumerate(numbered))
+
+
+def _configured(memory: Memory) -> list[LayerConfig]:
+    """Return the layers in their order, without those that a condition may leave out."""
+    if not _snoops(memory):
+        accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
+        accelerator.memory = memory
+        return _without_resets(memory, accelerator.planned_layers())
+    counts = memory.control_register("LCNT_MAX")
+    layers = range(counts["first"], min(counts["last"] + 1, memory.chip.max_layers))
+    configs = [decode_layer(memory, number) for number in layers]
+    return [config for config in configs if config.groups]
+
+
+def found_network(memory: Memory, name: str, guess: Guess = Guess()) -> Found:  # noqa: B008
     """Return the network of an accelerator that is loaded and about to start.
 
-    Raises EmulatorError: conditional execution and what else no description expresses (E890), and
-    as the emulator does.
+    Raises EmulatorError: what no description expresses (E890), and as the emulator does.
     """
-    if snoop.is_configured(memory):
-        raise EmulatorError("E890", "conditional execution: data decides what is executed")
-    accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
-    accelerator.memory = memory
-    configs = _without_resets(memory, accelerator.planned_layers())
+    configs = _configured(memory)
+    configs = configs[: -(-len(configs) // guess.repeat)]
     if not configs:
         raise EmulatorError("E831", "no layer has a processor: there is nothing to execute")
-    sample = loaded_input(memory).astype(np.int64)
-    sample = _with_lost_rows(memory, configs[0], sample)
-    built = rebuilt_layers(memory, configs, (sample.shape[1], sample.shape[2]))
+    sample = _loaded_sample(memory, configs[0])
+    built = rebuilt_layers(memory, configs, sample, sparse=guess.sparse)
+    loops = _snoops(memory) and built[-1].layout.snoop_layer == 0
+    if loops:
+        built[-1] = replace(built[-1], layout=replace(built[-1].layout, snoop_layer=None))
     group = configs[0].groups[0]
     control = memory.control_register("CTL", group)
     second = configs[1].stream_start if len(configs) > 1 else 0
@@ -67,9 +110,51 @@ def found_network(memory: Memory, name: str) -> Found:
         sample=_unflattened(sample[:count], built[0]), named_files={"dataset": name},
     )  # fmt: skip
     layouts = {one.layer.index: one.layout for one in built}
-    layout = Layout(layers=layouts, input_port=input_port(memory, group),
-                    allow_streaming=streams)  # fmt: skip
-    return Found(network, layout, tuple(options(memory, configs[0], streams=streams)), tuple(built))
+    layout = Layout(
+        layers=layouts, input_port=input_port(memory, group), allow_streaming=streams,
+        snoop=_snoop_values(memory, group) if _snoops(memory) and not loops else None,
+    )  # fmt: skip
+    words = options(memory, configs[0], streams=streams)
+    words += ["--snoop-loop"] if loops else []
+    words += ["--link-layer"] if _links(memory, configs) else []
+    if guess.repeat > 1:
+        words += ["--repeat-layers", str(guess.repeat)]
+    return Found(network, layout, tuple(words), tuple(built))
+
+
+def _snoops(memory: Memory) -> bool:
+    """Tell whether registers of conditional execution are in use."""
+    return snoop.is_configured(memory) or bool(memory.control_register("CTL")["snoop"])
+
+
+def _snoop_values(memory: Memory, group: int) -> tuple[int, ...]:
+    """Return the registers of conditional execution, with zeros for the results of both units."""
+    values = [memory.control_register_word(name, group) for name in SNOOP_REGISTERS]
+    return (*values, *(0 for _ in SNOOP_RESULTS))
+
+
+def _links(memory: Memory, configs: list[LayerConfig]) -> bool:
+    """Tell whether each layer names the next one, though it would follow anyway."""
+    if not memory.chip.has_next_layer or _snoops(memory) or len(configs) == 1:
+        return False
+    following = memory.register(configs[0].layer, "NXTLYR", configs[0].base_group)
+    return bool(following["jump"]) and following["layer"] == configs[0].layer + 1
+
+
+def _loaded_sample(memory: Memory, first: LayerConfig) -> Tensor:
+    """Return the input, [channel, row, column]; a series that is read as an image in one column."""
+    quad = memory.control_register("CTL", first.groups[0])["fifo_quad"]
+    if quad:
+        first = replace(first, enabled=(first.enabled[0], 0, 0, 0))
+        return np.asarray(fifo_image(memory, first)[0], np.int64)
+    sample = _with_lost_rows(memory, first, loaded_input(memory).astype(np.int64))
+    taps = spread_taps(memory, first)
+    if not taps or memory.pushes:
+        return sample
+    instance, offset = input_bytes(first, memory.data_bytes.shape[1])
+    written = np.asarray(np.all(memory.data_written[instance, offset], axis=(0, 1, 2)))
+    count = int(np.flatnonzero(written)[-1]) + 1 if written.any() else len(written)
+    return sample.reshape(len(sample), -1, 1)[:, :count]
 
 
 def _unflattened(sample: Tensor, first: Rebuilt) -> Tensor:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ai8xtools.commands.decompile.attempts import Attempt, best_attempt, command_words
 from ai8xtools.commands.decompile.files import network_files
-from ai8xtools.commands.decompile.network import found_network
 from ai8xtools.commands.decompile.statements import statements
 from ai8xtools.commands.decompile.verdict import Computed, computed, describe_words
 from ai8xtools.emulator import EmulatorError
@@ -27,8 +26,7 @@ def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
     if os.path.lexists(folder):
         raise EmulatorError("E891", "the folder exists already", str(folder), "Name another one.")
     check_folder(folder, overwrite=False)
-    found = found_network(memory, name)
-    best = best_attempt(memory, found, name)
+    best = best_attempt(memory, name)
     if best.refusal is not None:
         first = next(d for d in best.refusal.diagnostics if d.severity.is_error)
         raise EmulatorError(

@@ -101,8 +101,12 @@ class Memory:
 
     def control_register(self, name: str, group: int = 0) -> dict[str, int]:
         """Return the fields of a group control register by name."""
+        return self.chip.control_registers[name].unpack(self.control_register_word(name, group))
+
+    def control_register_word(self, name: str, group: int = 0) -> int:
+        """Return the word of a group control register."""
         address = self.addresses.apb_base + self.chip.control_address(group, name)
-        return self.chip.control_registers[name].unpack(self.registers.get(address, 0))
+        return self.registers.get(address, 0)
 
     def write(self, writes: Writes) -> None:
         """Apply writes in order (except that, within one call, memory tests act first).
