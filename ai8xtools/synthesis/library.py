@@ -53,6 +53,7 @@ def library_of(network: MappedNetwork, program: Program, options: ProjectOptions
             offset,
             _group(layer),
             _exponent(held, network) - layer.scale,
+            "" if held.layer < 0 else network.network.layer(held.layer).name or "",
         )
         for held, layer, shape, offset in zip(program.unload, layers, shapes, offsets, strict=True)
     )

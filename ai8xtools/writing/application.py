@@ -5,12 +5,14 @@ Source: docs/applications.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from ai8xtools.bench.description import Description, OutputShape
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.values import frozen
+from ai8xtools.writing.detector import Detector
 from ai8xtools.writing.library import Library
 from ai8xtools.writing.templates import render
 
@@ -18,7 +20,8 @@ OPTION = "--application"
 ARGMAX = "argmax"
 BENCH = "bench"
 """The program that `emulate.py --serial` talks to."""
-HEADS = (ARGMAX, "hysteresis", "top-k", "cosine")
+_WITHOUT_HEADER = (ARGMAX, "segmentation")
+HEADS = (ARGMAX, "hysteresis", "top-k", "cosine", "l2", "nms", "segmentation")
 """What becomes of the outputs, by its word."""
 _MAIN = "main.c"
 _SMALLEST_WINDOW = 64
@@ -26,6 +29,7 @@ _SMALLEST_WINDOW = 64
 _LARGEST_PICTURE = 48 << 10
 """Bytes of a picture that the camera's driver may hold as a whole; larger ones come by rows."""
 _CHUNK = 128
+_LEAST_CLASSES = 2
 _LINE = 16
 """Bytes of an array in a line of C."""
 _PIXEL_BYTES = 2
@@ -91,8 +95,9 @@ class Application:
 
     `data` is the kind of data that the network was trained on ("picture", "sound", "series"; empty:
     not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
-    `header`: prepare.h makes inputs of them. `head` is one of `HEADS`. `board` is that of the
-    vendor's SDK, empty without it.
+    `header`: prepare.h makes inputs of them. `names` are those of the classes that are marked on
+    pictures, `detector` says how objects are found. `head` is one of `HEADS`. `board` is that of
+    the vendor's SDK, empty without it.
     """
 
     kind: str
@@ -102,6 +107,8 @@ class Application:
     fold: int = 1
     rate: int = 16000
     header: bool = False
+    names: tuple[str, ...] = ()
+    detector: Detector | None = None
     head: str = ARGMAX
 
     def applied(self, files: Mapping[str, str], library: Library) -> dict[str, str]:
@@ -111,8 +118,9 @@ class Application:
         """
         sdk = bool(self.board)
         values = {
-            **self._values(library), "library": library, "kind": self.kind, "name": self.name,
-            "head": self.head, "names": KINDS[self.kind], "sdk": sdk,
+            **self._values(library), **self._of_head(library), "library": library,
+            "kind": self.kind, "name": self.name, "head": self.head, "names": KINDS[self.kind],
+            "sdk": sdk,
             "port": _PORTS.get(self.board, "MXC_I2C2"),
         }  # fmt: skip
         kept = {
@@ -121,7 +129,7 @@ class Application:
         }  # fmt: skip
         if self.kind == BENCH:
             kept["bench.h"] = render("application/bench.h.j2")
-        if self.head != ARGMAX:
+        if self.head not in _WITHOUT_HEADER:
             kept["head.h"] = render("application/head.h.j2", head=self.head)
         return {
             **kept,
@@ -172,6 +180,43 @@ class Application:
             "by_rows": picture > _LARGEST_PICTURE, "prepared": self.header,
             "leveled": self.data == "picture" and not self.header,
         }  # fmt: skip
+
+    def _of_head(self, library: Library) -> dict[str, Any]:
+        """Return what the head needs to know of the outputs; raises DiagnosticError E916."""
+        if self.head == "segmentation":
+            return {"class_names": self.names, "fold": self._unfolded(library)}
+        if self.head != "nms":
+            return {}
+        if self.detector is None:
+            raise self._unsuitable("the checkpoint does not say how objects are found")
+        try:
+            constants = self.detector.constants(library.outputs)
+        except ValueError as exc:
+            raise self._unsuitable(str(exc)) from None
+        return {**constants, "class_names": self.detector.names, "fold": self.fold}
+
+    def _unfolded(self, library: Library) -> int:
+        """Return how many pixels of the picture, on a side, a pixel of the last output tells of."""
+        shape, given = library.outputs[-1].shape, library.input
+        if shape.pixels == 1 or shape.channels < _LEAST_CLASSES:
+            raise self._unsuitable(
+                f"the output has {shape.channels} channels of {shape.rows}x{shape.columns}"
+            )
+        if self.names and len(self.names) == shape.channels:
+            return 1
+        for channels in (1, 3):  # of a picture, whose blocks are the pixels of the network
+            fold = math.isqrt(given.channels // channels)
+            classes, rest = divmod(shape.channels, fold**2 or 1)
+            folded = fold > 1 and fold**2 * channels == given.channels
+            if folded and not rest and classes >= _LEAST_CLASSES:
+                return fold
+        return 1
+
+    def _unsuitable(self, why: str) -> DiagnosticError:
+        return DiagnosticError(Diagnostic(
+            "E916", f"--head {self.head} does not suit the network: {why}", Place(option="--head"),
+            "Choose another one.",
+        ))  # fmt: skip
 
     def _told(self, library: Library) -> dict[str, Any]:
         """Return what the board says of the network, as lines of C."""

@@ -39,7 +39,8 @@ class LibraryOutput:
     """An output: where it stands in the result, and what its integers mean.
 
     `offset` is in bytes; a value is an integer of `bits` (8, 16 or 32) times 2^`exponent`. `group`
-    channels of a pixel stand together: all of them (HWC), or one (CHW).
+    channels of a pixel stand together: all of them (HWC), or one (CHW). `name` is that of the
+    layer, if it is known.
     """
 
     shape: Shape
@@ -47,6 +48,7 @@ class LibraryOutput:
     offset: int
     group: int
     exponent: int
+    name: str = ""
 
     @property
     def unit(self) -> str:

@@ -91,3 +91,13 @@ def test_marks_lead_to_firmware_that_is_measured(
     )
     assert f"{title}: {measured}" in said
     assert "PASS (1 inference)" in run_here("python emulate.py projects/own")
+    head, line = {
+        "boxes": ("nms", r"nothing|square \d+%"),
+        "masks": ("segmentation", r"ground \d+"),
+    }[kind]
+    run_here(
+        "python ai8xize.py --model auto --checkpoint-file q.pth.tar --test-dir projects --device "
+        f"MAX78000 --prefix head --symbol-prefix own --application minimal --head {head}"
+    )
+    said = run_here("python emulate.py projects/head")
+    assert len(re.findall(rf"^input \d: (?:{line})", said, re.MULTILINE)) == 3

@@ -23,7 +23,7 @@ from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.data_set import count_text, departures_of, inputs_of, summary
 from ai8xtools.commands.emulate.emulated_board import EmulatedBoard, check_bench, runner_of
 from ai8xtools.commands.emulate.last_line import tell
-from ai8xtools.commands.emulate.own_data import show_accuracy
+from ai8xtools.commands.emulate.own_data import Samples, show_accuracy
 from ai8xtools.commands.emulate.simulation import Simulation, built_again, delivered_by
 from ai8xtools.commands.emulate.trained_on import class_lines, trained_on
 from ai8xtools.emulator import EmulatorError
@@ -71,17 +71,17 @@ def _compare(project: Path, options: EmulateOptions, board: Board, twin: Board) 
     values, emulated = (np.stack(one) for one in zip(*pairs, strict=True))
     print(f"{count_text(len(images))} in {seconds:.1f} s, with the emulator beside it; "
           f"requests repeated: {board.retries}, restarts of the board: {board.resets}")  # fmt: skip
+    simulation = _simulation(project, told)
     doubt = None
-    if (
-        labels is not None
-        and len(told.outputs) == 1 == told.outputs[0].rows * told.outputs[0].columns
-    ):
+    if samples is not None and samples.trained.is_marked:
+        doubt = _show_marks(simulation, told, values, samples, project)
+    elif labels is not None and [one.size for one in told.outputs] == [told.outputs[0].channels]:
         doubt = show_accuracy(values, labels, samples, options.labels)
     else:
         for line in class_lines(values, trained):
             print(line)
     wrong = False
-    for name, expected in (("the emulator", emulated), *_simulated(project, told, images)):
+    for name, expected in (("the emulator", emulated), *_simulated(simulation, images)):
         departures = departures_of(expected, values)
         print(summary(name, len(images), departures))
         wrong |= bool(departures)
@@ -101,18 +101,44 @@ def _values(board: Board, image: NDArray[np.int8]) -> Integers:
     return np.concatenate(values).astype(np.int64)
 
 
-def _simulated(
-    project: Path, told: Description, images: NDArray[np.int8]
-) -> Iterator[tuple[str, Integers]]:
-    """Yield the name and the outputs of the simulation, if there is one."""
+def _simulation(project: Path, told: Description) -> Simulation | str:
+    """Return the simulation of the network on a board, or why there is none."""
     simulation = built_again(project)
-    if isinstance(simulation, Simulation):
-        simulation = delivered_by(simulation, told.input, [o.size for o in told.outputs])
-    if isinstance(simulation, Simulation):
-        expected = np.stack([simulation.values(image) for image in images])
-        yield f"the simulation of {simulation.name}", expected
-    else:
+    if isinstance(simulation, str):
+        return simulation
+    return delivered_by(simulation, told.input, [one.size for one in told.outputs])
+
+
+def _simulated(
+    simulation: Simulation | str, images: NDArray[np.int8]
+) -> Iterator[tuple[str, Integers]]:
+    """Yield the name and the outputs of a simulation, if there is one."""
+    if isinstance(simulation, str):
         print(f"note: not compared with the simulation of ai8xize.py: {simulation}")
+        return
+    expected = np.stack([simulation.values(image) for image in images])
+    yield f"the simulation of {simulation.name}", expected
+
+
+def _show_marks(
+    simulation: Simulation | str,
+    told: Description,
+    values: Integers,
+    samples: Samples,
+    project: Path,
+) -> str | None:
+    """Print how well the outputs fit the marks, if it is known which output is which."""
+    if isinstance(simulation, str):
+        return None
+    from ai8xtools.commands.emulate.marked import Map, show_marks  # loads torch
+
+    maps, first = [], 0
+    for index, one in zip(simulation.outputs, told.outputs, strict=True):
+        part = values[:, first : first + one.size]
+        shape = len(values), one.channels, one.rows, one.columns
+        maps.append(Map(simulation.network.layer(index).name or "", part.reshape(shape)))
+        first += one.size
+    return show_marks(maps, samples, project)
 
 
 def _patience(baud: int) -> float:

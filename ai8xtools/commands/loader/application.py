@@ -11,7 +11,8 @@ from dataclasses import replace
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.loader.prepare_code import HEADER
 from ai8xtools.writing.application import Application
-from datasets.own.preparation import DESCRIPTION, Preparation
+from ai8xtools.writing.detector import Detector
+from datasets.own.preparation import DESCRIPTION, DETECTOR_FILE, Preparation
 
 
 def application_of(options: LoaderOptions, *, sdk: bool = True) -> Application | None:
@@ -23,5 +24,10 @@ def application_of(options: LoaderOptions, *, sdk: bool = True) -> Application |
     made = Application(project.application, project.name, board, head=project.head)
     if DESCRIPTION not in files:
         return made
-    how = Preparation.of(json.loads(files[DESCRIPTION])["preparation"])
-    return replace(made, data=how.kind, fold=how.fold, rate=how.rate, header=HEADER in files)
+    facts = json.loads(files[DESCRIPTION])
+    how, names = Preparation.of(facts["preparation"]), tuple(facts["classes"])
+    detector = files.get(DETECTOR_FILE)
+    return replace(
+        made, data=how.kind, fold=how.fold, rate=how.rate, header=HEADER in files, names=names,
+        detector=None if detector is None else Detector(json.loads(detector), names),
+    )  # fmt: skip

@@ -45,18 +45,21 @@ def completed(
     options: LoaderOptions,
     exponents: Iterable[int],
     fraction: int = INPUT_FRACTION,
+    names: Iterable[str] = (),
 ) -> Built:
     """Return a planned project with its files: a library if that is asked for.
 
-    `exponents` and `fraction` tell what its integers mean, as `Naming` does. Raises NoRoomError as
+    `exponents` and `fraction` tell what its integers mean, `names` of which layers they are, as
+    `Naming` does. Raises NoRoomError as
     `as_library` does.
     """
     project = options.project
     prefix = project.symbol_prefix
     if prefix is not None:
         naming = Naming(
-            prefix, project.labels, tuple(exponents), fraction, application_of(options, sdk=False)
-        )
+            prefix, project.labels, tuple(exponents), fraction,
+            application_of(options, sdk=False), tuple(names),
+        )  # fmt: skip
         built = build.as_library(built, profile, naming)
     built = build.emitted(built, sample, project.name, project.command_line)
     if prefix is None:

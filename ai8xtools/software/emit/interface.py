@@ -27,8 +27,9 @@ class Library:
 class Naming:
     """The name of a library and the meaning of its results.
 
-    `classes` are their names; an integer of output n times 2^`exponents[n]` is the number, and a
-    number of the input times 2^`fraction` its integer. `application` is the program around it.
+    `classes` are their names, `outputs` those of the layers; an integer of output n times
+    2^`exponents[n]` is the number, and a number of the input times 2^`fraction` its integer.
+    `application` is the program around it.
     """
 
     prefix: str
@@ -36,6 +37,7 @@ class Naming:
     exponents: tuple[int, ...]
     fraction: int = INPUT_FRACTION
     application: Application | None = None
+    outputs: tuple[str, ...] = ()
 
 
 @frozen

@@ -19,6 +19,7 @@ def library_of(
 ) -> Library:
     """Return the library of a plan, with the shapes that callers know, whatever tensors have."""
     tensors = plan.graph.tensors
+    names = naming.outputs or ("",) * len(plan.outputs)
     outputs = [
         LibraryOutput(
             shape,
@@ -26,8 +27,11 @@ def library_of(
             one.offset,
             shape.channels,
             exponent,
+            name,
         )
-        for one, shape, exponent in zip(plan.outputs, results, naming.exponents, strict=True)
+        for one, shape, exponent, name in zip(
+            plan.outputs, results, naming.exponents, names, strict=True
+        )
     ]
     size = sum(tensors[one.tensor].size_bytes for one in plan.outputs)
     return Library(naming.prefix, title, given, tuple(outputs), size, naming.classes,
