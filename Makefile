@@ -195,6 +195,9 @@ measure-compare-projects: $(DEVELOPMENT) ## known answers beside ours, as they a
 measure-decompile: $(DEVELOPMENT) ## read the recorded words of the known answers back, and compare the loader's (ARGS="--step N")
 	@$(PYTHON) -m tests.emulator.decompiled --kat $(KAT) $(ARGS)
 
+measure-explained: $(DEVELOPMENT) ## damage single words of ten networks: how often the explanation names layer and word
+	@$(PYTHON) -m tests.emulator.explained $(ARGS)
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

@@ -14,7 +14,7 @@ from ai8xtools.synthesis.program import Program
 from ai8xtools.synthesis.words import phase_words
 from ai8xtools.values import frozen
 from device import Chip
-from device.chip import DEFAULT_APB_BASE
+from device.chip import DEFAULT_APB_BASE, WORD_BYTES
 
 _COLUMN_WORDS = 3
 """Words that hold the 9 bytes of a kernel column."""
@@ -22,12 +22,30 @@ _COLUMN_WORDS = 3
 
 @frozen
 class Departure:
-    """A word that differs; None: it is not written. `kind` is what it is part of."""
+    """A word that differs; None: it is not written. `kind` is what it is part of.
+
+    `where` is the address of a register, processor and column of a kernel, group and number of a
+    bias, instance and word of the input, address and number of a word of a FIFO.
+    """
 
     kind: str
+    where: tuple[int, ...]
     place: str
     wanted: int | None
     found: int | None
+
+    def address(self, memory: Memory) -> int:
+        """Return where the word is written, of a kernel column the first one."""
+        chip, base, where = memory.chip, memory.addresses.apb_base, self.where
+        match self.kind:
+            case "kernel":
+                return base + chip.kernel_address(*where)
+            case "bias":
+                return base + chip.bias_address(*where)
+            case "input":
+                return base + chip.data_address(where[0], WORD_BYTES * where[1])
+            case _:
+                return where[0]
 
     def __str__(self) -> str:
         wanted, found = (
@@ -78,7 +96,7 @@ def _registers(wanted: Memory, found: Memory) -> Iterator[Departure]:
     for address in sorted({*wanted.registers, *found.registers}):
         pair = wanted.registers.get(address, 0), found.registers.get(address, 0)
         if pair[0] != pair[1]:
-            yield Departure("register", wanted.addresses.describe(address), *pair)
+            yield Departure("register", (address,), wanted.addresses.describe(address), *pair)
 
 
 def _kernels(wanted: Memory, found: Memory) -> Iterator[Departure]:
@@ -91,7 +109,9 @@ def _kernels(wanted: Memory, found: Memory) -> Iterator[Departure]:
             if one.kernels_written[processor, column] else None
             for one in (wanted, found)
         )  # fmt: skip
-        yield Departure("kernel", f"processor {processor}, kernel column {column}", *pair)
+        yield Departure(
+            "kernel", (processor, column), f"processor {processor}, kernel column {column}", *pair
+        )
 
 
 def _biases(wanted: Memory, found: Memory) -> Iterator[Departure]:
@@ -100,7 +120,7 @@ def _biases(wanted: Memory, found: Memory) -> Iterator[Departure]:
     for group, index in np.argwhere(differs).tolist():
         pair = (int(one.bias[group, index]) & 0xFF if one.bias_written[group, index] else None
                 for one in (wanted, found))  # fmt: skip
-        yield Departure("bias", f"group {group}, bias {index}", *pair)
+        yield Departure("bias", (group, index), f"group {group}, bias {index}", *pair)
 
 
 def _words_written(memory: Memory) -> NDArray[np.bool_]:
@@ -113,7 +133,8 @@ def _data(wanted: Memory, found: Memory) -> Iterator[Departure]:
     for instance, word in np.argwhere(differs).tolist():
         pair = (int(one.data[instance, word]) if known[instance, word] else None
                 for one, known in zip((wanted, found), written, strict=True))  # fmt: skip
-        yield Departure("input", f"data memory instance {instance}, word {word}", *pair)
+        place = f"data memory instance {instance}, word {word}"
+        yield Departure("input", (instance, word), place, *pair)
 
 
 def _pushes(wanted: Memory, found: Memory) -> Iterator[Departure]:
@@ -121,6 +142,7 @@ def _pushes(wanted: Memory, found: Memory) -> Iterator[Departure]:
         one, other = wanted.pushes.get(address, []), found.pushes.get(address, [])
         for number in range(max(len(one), len(other))):
             pair = (words[number] if number < len(words) else None for words in (one, other))
-            departure = Departure("input", f"FIFO {address:#x}, word {number}", *pair)
+            place = f"FIFO {address:#x}, word {number}"
+            departure = Departure("push", (address, number), place, *pair)
             if departure.wanted != departure.found:
                 yield departure

@@ -60,7 +60,7 @@ class EmulateOptions:
     `input`; with `serve` the program runs behind a new port.
     `prove` shows that the project computes its network for every input: the one it was made of, or
     that of `config_file` and `checkpoint_file`. `decompile` is the folder for the files of the
-    network that the words are read back to.
+    network that the words are read back to. `explain` tells why a project departs from the network.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words
     or a counterexample,
     `trace` the registers field by field.
@@ -95,6 +95,7 @@ class EmulateOptions:
     config_file: str | None = None
     checkpoint_file: str | None = None
     decompile: Path | None = None
+    explain: bool = False
     played: Played = Played()
     serial: str | None = None
     baud: int = BAUD
@@ -138,6 +139,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         baud=args.baud,
         serve=args.serve,
         decompile=Path(args.decompile) if args.decompile else None,
+        explain=args.explain,
         played=Played(args.camera, args.microphone, args.series),
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
@@ -160,8 +162,10 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     others = args.accelerator_only or args.input or args.prove or args.dump or args.trace
     if args.decompile and (others or args.gdb is not None or args.core):
         parser.error("--decompile runs no program: it takes PROJECT_DIR or --words, and --device")
-    if (args.config_file or args.checkpoint_file) and not args.prove:
-        parser.error("--config-file and --checkpoint-file need --prove")
+    if args.explain and (alone or others or args.gdb is not None or args.core or args.decompile):
+        parser.error("--explain needs PROJECT_DIR, and runs no program")
+    if (args.config_file or args.checkpoint_file) and not (args.prove or args.explain):
+        parser.error("--config-file and --checkpoint-file need --prove or --explain")
     if args.checkpoint_file and not args.config_file:
         parser.error("--checkpoint-file needs --config-file")
     if args.gdb is not None and alone:
@@ -194,8 +198,9 @@ def _check_line(parser: Parser, args: argparse.Namespace) -> None:
         return
     if args.serial is not None and (not args.input or args.serve):
         parser.error("--serial needs --input, and a board: leave out --serve")
-    others = ("words", "accelerator_only", "prove", "fast", "camera", "microphone", "series",
-              "profile", "vcd", "trace", "cycles", "count", "dma", "container")  # fmt: skip
+    others = ("words", "accelerator_only", "prove", "decompile", "explain", "fast", "camera",
+              "microphone", "series", "profile", "vcd", "trace", "cycles", "count", "dma",
+              "container")  # fmt: skip
     for name in (*others, *("input",) * args.serve):
         if getattr(args, name):
             parser.error(f"--{name.replace('_', '-')} does not go with "
@@ -277,11 +282,14 @@ def arguments() -> Parser:
     option("--prove", action="store_true",
            help="prove that the project computes its network for every input, or find one for "
            "which it does not")  # fmt: skip
+    option("--explain", action="store_true",
+           help="tell in one paragraph where the project first computes something else than its "
+           "network, and which word causes it")  # fmt: skip
     option("--config-file", metavar="FILE",
-           help="with --prove: the description of the network (default: that which the project "
-           "was made of)")  # fmt: skip
+           help="with --prove or --explain: the description of the network (default: that which "
+           "the project was made of)")  # fmt: skip
     option("--checkpoint-file", metavar="FILE",
-           help="with --prove: the quantized checkpoint of the network")  # fmt: skip
+           help="with --prove or --explain: the quantized checkpoint of the network")  # fmt: skip
     option("--decompile", metavar="DIR",
            help="write description, checkpoint and sample of the network that the words compute to "
            "this new folder")  # fmt: skip

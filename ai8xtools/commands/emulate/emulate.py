@@ -82,6 +82,10 @@ def emulate(options: EmulateOptions) -> int:
         from ai8xtools.commands.emulate.proving import prove_project  # needs the network loader
 
         return prove_project(Path(options.project), options)
+    if options.explain:
+        from ai8xtools.commands.emulate.explaining import explain_project  # it needs the loader
+
+        return explain_project(Path(options.project), options)
     if options.decompile is not None:
         from ai8xtools.commands.emulate.decompiling import decompile_project  # it needs the loader
 

@@ -10,10 +10,11 @@ import itertools
 import math
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,11 @@ from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.values import frozen
 from device import Chip
 
+if TYPE_CHECKING:
+    from ai8xtools.synthesis.pipeline import Synthesis
+
 Integers = NDArray[np.int64]
+Made = TypeVar("Made")
 
 _WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
 
@@ -98,6 +103,11 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
 
 def built_again(project: Path) -> Simulation | str:
     """Return the network that a project names as its source, or why there is none."""
+    return _again(project, _simulation)
+
+
+def _again(project: Path, make: Callable[[LoaderOptions, bool], Made]) -> Made | str:
+    """Return what is made of the options that a project names, or why there is nothing."""
     command = command_of(project)
     if command is None:
         return "the project does not say how it was generated"
@@ -106,10 +116,15 @@ def built_again(project: Path) -> Simulation | str:
     except ValueError:
         return "the project's command line cannot be read"
     for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
-        simulation = _read(words, folder)
-        if simulation is not None:
-            return simulation
+        made = _read(words, folder, make)
+        if made is not None:
+            return made
     return "the network of the project is not where its command line says, or has changed"
+
+
+def synthesized_again(project: Path) -> Synthesis | str:
+    """Return the words of the network that a project names as its source, or why there are none."""
+    return _again(project, _synthesized)
 
 
 def built_of(
@@ -132,7 +147,9 @@ def built_of(
     return Simulation(Path(description).name, network, average_rounding)
 
 
-def _read(words: list[str], folder: Path) -> Simulation | None:
+def _read(
+    words: list[str], folder: Path, make: Callable[[LoaderOptions, bool], Made]
+) -> Made | None:
     """Build the network again, with paths relative to a folder; None if its files are missing."""
     from ai8xtools.commands.loader.model_sources import with_description
     from ai8xtools.commands.loader.recorded import with_recorded_data
@@ -146,12 +163,23 @@ def _read(words: list[str], folder: Path) -> Simulation | None:
                 options = with_recorded_data(options)
             else:
                 options = with_description(options, options.model, quiet=True)
-            described = options.config_file
-            network = _network(options, alone=alone)
+            return make(options, alone)
         except (DiagnosticError, ToolError, SystemExit, OSError):
             return None
+
+
+def _simulation(options: LoaderOptions, alone: bool) -> Simulation:
+    described = options.config_file
     name = Path(described).name if isinstance(described, str) else str(described)
-    return Simulation(name, network, options.encode.average_rounding)
+    return Simulation(name, _network(options, alone=alone), options.encode.average_rounding)
+
+
+def _synthesized(options: LoaderOptions, alone: bool) -> Synthesis:
+    from ai8xtools.synthesis.pipeline import synthesize
+
+    if alone:
+        raise EmulatorError("E881", "the project runs without the accelerator")
+    return synthesize(options.config_file, options.chip, options.resolve, options.encode)
 
 
 def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:

@@ -1,0 +1,117 @@
+"""`emulate.py PROJECT --explain`: why a project computes something else than its description."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.emulate.simulation import synthesized_again
+from ai8xtools.commands.explain.explanation import Wanted, explained, paragraph
+from ai8xtools.commands.proof.delivered import delivered
+from ai8xtools.emulator import EmulatorError, NetworkAlone
+from ai8xtools.emulator.decode.own_input import loaded_input, set_input
+from ai8xtools.emulator.firmware.repeated import data_places, result_places
+from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
+from ai8xtools.synthesis.pipeline import Synthesis, synthesize
+
+
+def explain_project(project: Path, options: EmulateOptions) -> int:
+    """Explain a project in one paragraph; return 0 if nothing departs from its description.
+
+    Raises EmulatorError: description or checkpoint are not there (E881), and as loading a project
+    does.
+    """
+    network = NetworkAlone(
+        project, options.chip, options.apb_base, options.tree, options.time_limit_s
+    )
+    for note in network.notes:
+        print(f"note: {note}")
+    network.start(sample=network.has_sample)
+    memory = network.board.accelerator.memory.snapshot()
+    wanted = Wanted(_wanted(project, network, options))
+    if options.config_file is not None or not network.has_sample:
+        _same_input(wanted.memory, memory)
+    explanation = explained(wanted, memory)
+    if explanation is not None:
+        print(paragraph(wanted, explanation))
+        return 1
+    text = _of_results(network, wanted)
+    print(text or "Nothing departs: words, layers and results are those of the description.")
+    return 1 if text else 0
+
+
+def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Synthesis:
+    if options.config_file is None:
+        result = synthesized_again(project)
+    else:
+        memory = network.board.accelerator.memory
+        rounding = bool(memory.control_register("CTL")["average_rounding"])
+        resolve = ResolveOptions(
+            checkpoint_file=options.checkpoint_file, sample_shape=network.input_shape
+        )
+        encode = EncodeOptions(
+            PlaceOptions(overlap_data=True),
+            apb_base=options.apb_base,
+            average_rounding=rounding,
+        )
+        result = synthesize(options.config_file, memory.chip, resolve, encode)
+    if isinstance(result, str):
+        raise EmulatorError(
+            "E881", result, str(project),
+            "Name the files with --config-file and --checkpoint-file.",
+        )  # fmt: skip
+    return result
+
+
+def _same_input(wanted: Memory, found: Memory) -> None:
+    """Give both the same input: that of the project, or if it has none, that of the description."""
+    shapes = loaded_input(wanted), loaded_input(found)
+    if shapes[0].shape != shapes[1].shape:
+        raise EmulatorError(
+            "E881", f"the description's input is {shapes[0].shape}, the program's {shapes[1].shape}"
+        )
+    found.data_written[:] = wanted.data_written
+    set_input(found, shapes[0])
+
+
+def _of_results(network: NetworkAlone, wanted: Wanted) -> str:
+    """Say what is wrong behind the last layer, if something is."""
+    try:
+        network.run(None if network.has_sample else np.zeros(network.input_shape, np.int8))
+    except EmulatorError as error:
+        return f"The words are right, but the program goes wrong: {error.message}"
+    final = wanted.result.network.final
+    if final.final_scale == 0 and network.has("unload"):
+        text = _of_unloading(network, wanted)
+        if text:
+            name = wanted.name(wanted.numbers[final.index]).rstrip(",")
+            return f"All layers are right. The cause is cnn_unload(): {text} of {name}."
+    if network.comparison is False:
+        return (
+            "All words and layers are right. The cause is what the program compares with "
+            "(sampleoutput.h): it expects other results."
+        )
+    return ""
+
+
+def _of_unloading(network: NetworkAlone, wanted: Wanted) -> str:
+    """Say which byte of the result is another one; where the program reads it if it copies."""
+    memory, addresses = network.board.accelerator.memory, delivered(wanted.result.program)
+    base, chip = memory.addresses.apb_base, memory.chip
+    instance, offset = data_places(memory, addresses - base)
+    right = memory.data_bytes[instance, offset]
+    found = network.unloaded(len(right), fill=0)
+    wrong = np.flatnonzero(right != found)
+    if not len(wrong):
+        return ""
+    byte = int(wrong[0])
+    places, right_place = result_places(network, wanted.run), f"0x{int(addresses[byte]):08x}"
+    reason = f"which stands at {right_place}"
+    if places.of_program and byte < len(places.instance):
+        read = base + chip.data_address(int(places.instance[byte]), int(places.offset[byte]))
+        reason = f"as it reads 0x{read:08x}, not {right_place}"
+    values = f"{int(found[byte]):#04x}, not {int(right[byte]):#04x}"
+    return f"it delivers {values}, {reason}, as byte {byte} of the result"
