@@ -16,7 +16,7 @@ from ai8xtools.commands.loader.create import create_project
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.differences.comparing import word_differences
-from ai8xtools.emulator.differences.output import relation
+from ai8xtools.emulator.differences.output import compared_places, relation
 from ai8xtools.emulator.differences.side import Loaded, read_side
 from ai8xtools.emulator.differences.told import Subject
 from ai8xtools.emulator.state.memory import Memory
@@ -227,6 +227,25 @@ def test_planted_in_the_words(
     assert text in told[0].text
 
 
+def test_registers_that_make_no_sense_are_told_and_nothing_is_read_by_them(
+    loaded: tuple[Loaded, Answers],
+) -> None:
+    """Images of gigabytes, more kernels than the memory has bits, thousands of control writes."""
+    ours, answers = loaded
+    memory = ours.memory.snapshot()
+    for plant in (_kernel, _sample, _bias):  # so that all layers are looked at
+        plant(memory)
+    for address in memory.registers:
+        if address not in memory.addresses.ordered:
+            memory.registers[address] = 0xFFFFFFFF
+    memory.control = [(POWER_CONTROL, number) for number in range(100_000)]
+    other = Loaded.of(memory, has_input=True)
+    told = [one.text for one in word_differences(other, ours, answers)]
+    assert any("the registers of the first layer make no sense there" in text for text in told)
+    assert any("its kernels can only be read here" in text for text in told)
+    assert any("100000 control writes there" in text for text in told)
+
+
 def test_kernels_in_other_places_are_the_same(loaded: tuple[Loaded, Answers]) -> None:
     ours, answers = loaded
     memory = ours.memory.snapshot()
@@ -241,9 +260,14 @@ def test_kernels_in_other_places_are_the_same(loaded: tuple[Loaded, Answers]) ->
     ("there", "here", "text"),
     [
         ([5, -3], [5, -3], ""),
-        ([5, 253], [5, -3], "negative values are 256 too large there: their sign is lost"),
-        ([20, 1012], [20, -12], "negative values are 1024 too large there: their sign is lost"),
-        ([20, -12], [20, 1012], "negative values are 1024 too large here: their sign is lost"),
+        ([5, 253], [5, -3], "negative values are 256 too large there: no sign"),
+        ([20, 1012], [20, -12], "negative values are 1024 too large there: no sign"),
+        ([20, -12], [20, 1012], "negative values are 1024 too large here: no sign"),
+        (
+            [5, 253, 1012, 9],
+            [5, -3, -12],
+            "negative values are 256 or 1024 too large there: no sign",
+        ),
         ([5, 4], [5, -3], ""),
     ],
 )
@@ -258,6 +282,21 @@ def test_16_bits_beside_8(second: int, text: str) -> None:
     told = relation(wide.tobytes(), narrow.tobytes())
     assert told == f"values of 8 bits take 16 there, {text}, and 8 here"
     assert "take 16 here" in relation(narrow.tobytes(), wide.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "text"),
+    [
+        ([0, 1, 2, 3], [0, 1, 2], "4 bytes there, 3 here; the first 3 are the same, the others "
+         "there are byte 3 and the like"),
+        ([0, 2], [0, 1, 2], "other bytes, 1 of 2: byte 1 is byte 2 there, byte 1 here"),
+        ([0, 2, 1], [0, 1, 2], "the same bytes in another order, 2 of 3: byte 1 is byte 2 there"),
+    ],
+)  # fmt: skip
+def test_where_bytes_of_results_come_from(there: list[int], here: list[int], text: str) -> None:
+    """The vendor's tool copies whole groups of four processors."""
+    told = compared_places(np.array(there), np.array(here), lambda key: f"byte {key}")
+    assert text in "; ".join(told)
 
 
 def test_interfaces_of_two_generations(tmp_path: Path, compare: Compare) -> None:

@@ -13,11 +13,12 @@ from ai8xtools.reading import source_text
 from ai8xtools.values import frozen
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*|\"(?:[^\"\\\n]|\\.)*+\"", re.DOTALL)
-_CALL = re.compile(r"\b(\w+)\s*+\(")
+_CALL = re.compile(r"(?<!\bint )(?<!\bvoid )\b(\w+)\s*+\(")
 _ARGUMENTS = re.compile(r"\s*+\(([^();]*+)\)")
 _FUNCTIONS = ("enable", "init", "load", "load_weights", "load_bias", "configure", "start",
               "continue", "stop", "unload", "disable", "boost_enable", "boost_disable")  # fmt: skip
 _TIMER = re.compile(r"#\s*+define\s++CNN_INFERENCE_TIMER\b")  # in a header
+_SWITCH = re.compile(r"\bpclkdiv\b")  # in main()
 _WAYS = {
     "sleeps": re.compile(r"\bMXC_LP_EnterSleepMode\b|\bwfi\b|\b__WFI\b"),
     "sleeps deeply": re.compile(r"\bMXC_LP_Enter(?:DeepSleep|Standby|LowPower|Upm)\w*"),
@@ -86,6 +87,8 @@ def _program(side: Side) -> _Program:
             calls += _called(side, text, main.end())
             everywhere |= {name for name, _ in _called(side, text)}
             ways |= {name for name, way in _WAYS.items() if way.search(text)}
+            if _SWITCH.search(text, main.end()):
+                ways.add("switches the clock of the accelerator for an inference")
     if any(_TIMER.search(_text(path)) for path in headers):
         ways.add("measures its time")
     clocks = (arguments for name, arguments in calls if name == "cnn_enable")

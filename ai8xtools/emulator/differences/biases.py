@@ -74,7 +74,7 @@ def _told(
     one, two = places
     config = ours.layers.get(number)
     if one is None or two is None or config is None:
-        yield f": its biases are {'here' if one is None else 'there'} only"
+        yield f": its biases can only be read {'here' if one is None else 'there'}"
         return
     there, here = bias_values(theirs.memory, *one), bias_values(ours.memory, *two)
     if there.shape != here.shape:

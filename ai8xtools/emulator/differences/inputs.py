@@ -49,7 +49,7 @@ def input_differences(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
 
 def _readers(theirs: Loaded, ours: Loaded) -> Iterator[tuple[int, Loaded]]:
     """Yield all layers of both projects, the first ones first."""
-    sides = (theirs, ours)
+    sides = [side for side in (theirs, ours) if side.layers]
     yield from ((next(iter(side.layers)), side) for side in sides)
     yield from ((layer, side) for side in sides for layer in [*side.layers][1:])
 
@@ -57,6 +57,10 @@ def _readers(theirs: Loaded, ours: Loaded) -> Iterator[tuple[int, Loaded]]:
 def _samples(theirs: Loaded, ours: Loaded, *, pushes: bool) -> Iterator[Told]:
     """Compare what the first layers read, value by value."""
     ways = ["the FIFOs" if side.memory.pushes else "data memory" for side in (theirs, ours)]
+    for side, where in ((theirs, "there"), (ours, "here")):
+        if side.memory.control_register("LCNT_MAX")["first"] not in side.layers:
+            yield Told(Subject.INPUT, f"the registers of the first layer make no sense {where}")
+            return
     if ways[0] != ways[1]:
         text = f"the input comes through {ways[0]} there, through {ways[1]} here"
         yield Told(Subject.INPUT, text)

@@ -17,6 +17,7 @@ from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.values import frozen
+from device.chip import GROUPS
 
 Integers = NDArray[np.int64]
 
@@ -67,6 +68,9 @@ def _read(side: Loaded, number: int, differing: Integers) -> _Kernels | None:
     config = side.layers.get(number)
     if config is None or config.kernels.bypass or not config.kind.has_kernels:
         return None
+    count = config.output.passes * config.output.slots * config.input.passes
+    if count > 8 * side.memory.kernels[0].size * GROUPS:
+        return None  # more than the memory has bits
     quad = is_quad(side.memory, config)
     try:
         values = layer_kernels(side.memory, config, binary=False, quad=quad)
@@ -95,7 +99,7 @@ def _told(
 ) -> Iterator[str]:
     theirs, ours = pair
     if theirs is None or ours is None or config is None:
-        yield f": its kernels are {'here' if theirs is None else 'there'} only"
+        yield f": its kernels can only be read {'here' if theirs is None else 'there'}"
         return
     if theirs.values.shape != ours.values.shape:
         shapes = (" x ".join(map(str, k.values.shape)) for k in (theirs, ours))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from ai8xtools.reading import source_text
 Integers = NDArray[np.int64]
 
 _BYTE, _LARGEST_SCALE = 256, 7
-_COUNT = re.compile(r"#[ \t]*+define[ \t]++CNN_NUM_OUTPUTS[ \t]++(\d{1,9})\b")
+_FILLING = 8  # bytes behind the last value
+_COUNT = re.compile(r"#[ \t]*+define[ \t]++\w*?CNN_NUM_OUTPUTS[ \t]++(\d{1,9})\b")
 
 
 def output_differences(
@@ -88,16 +89,31 @@ def _delivered(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> 
         yield from _computed(theirs, ours)
         return
     size = ours.loaded.memory.data_bytes.shape[1]
-    there, here = one.instance * size + one.offset, two.instance * size + two.offset
-    if len(there) != len(here):
-        yield f"cnn_unload() delivers {len(there)} bytes there, {len(here)} here"
+    yield from compared_places(
+        one.instance * size + one.offset,
+        two.instance * size + two.offset,
+        lambda key: _byte(ours, answers, key),
+    )
+
+
+def compared_places(there: Integers, here: Integers, named: Callable[[int], str]) -> Iterator[str]:
+    """Compare from where the bytes of two results come; `named` says what stands in a place."""
     common = min(len(there), len(here))
     wrong = np.flatnonzero(there[:common] != here[:common])
+    if len(there) != len(here):
+        longer, where = (there, "there") if len(there) > common else (here, "here")
+        more = f"; the first {common} are the same" if not len(wrong) else ""
+        if (
+            not len(wrong)
+            and not np.isin(longer[common:], (there, here)[len(there) > common]).any()
+        ):
+            more += f", the others {where} are {named(int(longer[common]))} and the like"
+        yield f"cnn_unload() delivers {len(there)} bytes there, {len(here)} here{more}"
     if not len(wrong):
         return
     first = int(wrong[0])
     same = np.array_equal(np.sort(there), np.sort(here))
-    shown = (_byte(ours, answers, int(keys[first])) for keys in (there, here))
+    shown = (named(int(keys[first])) for keys in (there, here))
     yield (
         f"cnn_unload() delivers {'the same bytes in another order' if same else 'other bytes'}, "
         f"{len(wrong)} of {common}: byte {first} is {next(shown)} there, {next(shown)} here"
@@ -118,32 +134,44 @@ def _computed(theirs: Side, ours: Side) -> Iterator[str]:
         return
     if len(there) != len(here):
         yield f"cnn_unload() delivers {len(there)} bytes there, {len(here)} here"
-    yield relation(there, here) or "cnn_unload() computes other values of the same data"
+    if there == here[: len(there)] or here == there[: len(here)]:
+        return
+    yield relation(there, here) or _others(there, here)
+
+
+def _others(there: bytes, here: bytes) -> str:
+    wrong = [
+        number for number, pair in enumerate(zip(there, here, strict=False)) if len({*pair}) > 1
+    ]
+    count = min(len(there), len(here))
+    return f"{len(wrong)} of {count} bytes are others for the same data, from byte {wrong[0]} on"
 
 
 def relation(there: bytes, here: bytes) -> str:
-    """Say how two results for the same data go together; empty if that is not known."""
-    if len(there) == 2 * len(here):
-        return relation_of_widths(there, here, "there", "here")
-    if len(here) == 2 * len(there):
-        return relation_of_widths(here, there, "here", "there")
-    if len(there) != len(here) or len(there) % 2:
-        return ""
-    one, two = (np.frombuffer(part, "<u2").astype(np.int64) for part in (there, here))
-    for scale in range(_LARGEST_SCALE + 1):
-        for lost, kept, where in ((one, two, "there"), (two, one, "here")):
-            excess = _BYTE * 2**scale
-            if np.array_equal(lost, kept % excess):
-                return f"negative values are {excess} too large {where}: their sign is lost"
+    """Say how two results for the same data go together; empty if that is not known.
+
+    What one has behind the end of the other does not count.
+    """
+    for wide, narrow, where in ((there, here, "there"), (here, there, "here")):
+        if 0 <= len(wide) - 2 * len(narrow) <= _FILLING:
+            return _of_widths(wide[: 2 * len(narrow)], narrow, where)
+    count = min(len(there), len(here)) // 2
+    one, two = (np.frombuffer(part, "<u2", count).astype(np.int64) for part in (there, here))
+    for lost, kept, where in ((one, two, "there"), (two, one, "here")):
+        excess = [_BYTE * 2**scale for scale in range(_LARGEST_SCALE + 1)]
+        matching = [(lost == kept % number) & (lost != kept) for number in excess]
+        if np.array_equal(np.logical_or.reduce(matching), one != two):
+            numbers = [str(n) for n, match in zip(excess, matching, strict=True) if match.any()]
+            return f"negative values are {' or '.join(numbers)} too large {where}: no sign"
     return ""
 
 
-def relation_of_widths(wide: bytes, narrow: bytes, first: str, second: str) -> str:
-    """The same for values of 16 bits and of 8 bits."""
+def _of_widths(wide: bytes, narrow: bytes, where: str) -> str:
     values = np.frombuffer(wide, "<u2").astype(np.int64)
     for kind, text in (("<i1", "with their sign"), ("<u1", "without their sign")):
         if np.array_equal(values, np.frombuffer(narrow, kind).astype(np.int64) % (_BYTE * _BYTE)):
-            return f"values of 8 bits take 16 {first}, {text}, and 8 {second}"
+            other = {"here": "there", "there": "here"}[where]
+            return f"values of 8 bits take 16 {where}, {text}, and 8 {other}"
     return ""
 
 
@@ -163,7 +191,7 @@ def _byte(side: Side, answers: Mapping[int, LayerAnswer], key: int) -> str:
         part = f", byte {byte}" if config.output.wide else ""
         return f"layer {config.layer}, channel {channel}, row {row}, column {column}{part}"
     instance, offset = divmod(key, size)
-    return f"data memory instance {instance} byte {offset}, which no layer writes,"
+    return f"data memory instance {instance} byte {offset}, which no layer writes"
 
 
 def _value(done: LayerRun, size: int, key: int) -> tuple[int, int, int] | None:

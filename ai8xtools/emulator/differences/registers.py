@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from ai8xtools.emulator.differences.side import Loaded
@@ -22,6 +22,8 @@ _POWER = ("power of the groups", "power of their kernel memories", "isolation", 
 assert len(_POWER) == POWER_REGISTERS
 
 Write = tuple[int, int]
+_MOST_CONTROL = 5000
+"""What is changed in more control writes is not looked for."""
 _Change = tuple[str, str, str]
 """Of a register: name of layer and register, field with its values, meaning."""
 
@@ -53,14 +55,24 @@ def order_differences(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
     one, two = theirs.memory.control, ours.memory.control
     missing: list[Write] = []
     surplus: list[Write] = []
+    if max(len(one), len(two)) > _MOST_CONTROL:
+        if one != two:
+            text = f"there are {len(one)} control writes there, {len(two)} here"
+            yield Told(Subject.ORDER, text)
+        return
+    pairs: list[tuple[Write, Write]] = []
     matcher = SequenceMatcher(None, one, two, autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
+    for _, a, b, c, d in (code for code in matcher.get_opcodes() if code[0] != "equal"):
         there, here = one[a:b], two[c:d]
-        if tag == "replace" and [w[0] for w in there] == [w[0] for w in here]:
-            yield from _changed(addresses, there, here)
-        elif tag != "equal":
-            surplus += there
-            missing += here
+        names = [w[0] for w in there], [w[0] for w in here]
+        same = SequenceMatcher(None, *names, autojunk=False)
+        for tag, e, f, g, h in same.get_opcodes():
+            if tag == "equal":
+                pairs += zip(there[e:f], here[g:h], strict=True)
+            else:
+                surplus += there[e:f]
+                missing += here[g:h]
+    yield from _changed(addresses, pairs)
     for write in _common(surplus, missing):
         number = one.index(write) + 1, two.index(write) + 1
         text = f"{_shown(addresses, write)} is control write {number[0]} there, {number[1]} here"
@@ -82,13 +94,10 @@ def _common(one: list[Write], two: list[Write]) -> list[Write]:
     return common
 
 
-def _changed(
-    addresses: AddressMap, there: Sequence[Write], here: Sequence[Write]
-) -> Iterator[Told]:
+def _changed(addresses: AddressMap, pairs: Iterable[tuple[Write, Write]]) -> Iterator[Told]:
+    """Yield writes to the same registers with other values, field by field."""
     grouped: dict[_Change, list[int]] = {}
-    for (address, one), (_, two) in zip(there, here, strict=True):
-        if one == two:
-            continue
+    for (address, one), (_, two) in pairs:
         group, name = _split(addresses.describe(address))
         changes = list(_fields(_register(addresses, address), (one, two)))
         if address in range(POWER_CONTROL, POWER_CONTROL + 4 * POWER_REGISTERS, 4):
@@ -99,7 +108,7 @@ def _changed(
         for values, meaning in changes:
             grouped.setdefault((name, values, meaning), []).append(group)
     for (name, values, meaning), groups in grouped.items():
-        place = f", {numbers('group', groups)}" if groups[0] >= 0 else ""
+        place = f", {numbers('group', sorted({*groups}))}" if groups[0] >= 0 else ""
         yield Told(Subject.REGISTERS, f"{name}{place}: {values} ({meaning})")
 
 

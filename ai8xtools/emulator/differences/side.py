@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ai8xtools.emulator.checks.finding import LayerReport
+from ai8xtools.emulator.checks.impossible import refuse_impossible
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.decode.layer import decode_layer
 from ai8xtools.emulator.errors import EmulatorError
@@ -23,7 +25,7 @@ from device import Chip
 @frozen
 class Loaded:
     """What was written before the network starts, the layers that will be executed, by number, and
-    whether an input is among it.
+    whether an input is among it. Layers whose registers make no sense are left out.
     """
 
     memory: Memory
@@ -38,7 +40,16 @@ class Loaded:
         while number is not None and number not in layers and number < memory.chip.max_layers:
             layers[number] = decode_layer(memory, number)
             number = layers[number].next_layer
-        return cls(memory, layers, has_input)
+        possible = {n: config for n, config in layers.items() if _is_possible(memory, config)}
+        return cls(memory, possible, has_input)
+
+
+def _is_possible(memory: Memory, config: LayerConfig) -> bool:
+    try:
+        refuse_impossible(LayerReport(memory, config, []), from_fifo=False)
+    except EmulatorError:
+        return False
+    return True
 
 
 @frozen
