@@ -198,6 +198,9 @@ measure-decompile: $(DEVELOPMENT) ## read the recorded words of the known answer
 measure-explained: $(DEVELOPMENT) ## damage single words of ten networks: how often the explanation names layer and word
 	@$(PYTHON) -m tests.emulator.explained $(ARGS)
 
+measure-pages: $(DEVELOPMENT) ## the reports in Chromium: three widths, light and dark, axe-core (needs Chromium and playwright)
+	@$(PYTHON) -m tests.commands.pages_in_browser $(ARGS)
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

@@ -90,7 +90,7 @@ def test_page_has_the_tables_the_curve_and_no_foreign_markup(facts: dict[str, An
     assert "<b>&" not in page
     assert page.count("<circle") == sum(s["snr_db"] is not None for s in facts["search"])
     assert page.count("<tr") == sum(
-        len(rows) + 1 for rows in (facts["tensors"], layers, facts["search"])
+        len(rows) + 1 for rows in (facts["tensors"], layers, layers, facts["search"])
     )
     assert not re.search(r"https?://|<script", page)
 

@@ -75,7 +75,10 @@ def test_a_network_that_does_not_fit_has_the_same_page(
     (found,) = (one for one in facts["messages"] if one["severity"] == "error")
     assert found["code"] == code and part in found["message"] and found["message"] in message
     assert found["remedy"] and found["remedy"] in page
-    for shown in ("missing", "What takes the most memory", "Where the time goes", "Memory over"):
+    for need in facts["needs"]:
+        over = need["used"] - need["of"]
+        assert (f"{over:,} too many" in page) == (over > 0)
+    for shown in ("What takes the most memory", "Where the time goes", "Memory over"):
         assert shown in page
     assert [need["what"] for need in facts["needs"]] == ["RAM", "Flash"]
     assert any(need["used"] > need["of"] for need in facts["needs"])

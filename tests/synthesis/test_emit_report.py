@@ -36,7 +36,7 @@ from tests.synthesis.networks import build, describe, files, mask, sample, weigh
 from tests.synthesis.stages import encode, place_what_fits, simulate
 
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(4)}
-VOID = {"meta", "br", "img"}
+VOID = {"meta", "br", "img", "input"}
 
 
 def make(
@@ -168,11 +168,31 @@ def test_time_line_goes_from_loading_to_unloading(tmp_path: Path) -> None:
         ("load weights", None, True), ("load input", None, False), ("", 0, False),
         ("", 1, False), ("unload", None, False),
     ]  # fmt: skip
-    layers = sum(part.milliseconds for part in report.time_line if part.layer is not None)
+    layers = sum(part.amount for part in report.time_line if part.layer is not None)
     assert report.milliseconds == pytest.approx(layers, abs=2 / 50_000)
     page = report_page(report)
-    assert f"each inference: {sum(p.milliseconds for p in report.time_line[1:]):.3f} ms" in page
-    assert page.count('class="core"') == 3
+    assert f"each inference: {sum(p.amount for p in report.time_line[1:]):.3f} ms" in page
+    assert page.count('class="core"') == 3 + 2, "and loading in the bars of energy"
+
+
+def test_energy_is_that_of_loading_and_layers(tmp_path: Path) -> None:
+    report = make(tmp_path, CONV, CONV)
+    assert report.energies is not None
+    once, entry, *layers = report.energy_parts
+    assert (once.once, entry.once, [part.layer for part in layers]) == (True, False, [0, 1])
+    assert entry.amount == pytest.approx(report.energies.input.value * 1e6)
+    inference = report.energies.inference.value * 1e6
+    assert 0.9 * inference < sum(part.amount for part in layers) < inference
+    assert f"each inference: {entry.amount + sum(p.amount for p in layers):.3g} uJ" in report_page(
+        report
+    )
+
+
+def test_memory_can_be_looked_at_layer_by_layer(tmp_path: Path) -> None:
+    page = report_page(make(tmp_path, CONV, CONV))
+    for layer in range(2):
+        assert page.count(f'id="m{layer}"') == page.count(f'class="moment m{layer}"') == 1
+        assert f"main:has(#m{layer}:checked)" in page
 
 
 def test_results_tell_range_limits_and_zeros(tmp_path: Path) -> None:

@@ -70,9 +70,19 @@ def report_text(facts: Mapping[str, Any], path: str) -> str:
             from ai8xtools.writing.templates import render
 
             return render("quantization/report.html.j2", facts=facts, conclusion=conclusion(facts),
-                          curve=_points(facts["search"]), tables=tables(facts))  # fmt: skip
+                          curve=_points(facts["search"]), tables=tables(facts),
+                          noise=_noise(facts["layers"]))  # fmt: skip
         case _:
             return _plain(facts)
+
+
+def _noise(layers: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, str]]:
+    """Return of each layer its noise as a part of the greatest, and its SNR; without noise 0."""
+    powers = [0.0 if one["alone_snr_db"] is None else 10 ** (-one["alone_snr_db"] / 10)
+              for one in layers]  # fmt: skip
+    most = max(powers, default=0.0) or 1.0
+    return [(one["name"], power / most, _ratio(one["alone_snr_db"]))
+            for one, power in zip(layers, powers, strict=True)]  # fmt: skip
 
 
 def conclusion(facts: Mapping[str, Any]) -> str:

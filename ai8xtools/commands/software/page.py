@@ -93,6 +93,7 @@ def pages_of(
         "largest": largest,
         "estimate": _estimate(shown),
         "accuracy": accuracy,
+        "command_line": project.command_line,
     }
     page = page_of(shown.blocks, shown.moments, shown.arena, project.name, shown.text, facts)
     return page, _json(shown, project, messages, accuracy)

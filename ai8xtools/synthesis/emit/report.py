@@ -5,7 +5,7 @@ from __future__ import annotations
 from ai8xtools.synthesis.emit.report_graph import cut_name, graph_picture
 from ai8xtools.synthesis.emit.report_maps import kernel_picture, memory_picture
 from ai8xtools.synthesis.emit.report_pictures import pictures
-from ai8xtools.synthesis.emit.report_time import time_picture
+from ai8xtools.synthesis.emit.report_time import bar_picture
 from ai8xtools.synthesis.report.values import Report
 from ai8xtools.writing.templates import render
 from device.chip import MOST_PRODUCTS
@@ -31,7 +31,8 @@ def report_page(report: Report) -> str:
         kernels=kernel_picture(report),
         memory=memory_picture(report),
         pictures=pictures(report),
-        time=time_picture(report),
+        time=bar_picture(report.time_line, report, "%.3f ms"),
+        spent=bar_picture(report.energy_parts, report, "%.3g uJ"),
         most_products=MOST_PRODUCTS,
         energy=lambda joules: joules.in_units("J"),
     )

@@ -54,7 +54,7 @@ def _facts(report: Report) -> dict[str, Any]:
         "time_line": [
             {
                 "what": part.title or "layer", "layer": part.layer,
-                "milliseconds": part.milliseconds, "once": part.once,
+                "milliseconds": part.amount, "once": part.once,
             }
             for part in report.time_line
         ],

@@ -1,10 +1,10 @@
-"""The time line: what is loaded once, and an inference from its input to its result."""
+"""Bars of time and energy: what is loaded once, and an inference from its input to its result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from ai8xtools.synthesis.report.values import Report, TimePart
+from ai8xtools.synthesis.report.values import Part, Report
 from ai8xtools.values import frozen
 
 _WIDTH = 1000
@@ -13,7 +13,7 @@ _LABEL_WIDTH = 18
 
 
 @frozen
-class TimeBox:
+class BarBox:
     """A stretch from `x`, `width` pixels wide; `layer` is None for the core.
 
     `label` is empty where there is no room for it.
@@ -27,58 +27,63 @@ class TimeBox:
 
 
 @frozen
-class TimeRow:
-    """Stretches one after the other, with a heading and their sum in milliseconds."""
+class BarRow:
+    """Stretches one after the other, with a heading and their sum."""
 
     heading: str
-    milliseconds: float
-    boxes: tuple[TimeBox, ...]
+    amount: str
+    boxes: tuple[BarBox, ...]
 
 
 @frozen
-class TimePicture:
+class BarPicture:
     """Rows to one scale, `width` pixels for the longest."""
 
     width: int
-    rows: tuple[TimeRow, ...]
+    rows: tuple[BarRow, ...]
 
 
-def time_picture(report: Report) -> TimePicture:
-    """Scale the time line to the width of the page; without rows where it is not known."""
-    parts = {
-        "once, after power-up": [part for part in report.time_line if part.once],
-        "each inference": [part for part in report.time_line if not part.once],
+def bar_picture(parts: Sequence[Part], report: Report, form: str) -> BarPicture:
+    """Scale parts to the width of the page; without rows where they are not known.
+
+    `form` formats an amount with its unit, such as "%.3f ms".
+    """
+    rows = {
+        "once, after power-up": [part for part in parts if part.once],
+        "each inference": [part for part in parts if not part.once],
     }
-    longest = max((_sum(row) for row in parts.values()), default=0.0)
+    longest = max((_sum(row) for row in rows.values()), default=0.0)
     if not longest:
-        return TimePicture(_WIDTH, ())
+        return BarPicture(_WIDTH, ())
     names = {layer.index: layer.name or "" for layer in report.layers}
-    return TimePicture(
+    return BarPicture(
         _WIDTH,
         tuple(
-            TimeRow(heading, _sum(row), tuple(_boxes(row, _WIDTH / longest, names)))
-            for heading, row in parts.items()
+            BarRow(heading, form % _sum(row), tuple(_boxes(row, _WIDTH / longest, names, form)))
+            for heading, row in rows.items()
             if row
         ),
     )
 
 
-def _sum(parts: Iterable[TimePart]) -> float:
-    return sum(part.milliseconds for part in parts)
+def _sum(parts: Iterable[Part]) -> float:
+    return sum(part.amount for part in parts)
 
 
-def _boxes(parts: Iterable[TimePart], scale: float, names: dict[int, str]) -> Iterator[TimeBox]:
-    time = 0.0
+def _boxes(
+    parts: Iterable[Part], scale: float, names: dict[int, str], form: str
+) -> Iterator[BarBox]:
+    before = 0.0
     for part in parts:
-        width = max(_LEAST, part.milliseconds * scale)
+        width = max(_LEAST, part.amount * scale)
         what = part.title if part.layer is None else f"layer {part.layer} {names[part.layer]}"
         short = what if part.layer is None else str(part.layer)
         room = _LABEL_WIDTH if part.layer is not None else 7 * len(short)
-        yield TimeBox(
-            round(time * scale, 1),
+        yield BarBox(
+            round(before * scale, 1),
             round(width, 1),
             part.layer,
             short if width >= room else "",
-            f"{what.strip()}: {part.milliseconds:.3f} ms",
+            f"{what.strip()}: {form % part.amount}",
         )
-        time += part.milliseconds
+        before += part.amount

@@ -29,11 +29,12 @@ from ai8xtools.synthesis.report.values import (
     LayerRow,
     Need,
     OutputRange,
+    Part,
     Report,
     Usage,
 )
 from ai8xtools.synthesis.simulate import Activations
-from ai8xtools.synthesis.summarize.energy import inference_counts
+from ai8xtools.synthesis.summarize.energy import energy_share, inference_counts
 from ai8xtools.synthesis.summarize.statistics import (
     STARTUP_CYCLES,
     layer_operations,
@@ -43,6 +44,7 @@ from ai8xtools.synthesis.summarize.statistics import (
 from ai8xtools.values.accuracy import Measured
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
+from device.energy import Energies
 from device.times import inference
 
 
@@ -75,6 +77,15 @@ def build_report(
     cycles = STARTUP_CYCLES + sum(cost.cycles for cost in costs.values()) if costs else None
     outputs = {} if activations is None else activations.outputs
     rows = tuple(_rows(mapped, placement, costs, outputs))
+    spent: tuple[Part, ...] = ()
+    energies = None
+    if program is not None and costs:
+        totals = statistics(mapped, placement, options)
+        counts = inference_counts(totals, program)
+        energies = energy.of(counts, program)
+        measured = energy.calibration(chip, counts, program.power.clock_mhz)
+        shares = {one.index: energy_share(one, counts, measured) for one in totals.layers}
+        spent = tuple(_energy_parts(energies, shares))
     steps = tuple(memory_steps(mapped, placement.rings))
     instances = _instance_uses(steps)
     return Report(
@@ -94,9 +105,7 @@ def build_report(
         latency=None
         if power is None or cycles is None
         else inference(cycles, power.clock_mhz, pipelined=power.pipelined),
-        energies=None
-        if program is None or not costs
-        else energy.of(inference_counts(statistics(mapped, placement, options), program), program),
+        energies=energies,
         energy=energy,
         layers=rows,
         kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
@@ -104,6 +113,7 @@ def build_report(
         instances=instances,
         diagnostics=tuple(diagnostics),
         time_line=() if program is None else tuple(time_line(program, mapped, costs)),
+        energy_parts=spent,
         reasons=tuple(
             (layer.index, key, text)
             for layer in network.executed()
@@ -111,6 +121,15 @@ def build_report(
         ),
         accuracy=accuracy,
     )
+
+
+def _energy_parts(energies: Energies, shares: Mapping[int, float]) -> Iterator[Part]:
+    """Yield what loading once, the input and each layer take."""
+    micro = 1e6
+    yield Part("load weights", energies.weights.value * micro, once=True)
+    yield Part("load input", energies.input.value * micro)
+    for index, share in shares.items():
+        yield Part("", energies.inference.value * share * micro, index)
 
 
 def _accelerator_needs(

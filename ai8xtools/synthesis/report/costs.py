@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.program import Program
-from ai8xtools.synthesis.report.values import Cost, TimePart
+from ai8xtools.synthesis.report.values import Cost, Part
 from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
 from ai8xtools.synthesis.summarize.statistics import layer_operations
 from ai8xtools.synthesis.summary import LatencyTerms
@@ -68,7 +68,7 @@ def _window(layer: MappedLayer) -> str:
 
 def time_line(
     program: Program, network: MappedNetwork, costs: Mapping[int, Cost]
-) -> Iterator[TimePart]:
+) -> Iterator[Part]:
     """Yield what happens after power-up and during an inference."""
     kernels = sum(block.words.size for block in program.kernels)
     biases = sum(block.values.size for block in program.biases)
@@ -81,11 +81,11 @@ def time_line(
     def copied(words: int, mhz: float = power.loading_mhz) -> float:
         return copying(words, network.chip, mhz).value
 
-    yield TimePart("load weights", copied(kernels), once=True)
+    yield Part("load weights", copied(kernels), once=True)
     if biases:
-        yield TimePart("load biases", copied(biases), once=True)
-    yield TimePart(entry, copied(inputs) + copied(pushed, power.clock_mhz))
+        yield Part("load biases", copied(biases), once=True)
+    yield Part(entry, copied(inputs) + copied(pushed, power.clock_mhz))
     for layer in map(network.layer, network.simulated):
         time = inference(costs[layer.index].cycles, power.clock_mhz, pipelined=power.pipelined)
-        yield TimePart("", time.value, layer.index)
-    yield TimePart("unload", copied(outputs))
+        yield Part("", time.value, layer.index)
+    yield Part("unload", copied(outputs))

@@ -69,15 +69,17 @@ class Cost:
 
 
 @frozen
-class TimePart:
-    """A stretch of the time line: loading, a layer or unloading, in milliseconds.
+class Part:
+    """A part of what an inference takes: loading, a layer or unloading.
+
+    `amount` is in milliseconds where it is time, in microjoules where it is energy.
 
     `layer` is its index, None for what the core does; `once` marks what happens only after
     power-up.
     """
 
     title: str
-    milliseconds: float
+    amount: float
     layer: int | None = None
     once: bool = False
 
@@ -177,8 +179,9 @@ class Report:
     memory: tuple[MemoryStep, ...]
     instances: tuple[InstanceUse, ...]
     diagnostics: tuple[Diagnostic, ...]
-    time_line: tuple[TimePart, ...] = ()
+    time_line: tuple[Part, ...] = ()
     """In the order of time; empty where the network was refused."""
+    energy_parts: tuple[Part, ...] = ()
     reasons: tuple[tuple[int, str, str], ...] = ()
     """Layer, key (empty: the layer as a whole) and why it was chosen so."""
     accuracy: Measured | None = None
