@@ -123,6 +123,11 @@ class Diagnostic:
     limit: str | None = field(default=None, compare=False, repr=False)
     edit: Edit | None = field(default=None, compare=False, repr=False)
 
+    def with_edit(self, edit: Edit) -> Diagnostic:
+        """Return the same with a cure, which the remedy says in words."""
+        remedy = " ".join(filter(None, (self.remedy, str(edit))))
+        return replace(self, edit=edit, remedy=remedy)
+
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
         remedy = f"\n  {self.remedy}" if self.remedy else ""

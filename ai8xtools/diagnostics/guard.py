@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NoReturn, TextIO, cast
 
@@ -122,7 +123,7 @@ def _status(
     except SystemExit as exc:
         return (exc.code if isinstance(exc.code, int) else 0 if exc.code is None else 1), exc
     except (KeyboardInterrupt, Exception) as exc:
-        diagnostics.extend(diagnostics_of(exc))
+        diagnostics.extend(map(_with_edit, diagnostics_of(exc)))
         try:
             print_diagnostics(diagnostics)
             sys.stdout.flush()
@@ -157,10 +158,7 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
                 "E003", "out of memory", remedy="Use a smaller batch or close other programs."
             )
         case ToolError():
-            return tuple(
-                Diagnostic(one.code, one.message, _place(one.place), one.remedy)
-                for one in (exc, *exc.others)
-            )
+            return tuple(map(_of_tool, (exc, *exc.others)))
         case _:
             _note_defect(exc)
             if os.environ.get("AI8X_TRACEBACK"):
@@ -172,6 +170,26 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
                 "this file; it holds versions, options and places in the source, no data.",
             )
     return (diagnostic,)
+
+
+def _of_tool(error: ToolError) -> Diagnostic:
+    """Return an error as a diagnostic, with the cure if it arose in a Python file of a user."""
+    diagnostic = Diagnostic(error.code, error.message, _place(error.place), error.remedy)
+    if (error.__cause__ or error.__context__) is None:
+        return diagnostic
+    from ai8xtools.diagnostics.python_errors import edit_of  # rarely wanted
+
+    edit = edit_of(error)
+    return diagnostic if edit is None else diagnostic.with_edit(edit)
+
+
+def _with_edit(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a message with the edit that follows from its remedy, unless it has one."""
+    if diagnostic.edit is not None or not diagnostic.remedy:
+        return diagnostic
+    from ai8xtools.diagnostics.meant import edit_of  # only for messages
+
+    return replace(diagnostic, edit=edit_of(diagnostic, sys.argv))
 
 
 def _note_defect(exc: BaseException) -> None:

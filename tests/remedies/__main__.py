@@ -72,6 +72,7 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as name:
             done, right = attempt(broken, Path(name))
+        sys.stdout.flush()
         for kind in (broken.group, f"  {broken.kind}", "all"):
             key = f"{broken.group}/{kind}" if kind[0] == " " else kind
             planted[key] += 1

@@ -15,6 +15,7 @@ from ai8xtools.commands.loader.create import create_project
 from ai8xtools.commands.loader.cure import with_cure
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Edit, Place, diagnostics_of, run
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.diagnostics.meant import edit_of
 from ai8xtools.synthesis.cure import applied
 from tests.remedies.__main__ import words_of
 from tests.remedies.client import apply
@@ -126,3 +127,69 @@ def test_edits_of_options(option: str, old: str, new: str, words: str) -> None:
     typed = ["x", "--a", "1", "--c=2", "y"]
     edit = {"file": None, "option": option, "old": old, "new": new}
     assert apply(edit, typed, Path()) and typed == words.split()
+
+
+MODEL = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, num_channels=1, **kwargs):
+        super().__init__()
+        self.conv1 = nn.Conv2d(
+            num_channels, 8, 3, padding=1, **kwargs
+        )
+
+    def forward(self, x):
+        return self.conv1(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [("nn.Conv2d", "nn.Conv2D", 7), ("padding=1", "paddin=1", 8),
+     ("self.conv1(x)", "self.con1(x)", 12), ("(self, x):", "(self, x)", 11),
+     ("num_channels, 8", "num_chanels, 8", 8)],
+)  # fmt: skip
+def test_slips_in_python_files(tmp_path: Path, old: str, new: str, line: int) -> None:
+    import torch
+
+    file = tmp_path / "net.py"
+    text = MODEL.replace(old, new)
+    file.write_text(text)
+    error = ToolError("E662", "it fails", str(file))
+    try:
+        module: dict[str, object] = {"__name__": "net"}
+        exec(compile(text, str(file), "exec"), module)
+        module["Net"]().forward(torch.zeros(1, 1, 4, 4))  # type: ignore[operator]
+    except Exception as exc:
+        error.__cause__ = exc
+    [diagnostic] = diagnostics_of(error)
+    assert diagnostic.edit is not None and diagnostic.edit.place.line == line
+    assert applied(text, diagnostic.edit) == MODEL
+    assert str(diagnostic.edit) == diagnostic.remedy
+
+
+@pytest.mark.parametrize(
+    ("place", "words", "edit"),
+    [
+        (Place("nt.yaml"), "--config-file nt.yaml", ("--config-file", "nt.yaml")),
+        (Place("nt.yaml"), "nt.yaml", ("nt.yaml", "nt.yaml")),
+        (Place(option="--model"), "--model nt", ("--model", "nt")),
+    ],
+)
+def test_what_a_remedy_names_is_an_edit(place: Place, words: str, edit: tuple[str, str]) -> None:
+    diagnostic = Diagnostic("E601", "not here", place, "Perhaps you mean net.yaml or other.")
+    found = edit_of(diagnostic, ["tool.py", *words.split()])
+    assert found == Edit(Place(option=edit[0]), edit[1], "net.yaml", certain=False)
+
+
+def test_what_a_remedy_names_is_looked_for_in_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("a: 1\nstrat_epoch: 3  # start\n")
+    place = Place(str(file), 2, 1)
+    diagnostic = Diagnostic("E630", "unknown key", place, "Did you mean 'start_epoch'? Others are.")
+    found = edit_of(diagnostic, [])
+    assert found == Edit(place, "strat_epoch", "start_epoch", certain=False)
+    file.unlink()
+    assert edit_of(diagnostic, []) is None

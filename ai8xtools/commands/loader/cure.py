@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from ai8xtools.checkpoint import read_checkpoint
+import numpy as np
+
+from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.commands.loader.create import completed, create_project, embedded, synthesized
 from ai8xtools.commands.loader.option_changes import changed_words, option_changes
@@ -62,8 +64,7 @@ def with_cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> list[Di
     if edit is None:
         return [*messages]
     first = errors[0]
-    remedy = " ".join(filter(None, (first.remedy, str(edit))))
-    return [replace(d, edit=edit, remedy=remedy) if d is first else d for d in messages]
+    return [d.with_edit(edit) if d is first else d for d in messages]
 
 
 def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
@@ -80,8 +81,9 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
     if search.is_over or text is None or not inside:
         return search.cure
     options = _with_checkpoint(options)
-    arch = options.resolve.tensors and options.resolve.tensors.arch
-    drawn = candidates(text, str(options.config_file), errors, [arch] if arch else [])
+    checkpoint = options.resolve.tensors
+    names = [checkpoint.arch] if checkpoint and checkpoint.arch else []
+    drawn = candidates(text, str(options.config_file), errors, names, _channels(checkpoint))
     changes = [*islice(dict.fromkeys(drawn), MOST_TRIALS)]
     search.among(changes, lambda one: _said_of_text(options, text, one, whole=False))
     if search.cure is None:
@@ -142,6 +144,13 @@ def _with_checkpoint(options: LoaderOptions) -> LoaderOptions:
         return replace(options, resolve=replace(options.resolve, tensors=read_checkpoint(path)))
     except (CheckpointError, OSError):
         return options
+
+
+def _channels(checkpoint: Checkpoint | None) -> list[int]:
+    """Return the numbers of input channels of the layers of a checkpoint."""
+    tensors = {} if checkpoint is None else checkpoint.state_dict
+    weights = (x for name, x in tensors.items() if name.endswith("weight") and np.ndim(x) > 1)
+    return list(dict.fromkeys(int(np.shape(x)[1]) for x in weights))
 
 
 def _text(options: LoaderOptions) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,6 @@ _FILES = {
     "--weight-input": (".npy",),
     "--bias-input": (".npy",),
 }
-_NAMES = ("--model", "--dataset")
 _MOST_FILES = 1000
 _MOST_NEAR = 8
 
@@ -40,10 +39,11 @@ def option_changes(words: Sequence[str], errors: Sequence[Diagnostic]) -> Iterat
     said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
     named = re.findall(r"[\w.-]*\w", said)
     named += _trained_on(given.get("--checkpoint-file"))
-    for option in _NAMES:
-        if option in given:
-            near = get_close_matches(given[option], named, _MOST_NEAR)
-            yield from _others(option, given[option], dict.fromkeys([*near, *named]))
+    if "--model" in given:
+        near = get_close_matches(given["--model"], named, _MOST_NEAR)
+        yield from _others("--model", given["--model"], dict.fromkeys([*near, *named]))
+    if "--model" in given and "--dataset" in given:
+        yield from _others("--dataset", given["--dataset"], _data_sets(given))
     if "--device" in given:
         yield from _others("--device", given["--device"], [chip.name for chip in CHIPS])
 
@@ -79,6 +79,19 @@ def _trained_on(path: str | None) -> list[str]:
     except (CheckpointError, ForeignFileError, OSError):
         return []
     return [] if checkpoint is None or checkpoint.arch is None else [checkpoint.arch]
+
+
+def _data_sets(given: Mapping[str, str]) -> list[str]:
+    """Return the names of data sets: those that stand in the name of the checkpoint, the others.
+
+    The model is known by then, so that PyTorch is loaded anyway.
+    """
+    from ai8xtools.training.catalog.discovery import find_datasets
+
+    names = find_datasets()
+    parts = re.findall(r"\w+", Path(given.get("--checkpoint-file", "")).name.lower())
+    near = get_close_matches(given["--dataset"], names, _MOST_NEAR)
+    return sorted(names, key=lambda name: (name.lower() not in parts, name not in near))
 
 
 def changed_words(words: Sequence[str], edit: Edit) -> list[str]:

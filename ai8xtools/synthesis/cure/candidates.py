@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import islice, product, zip_longest
 
 from ai8xtools.diagnostics import Diagnostic, Edit, Place
 from ai8xtools.synthesis.cure.lines import Line, blocks_of, lines_of
-from ai8xtools.synthesis.cure.values import values_for
+from ai8xtools.synthesis.cure.values import mask_text, values_for
 from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, Key
 from ai8xtools.values import frozen
 
@@ -20,6 +20,10 @@ _COMMON = (
 """Keys that are missing more often than others."""
 _MOST_INSERTED = 6
 """Values that a missing key is tried with."""
+_MOST_MASK = 64
+_OF_ITS_OWN = ("name", "data_format", "in_offset", "in_sequences", "output_processors", "flatten")
+"""Keys that a layer does not share with others."""
+_POOLING = ("max_pool", "avg_pool", "pool_stride")
 _AROUND = 3
 """Up to this distance lines are of the layer of an error or of the next ones."""
 _MOST_LAYERS = 4
@@ -38,13 +42,18 @@ def applied(text: str, edit: Edit) -> str:
 
 
 def candidates(
-    text: str, file: str, errors: Sequence[Diagnostic], names: Sequence[str] = ()
+    text: str,
+    file: str,
+    errors: Sequence[Diagnostic],
+    names: Sequence[str] = (),
+    channels: Sequence[int] = (),
 ) -> Iterator[Edit]:
     """Yield changes of a description, those in and near the lines of its errors first.
 
-    `names` may be missing in it. The same change may come more than once.
+    `names` may be missing in it, and layers with inputs of so many `channels`. The same change may
+    come more than once.
     """
-    drawer = _Drawer.of(text, file, errors)
+    drawer = _Drawer.of(text, file, errors, channels)
     lines = sorted(drawer.lines, key=lambda line: drawer.distance(line.number))
     near = [line for line in lines if drawer.distance(line.number) <= 1]
     for line in near:
@@ -52,6 +61,8 @@ def candidates(
     for line in near:
         yield from drawer.of_key(line)
     yield from drawer.of_network((*names, "test"))
+    for line in lines:
+        yield from drawer.of_form(line)
     yield from drawer.missing(required=True)
     yield from drawer.blocks_twice()
     yield from _in_turn(drawer.of_value(line) for line in near)
@@ -60,9 +71,9 @@ def candidates(
     around = [line for line in lines if drawer.distance(line.number) <= _AROUND]
     yield from _in_turn(islice(drawer.of_value(line), _MOST_INSERTED) for line in around)
     yield from drawer.missing(required=False)
+    yield from drawer.missing_layers()
     yield from _in_turn(drawer.of_value(line) for line in lines)
     for line in lines:
-        yield from drawer.of_form(line)
         yield from drawer.left_out(line)
 
 
@@ -82,16 +93,20 @@ class _Drawer:
     blocks: tuple[tuple[int, int], ...]
     wrong: tuple[int, ...]
     words: tuple[str, ...]
+    masks: tuple[str, ...]
 
     @staticmethod
-    def of(text: str, file: str, errors: Sequence[Diagnostic]) -> _Drawer:
+    def of(text: str, file: str, errors: Sequence[Diagnostic], channels: Sequence[int]) -> _Drawer:
         content = tuple(text.split("\n"))
         lines = lines_of(text)
         wrong = [d.place.line for d in errors if d.place is not None and d.place.line is not None]
         said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
         words = re.findall(r"0x[0-9a-fA-F.]*[0-9a-fA-F]|[\w-]+", said)
         blocks = blocks_of(lines, len(content))
-        return _Drawer(content, file, tuple(lines), tuple(blocks), tuple(wrong), tuple(words))
+        masks = tuple(mask_text((1 << count) - 1) for count in channels if count <= _MOST_MASK)
+        return _Drawer(
+            content, file, tuple(lines), tuple(blocks), tuple(wrong), (*masks, *words), masks
+        )
 
     def distance(self, number: int) -> int:
         """Return how far a line is from the errors: 0 at one, 1 beside one, 2 in its layer."""
@@ -195,6 +210,24 @@ class _Drawer:
             for key in (_KEYS[name] for name in names)
             if key.required is required
         )
+
+    def missing_layers(self) -> Iterator[Edit]:
+        """Yield the text with a layer more that is like another one, for other channels."""
+        offsets = [x.value for x in self.lines if x.meant and x.meant.name == "out_offset"]
+        order = sorted(self.blocks[1:], key=lambda block: self.distance(block[0]))
+        for position, source, pooled in product(order[:2], self.blocks, (False, True)):
+            left = _OF_ITS_OWN if pooled else (*_OF_ITS_OWN, *_POOLING)
+            inside = [x for x in self.lines if source[0] <= x.number < source[1]]
+            kept = [x for x in inside if x.meant is not None and x.meant.name not in left]
+            common = Counter(x.value for x in self.lines if x.meant is _KEYS["processors"])
+            for mask, offset in product(
+                dict.fromkeys((*self.masks, *common)), dict.fromkeys(offsets)
+            ):
+                others = {"processors": mask, "out_offset": offset}
+                pairs = [(x.key, others.get(x.meant.name, x.value)) for x in kept if x.meant]
+                indent = self.content[position[0] - 1].index("-")
+                body = f"\n{' ' * indent}  ".join(f"{key}: {value}" for key, value in pairs)
+                yield self._edit(position[0], 1, "", f"{' ' * indent}- {body}\n")
 
     def _inserted(self, key: Key, block: tuple[int, int]) -> Iterator[Edit]:
         inside = [x for x in self.lines if block[0] <= x.number < block[1]]

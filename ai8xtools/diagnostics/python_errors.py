@@ -1,0 +1,106 @@
+"""What was probably meant in a Python file of a user that fails: a name with a slip, a colon."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import re
+import traceback
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from types import FrameType
+
+from ai8xtools.diagnostics.diagnostic import Edit, Place
+
+_NAMED = re.compile(r"(?:unexpected keyword argument|has no attribute) '(\w+)'")
+_OURS = str(Path(__file__).parents[1])
+_SEARCHED_LINES = 12
+"""A call may begin so many lines in front of the keyword that it does not take."""
+
+
+def edit_of(error: BaseException) -> Edit | None:
+    """Return the edit of a file in which an exception arose that led to an error."""
+    cause = error.__cause__ or error.__context__
+    match cause:
+        case None:
+            return None
+        case SyntaxError(filename=str(file), lineno=int(line), offset=int(column)):
+            return _missing_sign(cause.msg, file, line, column)
+        case AttributeError() | NameError() | TypeError():
+            return _near_name(cause) or edit_of(cause)
+        case _:
+            return edit_of(cause)
+
+
+def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | None:
+    """Return the edit that inserts the sign that Python expects."""
+    missing = re.match("expected '([:)])'", message)
+    if missing is not None:
+        return Edit(Place(file, line, column), "", missing[1], certain=False)
+    if message != "'(' was never closed":
+        return None
+    content = linecache.getline(file, line).rstrip()
+    end = len(content) - content.endswith(":")
+    return Edit(Place(file, line, end + 1), "", ")", certain=False)
+
+
+def _near_name(cause: AttributeError | NameError | TypeError) -> Edit | None:
+    """Return the edit that puts the most similar name in the place of one that is not there."""
+    named = _NAMED.search(str(cause))
+    word = named[1] if named else getattr(cause, "name", None)
+    frames = [(frame, line) for frame, line in traceback.walk_tb(cause.__traceback__)]
+    if not word or not frames:
+        return None
+    for frame, line in reversed(frames):
+        file = frame.f_code.co_filename
+        if file.startswith(_OURS) or "site-packages" in file:
+            continue
+        found = _place_of(word, file, line)
+        known = {*_known(cause, frames, file), *_parameters(frame, line, word)}
+        near = get_close_matches(word, known - {word}, 1)
+        if found is not None and near:
+            return Edit(found, word, near[0], certain=False)
+    return None
+
+
+def _place_of(word: str, file: str, line: int) -> Place | None:
+    """Return where a word stands in a line of a file, or soon after."""
+    for number in range(line, line + _SEARCHED_LINES):
+        match = re.search(rf"\b{re.escape(word)}\b", linecache.getline(file, number))
+        if match:
+            return Place(file, number, match.start() + 1)
+    return None
+
+
+def _parameters(frame: FrameType, line: int, word: str) -> Iterator[str]:
+    """Yield the parameters of what is called with a keyword, and of what that derives from."""
+    file = frame.f_code.co_filename
+    text = "".join(linecache.getlines(file)[line - 1 : line + _SEARCHED_LINES])
+    called = re.findall(r"([A-Za-z_][\w.]*)\(", text[: text.find(f"{word}=")])
+    if not called:
+        return
+    first, *others = called[-1].split(".")
+    found = frame.f_locals.get(first, frame.f_globals.get(first))
+    for name in others:
+        found = getattr(found, name, None)
+    for part in getattr(found, "__mro__", (found,)):
+        code = getattr(getattr(part, "__init__", part), "__code__", None)
+        yield from getattr(code, "co_varnames", ())
+
+
+def _known(
+    cause: BaseException, frames: Iterable[tuple[FrameType, int]], file: str
+) -> Iterator[str]:
+    """Yield names that may have been meant."""
+    if isinstance(cause, AttributeError):
+        yield from dir(cause.obj)
+        yield from re.findall(r"\.(\w+)", "".join(linecache.getlines(file)))
+    elif isinstance(cause, NameError):
+        yield from dir(builtins)
+        for frame, _ in frames:
+            yield from (*frame.f_locals, *frame.f_globals)
+    else:
+        for frame, _ in frames:
+            yield from frame.f_code.co_varnames
+        yield from re.findall(r"\b(\w+)=", "".join(linecache.getlines(file)))
