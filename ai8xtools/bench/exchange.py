@@ -139,7 +139,7 @@ class Board:
                     return None
                 elif frame.sequence != self._sequence:
                     continue  # an answer that comes late
-                elif frame.kind == Message.BEGUN and kind == Message.RUN:
+                elif frame.kind == Message.BEGUN and kind == Message.RUN and began is None:
                     began = self._now()
                     deadline = began + self._run_patience
                 elif frame.kind == Message.REFUSED:

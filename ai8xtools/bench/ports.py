@@ -8,18 +8,29 @@ from typing import Any
 
 from ai8xtools.diagnostics.errors import InputError, reason_of
 
+_WRITE_SECONDS = 10.0
+"""After which a port that takes no bytes is given up."""
+
 
 class _Port:
-    def __init__(self, port: Any) -> None:
-        self._port = port
+    """A port that is open; reading and writing raise InputError E885 once it is not any more."""
+
+    def __init__(self, port: Any, name: str, failures: tuple[type[Exception], ...]) -> None:
+        self._port, self._name, self._failures = port, name, failures
 
     def read(self, seconds: float) -> bytes:
-        self._port.timeout = seconds
-        first = self._port.read(1)
-        return bytes(first + self._port.read(self._port.in_waiting)) if first else b""
+        try:
+            self._port.timeout = seconds
+            first = self._port.read(1)
+            return bytes(first + self._port.read(self._port.in_waiting)) if first else b""
+        except self._failures as exc:
+            raise _unusable(self._name, exc) from None
 
     def write(self, data: bytes) -> None:
-        self._port.write(data)
+        try:
+            self._port.write(data)
+        except self._failures as exc:
+            raise _unusable(self._name, exc) from None
 
 
 @contextmanager
@@ -35,11 +46,17 @@ def opened(name: str, baud: int) -> Iterator[_Port]:
             "E885", "the package pyserial is not installed; it opens serial ports", name,
             "Install it: pip install pyserial",
         ) from None  # fmt: skip
+    failures = (serial.SerialException, OSError, ValueError)
     try:
-        with serial.Serial(name, baud, timeout=0) as port:
-            yield _Port(port)
-    except (serial.SerialException, OSError, ValueError) as exc:
-        raise InputError(
-            "E885", f"the port cannot be used: {reason_of(exc)}", name,
-            "Name the port of the board: `python -m serial.tools.list_ports`.",
-        ) from None  # fmt: skip
+        port = serial.Serial(name, baud, timeout=0, write_timeout=_WRITE_SECONDS)
+    except failures as exc:
+        raise _unusable(name, exc) from None
+    with port:
+        yield _Port(port, name, failures)
+
+
+def _unusable(name: str, exc: Exception) -> InputError:
+    return InputError(
+        "E885", f"the port cannot be used: {reason_of(exc)}", name,
+        "Name the port of the board: `python -m serial.tools.list_ports`.",
+    )  # fmt: skip

@@ -174,6 +174,27 @@ def test_other_programs_and_failures_are_reported(c: Any) -> None:
         possible.value = 1
 
 
+def test_a_board_that_only_begins_is_given_up(c: Any) -> None:
+    """It says again and again that it begins, in place of the result: that prolongs nothing."""
+    model = Model(c)
+    board = Board(model, "port", 1.0, 5.0, model.now)
+    read = model.read
+
+    def begins(seconds: float) -> bytes:
+        text = bytearray()
+        for frame in Decoder().feed(read(seconds)):
+            kind = Message.BEGUN if frame.kind == Message.RAN else frame.kind
+            text += encoded(Frame(kind, frame.sequence, frame.data))
+        if not text:
+            text += encoded(Frame(Message.BEGUN, board._sequence))
+        return bytes(text)
+
+    model.read, began = begins, model.time  # type: ignore[method-assign]
+    with pytest.raises(BoardError, match="does not answer"):
+        board.infer(data_of(0))
+    assert model.time - began <= TRIES * 5.0 + 1
+
+
 def test_answers_that_come_late_are_not_those_of_later_requests(c: Any) -> None:
     """Every answer comes twice, and the second time behind the next request."""
     model = Model(c)
@@ -246,8 +267,33 @@ def test_missing_packages_and_ports_are_told(
         with pytest.raises(InputError, match="pyserial is not installed") as caught, opened("x", 9):
             pass
         assert caught.value.code == "E885"
-    pytest.importorskip("serial")
+    serial = pytest.importorskip("serial")
     with pytest.raises(InputError, match="the port cannot be used") as caught:  # noqa: SIM117
         with opened(str(tmp_path / "none"), 115200):
             pass
     assert caught.value.code == "E885"
+
+    class Unplugged:
+        def __init__(self, *_words: Any, **_more: Any) -> None:
+            pass
+
+        def __enter__(self) -> Unplugged:
+            return self
+
+        def __exit__(self, *_raised: object) -> None:
+            pass
+
+        def read(self, _count: int) -> bytes:
+            raise serial.SerialException("device disconnected")
+
+        def write(self, _data: bytes) -> None:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(serial, "Serial", Unplugged)
+    with opened("tty", 9600) as port:
+        with pytest.raises(InputError, match="cannot be used: device disconnected"):
+            port.read(1)
+        with pytest.raises(InputError, match="Input/output error"):
+            port.write(b"1")
+    with pytest.raises(ValueError, match="of somebody else"), opened("tty", 9600):
+        raise ValueError("of somebody else")

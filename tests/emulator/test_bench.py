@@ -201,6 +201,49 @@ def test_a_pseudo_terminal_is_a_port_of_the_board(
     assert status == 0 and text.endswith(f"PASS ({INPUTS} inputs on the board)\n")
 
 
+def test_what_is_wrong_with_inputs_is_told_before_a_port_is_opened(
+    chip: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(_name: str, _baud: int) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(bench, "opened", opened)
+    np.save(tmp_path / "wrong.npy", np.zeros((2, 1, 7, 8), np.int8))
+    status, text = run(chip, "--serial", "tty", "--input", tmp_path / "wrong.npy")
+    assert status == 1 and "E816 the input must have the shape 1x8x8" in text
+
+
+def test_serving_ends_with_control_c_and_needs_pseudo_terminals(
+    chip: Path, run: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pressed:
+        name = "/dev/pts/9"
+        sent = b""
+
+        def __enter__(self) -> Pressed:
+            return self
+
+        def __exit__(self, *_raised: object) -> None:
+            pass
+
+        def read(self, seconds: float) -> bytes:  # noqa: ARG002
+            if self.sent:
+                raise KeyboardInterrupt
+            return b""
+
+        def write(self, data: bytes) -> None:
+            Pressed.sent += data
+
+    monkeypatch.setattr(bench.Terminal, "opened", Pressed)
+    status, text = run(chip, "--serve")
+    assert status == 0
+    assert text == "Serial port: /dev/pts/9 (until Ctrl-C)\nDONE (the board is switched off)\n"
+    assert Pressed.sent.startswith(b"\0") and b"net" in Pressed.sent
+    monkeypatch.setattr(bench.Terminal, "opened", lambda: None)
+    status, text = run(chip, "--serve")
+    assert status == 1 and "E805 this system has no pseudo-terminals" in text
+
+
 def test_programs_that_wait_for_a_line_are_not_run_without_one(
     chip: Path, run: Emulate, project: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ Source: docs/applications.md, "A board on the desk".
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,13 @@ from ai8xtools.bench.exchange import Board, BoardError, Line
 from ai8xtools.bench.frames import MOST_BYTES
 from ai8xtools.bench.ports import opened
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.commands.emulate.data_set import count_text, departures_of, inputs_of, summary
+from ai8xtools.commands.emulate.data_set import (
+    count_text,
+    departures_of,
+    inputs_of,
+    summary,
+    with_progress,
+)
 from ai8xtools.commands.emulate.emulated_board import EmulatedBoard, check_bench, runner_of
 from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.own_data import Samples, show_accuracy
@@ -28,6 +35,7 @@ from ai8xtools.commands.emulate.simulation import Simulation, built_again, deliv
 from ai8xtools.commands.emulate.trained_on import class_lines, trained_on
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.reading.system import Terminal
+from ai8xtools.reading.text import line
 
 Integers = NDArray[np.int64]
 
@@ -48,25 +56,34 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
     """
     assert options.serial is not None
     check_bench(project, "--serial")
-    run = runner_of(project, core, options)
-    with opened(options.serial, options.baud) as port, EmulatedBoard(run) as emulated:
-        board = Board(port, options.serial, _patience(options.baud), options.time_limit_s)
+    with EmulatedBoard(runner_of(project, core, options)) as emulated:
         twin = Board(emulated, str(project), _EMULATED_SECONDS, _EMULATED_SECONDS)
-        told = board.description
-        if told != twin.description:
-            raise BoardError(
-                "E887", f"the board has {_text(told)}, the project {_text(twin.description)}",
-                options.serial, "Flash the program of this project.",
-            )  # fmt: skip
-        print(f"Board at {options.serial}: {_text(told)}")
-        return _compare(project, options, board, twin)
+        given = inputs_of(options, twin.description.input, trained_on(project))
+        with opened(options.serial, options.baud) as port:
+            board = Board(port, options.serial, _patience(options.baud), options.time_limit_s)
+            told = board.description
+            if told != twin.description:
+                raise BoardError(
+                    "E887", f"the board has {_text(told)}, the project {_text(twin.description)}",
+                    options.serial, "Flash the program of this project.",
+                )  # fmt: skip
+            print(f"Board at {options.serial}: {_text(told)}")
+            return _compare(project, options, board, twin, given)
 
 
-def _compare(project: Path, options: EmulateOptions, board: Board, twin: Board) -> int:
+def _compare(
+    project: Path,
+    options: EmulateOptions,
+    board: Board,
+    twin: Board,
+    given: tuple[NDArray[np.int8], Integers | None, Samples | None],
+) -> int:
+    """Run all inputs on the board and its twin; print what they gave, and the verdict."""
     told, trained = board.description, trained_on(project)
-    images, labels, samples = inputs_of(options, told.input, trained)
-    began = time.monotonic()
-    pairs = [(_values(board, image), _values(twin, image)) for image in images]
+    images, labels, samples = given
+    began, pairs = time.monotonic(), []
+    for number in with_progress(range(len(images)), len(images)):
+        pairs.append((_values(board, images[number]), _values(twin, images[number])))
     seconds = time.monotonic() - began
     values, emulated = (np.stack(one) for one in zip(*pairs, strict=True))
     print(f"{count_text(len(images))} in {seconds:.1f} s, with the emulator beside it; "
@@ -149,10 +166,10 @@ def _patience(baud: int) -> float:
 def _text(told: Description) -> str:
     shape = "x".join(map(str, told.input))
     outputs = ", ".join(f"{o.channels}x{o.rows}x{o.columns} of {o.bits} bits" for o in told.outputs)
-    return f"network {told.name}, input {shape}, output {outputs}"
+    return f"network {line(told.name)}, input {shape}, output {outputs}"
 
 
-def serve_board(project: Path, core: str | None, options: EmulateOptions) -> NoReturn:
+def serve_board(project: Path, core: str | None, options: EmulateOptions) -> int:
     """Run the program behind a port of this computer until Ctrl-C.
 
     Raises EmulatorError (E805): this system has no such ports.
@@ -165,12 +182,14 @@ def serve_board(project: Path, core: str | None, options: EmulateOptions) -> NoR
             "E805", "this system has no pseudo-terminals", "--serve", "Use a real board.",
         )  # fmt: skip
     print(f"Serial port: {terminal.name} (until Ctrl-C)", flush=True)
-    with terminal, EmulatedBoard(run) as emulated:
+    with terminal, EmulatedBoard(run) as emulated, contextlib.suppress(KeyboardInterrupt):
         relay(emulated, terminal)
+    tell("DONE (the board is switched off)")
+    return 0
 
 
-def relay(board: Line, line: Line) -> NoReturn:
+def relay(board: Line, others: Line) -> NoReturn:
     """Pass bytes on in both directions, until reading or writing raises."""
     while True:
-        board.write(line.read(_RELAY_SECONDS))
-        line.write(board.read(_RELAY_SECONDS))
+        board.write(others.read(_RELAY_SECONDS))
+        others.write(board.read(_RELAY_SECONDS))

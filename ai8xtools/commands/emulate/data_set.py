@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,18 +147,21 @@ def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterato
 
 def _values(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Integers:
     """Run the network on all inputs; show the progress where that takes time."""
-    results, shown = [], time.monotonic() + _PROGRESS_SECONDS
     size = firmware.batch_size
-    for first in range(0, len(images), size):
-        results.append(firmware.run(images[first : first + size]))
+    starts = with_progress(range(0, len(images), size), len(images))
+    return np.concatenate([firmware.run(images[first : first + size]) for first in starts])
+
+
+def with_progress(starts: Iterable[int], count: int) -> Iterator[int]:
+    """Yield numbers of inputs, and show how far it is of all `count` where that takes time."""
+    shown = time.monotonic() + _PROGRESS_SECONDS
+    for first in starts:
+        yield first
         if sys.stderr.isatty() and time.monotonic() > shown:
-            print(
-                f"\r{first} of {len(images)} inputs", end="", file=terminal(sys.stderr), flush=True
-            )
+            print(f"\r{first} of {count} inputs", end="", file=terminal(sys.stderr), flush=True)
             shown = time.monotonic() + 1
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=terminal(sys.stderr))
-    return np.concatenate(results)
 
 
 def _exits(cycles: Integers) -> str:

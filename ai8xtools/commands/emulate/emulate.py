@@ -94,7 +94,7 @@ def emulate(options: EmulateOptions) -> int:
         from ai8xtools.commands.emulate.bench import emulate_board, serve_board  # few ask for it
 
         if options.serve:
-            serve_board(Path(options.project), core, options)
+            return serve_board(Path(options.project), core, options)
         return emulate_board(Path(options.project), core, options)
     if options.input is None and not options.accelerator_only:
         refuse_silent_line(Path(options.project))
