@@ -13,6 +13,7 @@ from ai8xtools.emulator.differences.output import answer_differences, output_dif
 from ai8xtools.emulator.differences.registers import order_differences, register_differences
 from ai8xtools.emulator.differences.side import Loaded, Side
 from ai8xtools.emulator.differences.told import Subject, Told
+from ai8xtools.emulator.report.describe import describe_layer
 
 
 def differences(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> list[Told]:
@@ -33,9 +34,22 @@ def word_differences(
 ) -> Iterator[Told]:
     """Yield what differs in the words that reach the accelerator before it starts."""
     names = {number: answer.name for number, answer in answers.items()}
+    yield from _layers(theirs, ours)
     yield from register_differences(theirs, ours, names)
     yield from kernel_differences(theirs, ours, answers)
     yield from bias_differences(theirs, ours, answers)
     if theirs.has_input and ours.has_input:
         yield from input_differences(theirs, ours)
     yield from order_differences(theirs, ours)
+
+
+def _layers(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
+    """Sum up layers that are not the same by their registers."""
+    for number in sorted({*theirs.layers, *ours.layers}):
+        there, here = (
+            describe_layer(side.layers[number]) if number in side.layers else "none"
+            for side in (theirs, ours)
+        )
+        if there != here:
+            yield Told(Subject.LAYERS, f"there {there}")
+            yield Told(Subject.LAYERS, f"here  {here}")

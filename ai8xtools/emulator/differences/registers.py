@@ -33,10 +33,10 @@ def register_differences(theirs: Loaded, ours: Loaded, names: dict[int, str]) ->
     addresses = ours.memory.addresses
     one, two = theirs.memory.registers, ours.memory.registers
     grouped: dict[_Change, list[int]] = {}
-    for address in sorted({*one, *two} - addresses.ordered):
+    every = {*one, *two} - addresses.ordered
+    differing = [a for a in sorted(every) if one.get(a, 0) != two.get(a, 0)]
+    for address in sorted(differing, key=lambda a: _layer(_split(addresses.describe(a))[1])):
         pair = one.get(address, 0), two.get(address, 0)
-        if pair[0] == pair[1]:
-            continue
         group, name = _split(addresses.describe(address))
         changes = list(_fields(addresses.registers.get(address), pair))
         if not changes:
@@ -145,16 +145,21 @@ def _split(place: str) -> tuple[int, str]:
 
 def _named(name: str, names: dict[int, str]) -> str:
     """Add the name of the layer: `layer 3 POST` becomes `layer 3 (conv4), POST`."""
-    words = name.split(" ")
-    if words[0] != "layer":
+    number = _layer(name)
+    if number < 0:
         return name
-    layer = names.get(int(words[1]))
-    return f"layer {words[1]}{f' ({layer})' if layer else ''}, {words[2]}"
+    layer = names.get(number)
+    return f"layer {number}{f' ({layer})' if layer else ''}, {name.split(' ')[2]}"
+
+
+def _layer(name: str) -> int:
+    """Return the layer of a register; -1 for those that layers share."""
+    words = name.replace(",", "").split(" ")
+    return int(words[1]) if words[0] == "layer" else -1
 
 
 def _is_used(ours: Loaded, name: str, groups: Sequence[int]) -> bool:
-    words = name.replace(",", "").split(" ")
-    config = ours.layers.get(int(words[1])) if words[0] == "layer" else None
+    config = ours.layers.get(_layer(name))
     return config is None or bool({*groups} & {*config.used_groups})
 
 

@@ -10,9 +10,10 @@ from ai8xtools.values import frozen
 class Subject(Enum):
     """What a difference is about; the values are for people, in the order in which they are told.
 
-    `FILES` change nothing that the chip does.
+    `LAYERS` sum up what registers say, `FILES` change nothing that the chip does.
     """
 
+    LAYERS = "layers"
     REGISTERS = "registers"
     KERNELS = "kernels"
     BIASES = "biases"
@@ -28,9 +29,10 @@ class Subject(Enum):
     def counts(self) -> bool:
         """Whether such a difference makes two projects different."""
         return {
-            Subject.REGISTERS: True, Subject.KERNELS: True, Subject.BIASES: True,
-            Subject.INPUT: True, Subject.ORDER: True, Subject.OUTPUT: True, Subject.ANSWER: True,
-            Subject.BEHAVIOUR: True, Subject.UNEXPLAINED: True, Subject.FILES: False,
+            Subject.LAYERS: False, Subject.REGISTERS: True, Subject.KERNELS: True,
+            Subject.BIASES: True, Subject.INPUT: True, Subject.ORDER: True, Subject.OUTPUT: True,
+            Subject.ANSWER: True, Subject.BEHAVIOUR: True, Subject.UNEXPLAINED: True,
+            Subject.FILES: False,
         }[self]  # fmt: skip
 
 
