@@ -21,6 +21,7 @@ from ai8xtools.diagnostics.errors import ToolError
 TRIES = 10
 """How often a request is made, and an input sent after the board has restarted."""
 _WORD, _RUN, _PIECE = struct.Struct("<I"), struct.Struct("<II"), struct.Struct("<IIH")
+_RAN = struct.Struct("<II")
 _LONGER = 4
 """How much longer than any before it an inference may take."""
 
@@ -49,7 +50,7 @@ class Board:
     `place` names the line in messages. An answer may take `patience` seconds, the first inference
     `run_seconds`, later ones four times the longest so far if that is less. `retries` counts
     requests that were repeated, `resets` inputs that were sent again because the board had
-    restarted or lost them.
+    restarted or lost them. `microseconds` are those that each inference took; 0: not known.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Board:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.retries = self.resets = 0
+        self.microseconds: list[int] = []
         self._line, self._place, self._now = line, place, now
         self._patience, self._run_seconds = patience, run_seconds
         self._longest: float | None = None
@@ -109,8 +111,9 @@ class Board:
             if len(piece) != count:
                 raise self._strange(f"{len(piece)} bytes of an output instead of {count}")
             output += piece
-        if answer != _WORD.pack(zlib.crc32(output)):
+        if len(answer) != _RAN.size or answer[:4] != _WORD.pack(zlib.crc32(output)):
             raise self._strange("an output with another checksum than it has told")
+        self.microseconds.append(_RAN.unpack(answer)[1])
         return output
 
     def _ask(self, kind: int, data: bytes = b"") -> bytes:

@@ -136,6 +136,7 @@ def test_restarts_are_counted(c: Any) -> None:
     model.restart()
     assert board.infer(data_of(2)) == expected(data_of(2))
     assert (board.retries, board.resets) == (0, 1)
+    assert board.microseconds == [7, 7]
 
 
 def test_a_board_that_restarts_for_ever_is_reported(c: Any) -> None:

@@ -101,6 +101,11 @@ void MXC_NVIC_SetVector(int irq, void (*handler)(void));
 #endif
 """
 
+NETWORK = """#include <stdint.h>
+#define NET_CNN_INFERENCE_TIMER 0
+extern volatile uint32_t net_cnn_time;
+"""
+
 
 def lines(text: str) -> list[str]:
     """Return the lines of the console that name a class."""
@@ -245,6 +250,7 @@ def test_programs_compile_against_the_interface_of_the_sdk(
         assert ("STREAMING_DMA" in made["sensor.c"]) == (by_rows and kind == "camera")
         for name, text in made.items():
             (tmp_path / name).write_text(text)
+        (tmp_path / "net_cnn.h").write_text(NETWORK)
         (tmp_path / "net.h").write_text(render("library/library.h.j2", library=library))
         flags = ["-std=c99", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Wconversion", "-Werror"]
         places = [f"-I{tmp_path}", f"-I{prototypes.parent}", str(tmp_path / "sensor.c")]

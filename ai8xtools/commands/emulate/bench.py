@@ -8,6 +8,7 @@ Source: docs/applications.md, "A board on the desk".
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,8 @@ def _compare(
     values, emulated = (np.stack(one) for one in zip(*pairs, strict=True))
     print(f"{count_text(len(images))} in {seconds:.1f} s, with the emulator beside it; "
           f"requests repeated: {board.retries}, restarts of the board: {board.resets}")  # fmt: skip
+    for line_of_times in _times(board, twin):
+        print(line_of_times)
     simulation = _simulation(project, told)
     doubt = None
     if samples is not None and samples.trained.is_marked:
@@ -156,6 +159,15 @@ def _show_marks(
         maps.append(Map(simulation.network.layer(index).name or "", part.reshape(shape)))
         first += one.size
     return show_marks(maps, samples, project)
+
+
+def _times(board: Board, twin: Board) -> Iterator[str]:
+    """Yield how long inferences took, if the board measures it."""
+    measured, estimated = (statistics.median(one.microseconds) for one in (board, twin))
+    if measured:
+        beside = f"; estimated by the emulator: {estimated:,.0f} µs" if estimated else ""
+        longest = max(board.microseconds)
+        yield f"An inference took {measured:,.0f} µs (median; longest: {longest:,} µs){beside}"
 
 
 def _patience(baud: int) -> float:

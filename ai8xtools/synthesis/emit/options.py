@@ -190,8 +190,10 @@ class ProjectOptions:
 
     @property
     def inference_timer(self) -> int | None:
-        """Number of the timer that measures the inference; energy measurement has none."""
-        return None if self.no_timer or self.energy else self.timer
+        """Number of the timer that measures the inference; energy measurement has none, and a board
+        on the desk always has one."""
+        timer = 0 if self.timer is None and self.application == BENCH else self.timer
+        return None if self.no_timer or self.energy else timer
 
     @property
     def checks_weights(self) -> bool:

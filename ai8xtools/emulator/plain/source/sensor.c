@@ -10,6 +10,8 @@ void sensor_alive(void) {}
 void sensor_network(int on) { (void)on; }
 
 #ifdef SENSOR_BAUD
+uint32_t sensor_microseconds(void) { return 0; }
+
 int sensor_read(sensor_value *values)
 {
     const uint32_t byte = PORT[TAKE];
