@@ -61,6 +61,34 @@ def test_a_layer_without_weights_copies_if_all_others_fit(tmp_path: Path, bits: 
     np.testing.assert_array_equal(simulate(same, average_rounding=False).outputs[3], outputs[3])
 
 
+@pytest.mark.parametrize("scale", [1, 4, 64, 2])
+def test_weights_that_only_copy_are_left_out_if_no_layer_needs_them(
+    tmp_path: Path, scale: int
+) -> None:
+    text = describe(FIRST, {**DEEPER, "in_sequences": None}, arch="TinyNet")
+    items = list(STATE.items())[:2]
+    added = np.eye(4)[:, :, None, None] * scale
+    state = dict([*items[:1], ("pt.op.weight", added), *items[1:]])
+    if scale == 2:  # another layer's
+        with pytest.raises(DiagnosticError, match="E208"):
+            from_checkpoint(tmp_path, text, sample(3, 4, 4), state)
+        return
+    network, complaints = from_checkpoint(tmp_path, text, sample(3, 4, 4), state)
+    np.testing.assert_array_equal(network.layers[1].weights, STATE["deeper.op.weight"])
+    assert any("'pt.op.weight' only copies" in str(one) for one in complaints)
+    assert "N249" in [one.code for one in complaints]
+
+
+def test_an_identity_that_a_layer_takes_stays(tmp_path: Path) -> None:
+    """Weights behind those of the last layer are not used, as in the vendor's tool."""
+    first = {**FIRST, "processors": mask(4), "kernel_size": "1x1", "pad": 0}
+    text = describe(first, arch="TinyNet")
+    state = {"a.op.weight": np.eye(4)[:, :, None, None] * 64, "b.op.weight": weights(4, 4, 1, 1)}
+    network, complaints = from_checkpoint(tmp_path, text, sample(4, 4, 4), state)
+    np.testing.assert_array_equal(network.layers[0].weights, state["a.op.weight"])
+    assert "N249" not in [one.code for one in complaints]
+
+
 @pytest.mark.parametrize(
     "changes",
     [

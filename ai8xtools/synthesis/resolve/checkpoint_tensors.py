@@ -19,7 +19,7 @@ from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effec
 from ai8xtools.synthesis.facts import Fact, effects
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
-from ai8xtools.synthesis.resolve.copying import copying_layers, identity
+from ai8xtools.synthesis.resolve.copying import added_copies, copying_layers, identity
 from ai8xtools.synthesis.resolve.integers import complain_unquantized, fit, scaled_bias, truncated
 from ai8xtools.synthesis.resolve.naming import paired
 from ai8xtools.synthesis.resolve.tensors import (
@@ -99,8 +99,11 @@ def tensors_from_checkpoint(
         for key in _weight_keys(checkpoint.state_dict)
         if not (key.is_batch_norm and options.ignore_bn)
     ][options.skip_checkpoint_layers :]
-    shapes = [np.asarray(checkpoint.state_dict[key.weight]).shape for key in keys]
-    copying = copying_layers(layers, shapes)
+    stored = [np.asarray(checkpoint.state_dict[key.weight]) for key in keys]
+    added = added_copies(layers, stored)
+    problems += [_left_out(key.weight, place) for n, key in enumerate(keys) if n in added]
+    keys = [key for n, key in enumerate(keys) if n not in added]
+    copying = copying_layers(layers, [values.shape for values in stored])
     for layer in layers:
         if layer.index in copying:
             by_layer[layer.index] = identity(layer)
@@ -117,6 +120,16 @@ def tensors_from_checkpoint(
         by_layer[layer.index] = tensors
     problems += complain_unquantized(used, place)
     return by_layer
+
+
+def _left_out(name: str, place: Place) -> Diagnostic:
+    return Diagnostic(
+        "N249",
+        f"'{name}' only copies, and the description has no layer for it; it is left out",
+        place,
+        "Name the tensors of each layer with the key 'weights' if it is meant.",
+        Severity.NOTICE,
+    )
 
 
 def _copied(layer: LayerDescription, place: Place) -> Diagnostic:

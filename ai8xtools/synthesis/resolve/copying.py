@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,29 @@ def copying_layers(
     )
     fitting = [choice for choice in islice(choices, _MOST_CHOICES) if _fit(layers, choice, shapes)]
     return fitting[0] if len(fitting) == 1 else frozenset()
+
+
+def added_copies(
+    layers: Sequence[LayerDescription], weights: Sequence[NDArray[Any]]
+) -> frozenset[int]:
+    """Return the positions of weights that only copy, if the layers fit those of a file without
+    them, and not with them.
+    """
+    copies = frozenset(number for number, values in enumerate(weights) if _is_identity(values))
+    shapes = [values.shape for values in weights]
+    rest = [shape for number, shape in enumerate(shapes) if number not in copies]
+    if len(rest) != len(layers) or any("weights" in layer for layer in layers):
+        return frozenset()
+    only_rest = _fit(layers, frozenset(), rest) and not _fit(layers, frozenset(), shapes)
+    return copies if only_rest else frozenset()
+
+
+def _is_identity(values: NDArray[Any]) -> bool:
+    """Whether weights of 2, 4 or 8 bits are those of `identity`."""
+    if values.ndim != 4 or values.shape != (len(values), len(values), 1, 1) or len(values) < 2:
+        return False
+    scale = values[0, 0, 0, 0]
+    return scale in (1, 4, 64) and bool((values[:, :, 0, 0] == scale * np.eye(len(values))).all())
 
 
 def identity(layer: LayerDescription) -> LayerTensors:
@@ -78,7 +102,7 @@ def _fit(
 ) -> bool:
     """Whether the file's weights have kernels and channels of the layers that do not copy."""
     others = [layer for layer in layers if layer.index not in copying]
-    return all(_fits(layer, shape) for layer, shape in zip(others, shapes, strict=True))
+    return all(_fits(layer, shape) for layer, shape in zip(others, shapes, strict=False))
 
 
 def _fits(layer: LayerDescription, shape: tuple[int, ...]) -> bool:
