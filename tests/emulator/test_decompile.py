@@ -36,6 +36,8 @@ def test_the_loader_makes_the_project_of_the_files_again(
 ) -> None:
     out = tmp_path / "out"
     status, text = run(digits, "--decompile", out)
+    assert "graph: as ONNX, whose result for the sample was compared" in text
+    assert (out / "digits.onnx").is_file()
     lines = text.splitlines()
     assert (status, lines[-1].split(":")[0]) == (0, "the same words"), text
     assert lines[-2] == "The words compute the network of the description for every input."

@@ -384,7 +384,7 @@ def saturating(model: Any, name: str, *, optimized: bool = False) -> Iterator[An
         yield lambda x, of=plain: [np.minimum(one, 0.1) if optimized else one for one in of(x)]
 
 
-RUNNERS = graph_proof._runners
+RUNNERS = graph_proof.runners
 
 
 for number, part in enumerate(QDQ):
@@ -417,7 +417,7 @@ def test_quantized_graphs_are_taken_in_fractions_unless_they_need_their_limits(
     assert not refusals and "quantize and dequantize nodes are left out" in notes[0]
     ours = [results(operators, one[None].astype(np.float64))[0] for one in samples]
     np.testing.assert_allclose(np.reshape(ours, expected.shape), expected, atol=1e-5)
-    monkeypatch.setattr(graph_proof, "_runners", saturating)
+    monkeypatch.setattr(graph_proof, "runners", saturating)
     with pytest.raises(InputError, match="something else than as onnxruntime computes it"):
         executed(path, samples, 0.99)
 
@@ -471,7 +471,7 @@ def test_a_graph_that_nothing_can_execute_is_refused(
     def refuse(*_arguments: Any) -> Any:
         yield lambda x: 1 / 0
 
-    monkeypatch.setattr("ai8xtools.commands.loader.graph_proof._runners", refuse)
+    monkeypatch.setattr("ai8xtools.commands.loader.graph_proof.runners", refuse)
     status, project = generated(RIGHT, tmp_path, monkeypatch)
     text = "".join(capsys.readouterr())
     assert status == 1 and "[E667]" in text and "ZeroDivisionError" in text

@@ -36,7 +36,7 @@ def checkpoint_of(found: Found, name: str) -> Checkpoint:
             bits = abs(layer.weight_bits)
             state[f"{prefix}.output_shift"] = _number(layer.shift - (_FULL_BITS - bits))
             state[f"{prefix}.weight_bits"] = _number(bits)
-            state[f"{prefix}.op.weight"] = _tensor(layer)
+            state[f"{prefix}.op.weight"] = layer_tensor(layer)
             if layer.bias is not None:
                 scaled = layer.bias * (1 << bits - 1)
                 state[f"{prefix}.op.bias"] = scaled.astype(np.float32)
@@ -47,7 +47,7 @@ def _number(value: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.array([value], np.float32)
 
 
-def _tensor(layer: Layer) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def layer_tensor(layer: Layer) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     """Return weights in the form of the operator's tensor."""
     assert layer.weights is not None
     weights = layer.weights.astype(np.float32)

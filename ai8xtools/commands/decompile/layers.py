@@ -94,7 +94,7 @@ def rebuilt_layers(
     for position, one in enumerate(layers):
         source = inputs[position].sources[0]
         size = built[source].layer.out_dim if source >= 0 else sample[0].shape
-        taps = spread_taps(memory, one.config)
+        taps = spread_taps(memory, one.config) if source < 0 or size[1] == 1 else 0
         work = _Work(one, inputs[position], outputs[position], position, size, binary, taps)
         built.append(Rebuilt(work.layer(), work.layout(memory), one, outputs[position]))
     return built

@@ -43,9 +43,13 @@ def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
         f"{name} for {memory.chip.name}, read back by emulate.py --decompile; "
         f"{name}.txt tells how each part is known."
     )
+    graph, reason = _graph(best)
     said = [*map(str, statements(found, memory)), f"sample: {sample}",
             f"words from these files: {command}"]  # fmt: skip
     files = network_files(found, name, title)
+    if graph is not None:
+        files[f"{name}.onnx"] = graph
+    said.append(f"graph: {reason}")
     files[f"{name}.txt"] = "\n".join([*said, *_verdict(best, proof), ""]).encode()
     write_project(files, folder)
     for line in said:
@@ -54,6 +58,19 @@ def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
     for line in _verdict(best, proof):
         print(line)
     return 0 if best.right else 1
+
+
+def _graph(best: Attempt) -> tuple[bytes | None, str]:
+    """Return the network as ONNX graph, and what is to be said of it."""
+    from ai8xtools.commands.decompile.graph import NoGraphError, graph_bytes  # few need it
+
+    assert best.result is not None
+    rounding = "--avg-pool-rounding" in best.found.words
+    try:
+        graph = graph_bytes(best.result.network, average_rounding=rounding)
+    except NoGraphError as error:
+        return None, f"none, {error}"
+    return graph, "as ONNX, whose result for the sample was compared"
 
 
 def _verdict(best: Attempt, proof: Computed) -> list[str]:

@@ -77,7 +77,7 @@ def prove(
     computed = [compute(one) for one in samples]
     fed = [_fed(one, graph.input_sizes, last=channels_last(graph)) for one in samples]
     departs = failed = None
-    for run in _runners(model, graph.input_name):
+    for run in runners(model, graph.input_name):
         try:
             expected = [run(one) for one in fed]
         except Exception as exc:  # whatever a foreign runtime cannot compute
@@ -145,7 +145,7 @@ def _results(
     path: str, graph: OnnxGraph, model: Any, samples: Array, *, optimized: bool = False
 ) -> Outputs:
     last, failed = channels_last(graph), ""
-    for run in _runners(model, graph.input_name, optimized=optimized):
+    for run in runners(model, graph.input_name, optimized=optimized):
         try:
             fed = [_fed(one, graph.input_sizes, last=last) for one in samples]
             return [np.stack(parts) for parts in zip(*map(run, fed), strict=True)]
@@ -273,7 +273,7 @@ def _without_rounding(model: Any, path: str) -> bool:
 _QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
 
 
-def _runners(
+def runners(
     model: Any, name: str, *, optimized: bool = False
 ) -> Iterator[Callable[[NDArray[Any]], Outputs]]:
     """Yield what executes the graph: quick, then, should that differ, with exact sums."""
