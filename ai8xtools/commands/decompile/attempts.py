@@ -17,6 +17,7 @@ from ai8xtools.commands.decompile.network import Found, found_network, guesses
 from ai8xtools.commands.decompile.words import Agreement, compare, memory_of
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics.errors import reason_of
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.state.memory import Memory
@@ -64,6 +65,10 @@ def best_attempt(memory: Memory, name: str) -> Attempt:
             other = _best_of(memory, found_network(memory, name, guess), name)
         except EmulatorError as error:
             refusal = refusal or error
+            continue
+        except (IndexError, ValueError) as error:
+            text = f"registers contradict each other: {reason_of(error)}"
+            refusal = refusal or EmulatorError("E890", text)
             continue
         if best is None or other.distance < best.distance:
             best = other

@@ -128,24 +128,28 @@ class _Builder:
         return names
 
     def _combined(self, names: Sequence[str], combination: Combination) -> str:
-        total = names[0]
         match combination:
-            case Combination.ADD | Combination.SUB:
-                operation = "Add" if combination.commutative else "Sub"
-                for name in names[1:]:
-                    total = self._node(operation, total, name)
-                return self._clipped(total, _LOW)
-            case Combination.OR | Combination.XOR:
-                kinds = self._onnx.TensorProto
-                operation = {Combination.OR: "BitwiseOr", Combination.XOR: "BitwiseXor"}[
-                    combination
-                ]
-                total, *others = (self._node("Cast", name, to=kinds.INT32) for name in names)
-                for name in others:
-                    total = self._node(operation, total, name)
-                return self._node("Cast", total, to=kinds.FLOAT)
+            case Combination.ADD:
+                return self._clipped(self._chained("Add", names), _LOW)
+            case Combination.SUB:
+                return self._clipped(self._chained("Sub", names), _LOW)
+            case Combination.OR:
+                return self._bitwise("BitwiseOr", names)
+            case Combination.XOR:
+                return self._bitwise("BitwiseXor", names)
             case _:
                 assert_never(combination)
+
+    def _chained(self, operation: str, names: Sequence[str]) -> str:
+        total = names[0]
+        for name in names[1:]:
+            total = self._node(operation, total, name)
+        return total
+
+    def _bitwise(self, operation: str, names: Sequence[str]) -> str:
+        kinds = self._onnx.TensorProto
+        whole = [self._node("Cast", name, to=kinds.INT32) for name in names]
+        return self._node("Cast", self._chained(operation, whole), to=kinds.FLOAT)
 
     def _pooled(self, name: str, layer: Layer, *, rounding: bool) -> str:
         pooling = layer.pooling

@@ -75,6 +75,8 @@ def _bias_bytes(memory: Memory, configs: Sequence[LayerConfig], config: LayerCon
     if len(own) != 1:
         return None
     group, offset = own[0]
+    if not memory.bias_written[group].any():
+        return None
     starts = [other.output.bias_offsets[group] for other in configs]
     end = int(np.flatnonzero(memory.bias_written[group])[-1]) + 1
     return min([o for o in starts if o is not None and o > offset], default=end) - offset

@@ -84,6 +84,10 @@ def found_network(memory: Memory, name: str, guess: Guess = Guess()) -> Found:  
     configs = configs[: -(-len(configs) // guess.repeat)]
     if not configs:
         raise EmulatorError("E831", "no layer has a processor: there is nothing to execute")
+    for config in configs:
+        sizes = *config.input.size, *config.output_size
+        if min(sizes) < 1 or max(sizes) > memory.chip.max_dimension:
+            raise EmulatorError("E890", f"layer {config.layer} has an image of {config.input.size}")
     sample = _loaded_sample(memory, configs[0])
     built = rebuilt_layers(memory, configs, sample, sparse=guess.sparse)
     loops = _snoops(memory) and built[-1].layout.snoop_layer == 0
