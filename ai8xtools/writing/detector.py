@@ -20,6 +20,10 @@ _SCORE = 1 << 30
 _CENTRE, _SIZE = 10, 5
 """Scales of locations relative to a prior box, as in training."""
 _LOCATIONS = 4
+_LIMITS = {"min_score": (0, 1), "max_overlap": (0, 1), "top_k": (1, 1e6)}
+_LARGEST_EXPONENT = 20
+_CANDIDATES = 1024
+"""Most boxes that programs look at by default."""
 _CLOSE = 1e-5
 
 
@@ -53,13 +57,18 @@ class Detector:
             order = np.array(self.facts["order"], np.int64)
             divisors = [float(one) for one in self.facts["divisors"]]
             limits = {key: float(self.facts["parameters"][key])
-                      for key in ("min_score", "max_overlap", "top_k")}  # fmt: skip
+                      for key in _LIMITS}  # fmt: skip
             names = [_plain(str(name)) for name in self.facts["outputs"]]
             exponents = [round(math.log2(one)) for one in divisors]
             locations, scores = order[: 4 * len(priors)], order[4 * len(priors) :]
             classes = len(scores) // len(priors)
         except (LookupError, TypeError, ValueError, ZeroDivisionError, OverflowError) as exc:
             raise ValueError(f"its description is damaged ({type(exc).__name__}: {exc})") from None
+        sound = all(0 <= one <= _LARGEST_EXPONENT for one in exponents) and all(
+            low <= limits[key] <= high for key, (low, high) in _LIMITS.items()
+        )
+        if not sound:
+            raise ValueError("its description has a number that cannot be")
         if [2.0**one for one in exponents] != divisors or classes != len(self.names) + 1:
             raise ValueError("its description is of another network")
         numbered = {_plain(one.name): number for number, one in enumerate(outputs)}
@@ -73,6 +82,8 @@ class Detector:
             "score_rate": round(_rate(exponents[1])),
             "least": round(limits["min_score"] * _SCORE),
             "overlap": round(limits["max_overlap"] * ONE), "most": int(limits["top_k"]),
+            "candidates": min(max(4 * int(limits["top_k"]), 128), _CANDIDATES,
+                              len(priors) * (classes - 1)),
         }  # fmt: skip
 
 

@@ -257,6 +257,11 @@ _SWAPPED[:2] = _SWAPPED[1::-1]
         (_changed(priors="x"), "its description is damaged (ValueError"),
         (_changed(divisors=[100, 128]), "its description is of another network"),
         (_changed(outputs=["loc.large", "away", "x", "y"]), "the project has no output away"),
+        (_changed(divisors=[2.0**30, 128]), "its description has a number that cannot be"),
+        (_changed(parameters={**PARAMETERS, "top_k": 0}), "has a number that cannot be"),
+        (_changed(parameters={**PARAMETERS, "min_score": float("nan")}), "that cannot be"),
+        (_changed(parameters={**PARAMETERS, "max_overlap": float("inf")}), "that cannot be"),
+        (_changed(divisors=[float("inf"), 128]), "its description is damaged (OverflowError"),
         ({}, "its description is damaged (KeyError"),
     ],
 )
