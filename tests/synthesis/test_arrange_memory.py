@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, product
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -21,13 +22,15 @@ from ai8xtools.synthesis.arrange.memory import (
     loader_order,
     lowest_run,
 )
-from ai8xtools.synthesis.arrange.problem import problem_of
+from ai8xtools.synthesis.arrange.problem import columns_of, problem_of
 from ai8xtools.synthesis.arrange.search import search
 from ai8xtools.synthesis.arrange.values import BiasLoad, Choice, Problem
 from ai8xtools.synthesis.layout import LayerLayout, Layout
+from ai8xtools.synthesis.place.packing import pack_layer
 from device import MAX78000, MAX78002, Chip
 from device.chip import GROUPS, PROCESSORS
 from tests.arranging.loads import network_of
+from tests.synthesis.networks import build, describe, mask, sample, weights
 
 BOTH = pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
 
@@ -79,10 +82,14 @@ class Columns:
 SMALL = replace(MAX78000, kernel_columns=48, kernel_columns_first=48)
 SMALL_PARTS = replace(MAX78002, kernel_columns=64, kernel_columns_first=96, kernel_parts=4)
 TWO_PARTS = replace(SMALL_PARTS, kernel_parts=2)
+FEW_MORE = replace(SMALL_PARTS, kernel_columns_first=80)
+"""Some kernels are too large for what the first processors have besides."""
 
 
 @pytest.mark.parametrize(
-    "chip", [SMALL, SMALL_PARTS, TWO_PARTS], ids=["one part", "four parts", "two parts"]
+    "chip",
+    [SMALL, SMALL_PARTS, TWO_PARTS, FEW_MORE],
+    ids=["one part", "four parts", "two parts", "few more"],
 )
 def test_kernels_get_the_columns_that_a_slow_model_gives_them(chip: Chip) -> None:
     random = Random(1)
@@ -542,3 +549,16 @@ def test_the_search_finds_what_trying_everything_finds() -> None:
         assert tries >= 1 and found == decode(problem, found.tried)
         solved += exists
     assert solved > 5
+
+
+@pytest.mark.parametrize("map_shape", [(2, 4), (3, 1), (1, 5), (4, 4)])
+@pytest.mark.parametrize("bits", [8, 2])
+def test_columns_of_flattened_maps_are_those_of_the_packed_kernels(
+    map_shape: tuple[int, int], bits: int, tmp_path: Path
+) -> None:
+    rows, columns = map_shape
+    layer = {"op": "MLP", "flatten": True, "processors": mask(4), "quantization": bits}
+    kernels = [weights(5, 4 * rows * columns)]
+    network, _ = build(tmp_path, describe(layer), sample(4, rows, columns), kernels)
+    packed = pack_layer(network.layer(0), 0, 0)
+    assert columns_of(network.network.layers[0]) == packed.columns
