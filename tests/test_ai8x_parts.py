@@ -702,3 +702,15 @@ def test_parts_of_elastic_layers_are_scaled_by_their_output_shift(shift: int) ->
     x = torch.rand(2, 8) * 0.1
     wanted = functional.linear(x, linear.op.weight[:, :8], linear.op.bias) * 2.0**shift
     assert torch.allclose(linear(x), wanted.clamp(-1, 127 / 128), atol=1e-6)
+
+
+@pytest.mark.parametrize(("text", "said"), [("no\nmore", "no ("), ("", "ValueError (")])
+def test_networks_that_cannot_be_traced_say_why_and_where(text: str, said: str) -> None:
+    class Stubborn(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:  # noqa: ARG002
+            raise ValueError(text)
+
+    with pytest.raises(NotTraceableError) as caught:
+        graph_of(Stubborn())
+    assert str(caught.value).startswith(said)
+    assert str(caught.value).endswith(": raise ValueError(text))")
