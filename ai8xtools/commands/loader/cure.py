@@ -11,6 +11,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from ai8xtools.synthesis.resolve import resolve
 MOST_TRIALS = 1000
 MOST_RECOVERIES = 100
 MOST_FURTHER = 200
+_SIMILAR = 0.75
 MOST_SECONDS = 10.0
 
 Judge = Callable[[Edit], Iterable[Diagnostic]]
@@ -83,7 +85,7 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
     options = _with_checkpoint(options)
     checkpoint = options.resolve.tensors
     names = [checkpoint.arch] if checkpoint and checkpoint.arch else []
-    drawn = candidates(text, str(options.config_file), errors, names, _channels(checkpoint))
+    drawn = candidates(text, str(options.config_file), messages, names, _channels(checkpoint))
     changes = [*islice(dict.fromkeys(drawn), MOST_TRIALS)]
     search.among(changes, lambda one: _said_of_text(options, text, one, whole=False))
     if search.cure is None:
@@ -120,9 +122,9 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """Whether nothing better can be found, or not in time."""
-        known = self.best[0] == 0 and self.best[1] <= self.before[1]
-        enough = known and (not self.best[1] or self.further >= MOST_FURTHER)
-        return enough or time.process_time() > self.until
+        known = self.cure is not None and self.best[1] <= self.before[1]
+        enough = not self.best[1] or self.further >= MOST_FURTHER or _is_slip(self.cure)
+        return (known and enough) or time.process_time() > self.until
 
     def among(self, changes: Iterable[Edit], judge: Judge) -> None:
         """Judge changes until the search is over."""
@@ -133,6 +135,11 @@ class _Search:
             rank = _rank(judge(edit))
             if rank < self.best and rank[0] < self.before[0]:
                 self.best, self.relief = rank, edit
+
+
+def _is_slip(edit: Edit | None) -> bool:
+    """Whether an edit changes little of what it replaces."""
+    return edit is not None and SequenceMatcher(None, edit.old, edit.new).ratio() >= _SIMILAR
 
 
 def _with_checkpoint(options: LoaderOptions) -> LoaderOptions:

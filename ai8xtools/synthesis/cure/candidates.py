@@ -24,6 +24,8 @@ _MOST_MASK = 64
 _OF_ITS_OWN = ("name", "data_format", "in_offset", "in_sequences", "output_processors", "flatten")
 """Keys that a layer does not share with others."""
 _POOLING = ("max_pool", "avg_pool", "pool_stride")
+_MOST_FAR = 3
+"""Values that a line far from errors is tried with before keys and layers are."""
 _AROUND = 3
 """Up to this distance lines are of the layer of an error or of the next ones."""
 _MOST_LAYERS = 4
@@ -44,7 +46,7 @@ def applied(text: str, edit: Edit) -> str:
 def candidates(
     text: str,
     file: str,
-    errors: Sequence[Diagnostic],
+    messages: Sequence[Diagnostic],
     names: Sequence[str] = (),
     channels: Sequence[int] = (),
 ) -> Iterator[Edit]:
@@ -53,7 +55,7 @@ def candidates(
     `names` may be missing in it, and layers with inputs of so many `channels`. The same change may
     come more than once.
     """
-    drawer = _Drawer.of(text, file, errors, channels)
+    drawer = _Drawer.of(text, file, messages, channels)
     lines = sorted(drawer.lines, key=lambda line: drawer.distance(line.number))
     near = [line for line in lines if drawer.distance(line.number) <= 1]
     for line in near:
@@ -70,6 +72,7 @@ def candidates(
         yield from drawer.swapped(line)
     around = [line for line in lines if drawer.distance(line.number) <= _AROUND]
     yield from _in_turn(islice(drawer.of_value(line), _MOST_INSERTED) for line in around)
+    yield from _in_turn(islice(drawer.of_value(line), _MOST_FAR) for line in lines)
     yield from drawer.missing(required=False)
     yield from drawer.missing_layers()
     yield from _in_turn(drawer.of_value(line) for line in lines)
@@ -85,7 +88,9 @@ def _in_turn(several: Iterable[Iterator[Edit]]) -> Iterator[Edit]:
 
 @frozen
 class _Drawer:
-    """Draws changes of one text; `wrong` are the lines of errors, `words` those of messages."""
+    """Draws changes of one text; `wrong` are the lines of errors, `noted` those of all messages,
+    `words` what errors say.
+    """
 
     content: tuple[str, ...]
     file: str
@@ -94,18 +99,32 @@ class _Drawer:
     wrong: tuple[int, ...]
     words: tuple[str, ...]
     masks: tuple[str, ...]
+    noted: tuple[int, ...]
 
     @staticmethod
-    def of(text: str, file: str, errors: Sequence[Diagnostic], channels: Sequence[int]) -> _Drawer:
+    def of(
+        text: str, file: str, messages: Sequence[Diagnostic], channels: Sequence[int]
+    ) -> _Drawer:
         content = tuple(text.split("\n"))
         lines = lines_of(text)
-        wrong = [d.place.line for d in errors if d.place is not None and d.place.line is not None]
+        errors = [d for d in messages if d.severity.is_error]
+        noted, wrong = (
+            tuple(d.place.line for d in some if d.place is not None and d.place.line is not None)
+            for some in (messages, errors)
+        )
         said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
         words = re.findall(r"0x[0-9a-fA-F.]*[0-9a-fA-F]|[\w-]+", said)
         blocks = blocks_of(lines, len(content))
         masks = tuple(mask_text((1 << count) - 1) for count in channels if count <= _MOST_MASK)
         return _Drawer(
-            content, file, tuple(lines), tuple(blocks), tuple(wrong), (*masks, *words), masks
+            content,
+            file,
+            tuple(lines),
+            tuple(blocks),
+            wrong,
+            (*masks, *words),
+            masks,
+            noted,
         )
 
     def distance(self, number: int) -> int:
@@ -214,20 +233,26 @@ class _Drawer:
     def missing_layers(self) -> Iterator[Edit]:
         """Yield the text with a layer more that is like another one, for other channels."""
         offsets = [x.value for x in self.lines if x.meant and x.meant.name == "out_offset"]
-        order = sorted(self.blocks[1:], key=lambda block: self.distance(block[0]))
-        for position, source, pooled in product(order[:2], self.blocks, (False, True)):
-            left = _OF_ITS_OWN if pooled else (*_OF_ITS_OWN, *_POOLING)
+        named = [block for block in self.blocks[1:] if self._is_noted(block)]
+        common = Counter(x.value for x in self.lines if x.meant is _KEYS["processors"])
+        masks = dict.fromkeys((*self.masks, *common))
+        pooling: tuple[dict[str, str] | None, ...]
+        pooling = (None, {}, {"max_pool": "2", "pool_stride": "2"})  # without, as it is, by 2
+        for position, source, pooled in product(named[:2], self.blocks, pooling):
+            left = (*_OF_ITS_OWN, *(_POOLING if pooled != {} else ()))
             inside = [x for x in self.lines if source[0] <= x.number < source[1]]
-            kept = [x for x in inside if x.meant is not None and x.meant.name not in left]
-            common = Counter(x.value for x in self.lines if x.meant is _KEYS["processors"])
-            for mask, offset in product(
-                dict.fromkeys((*self.masks, *common)), dict.fromkeys(offsets)
-            ):
-                others = {"processors": mask, "out_offset": offset}
-                pairs = [(x.key, others.get(x.meant.name, x.value)) for x in kept if x.meant]
-                indent = self.content[position[0] - 1].index("-")
-                body = f"\n{' ' * indent}  ".join(f"{key}: {value}" for key, value in pairs)
-                yield self._edit(position[0], 1, "", f"{' ' * indent}- {body}\n")
+            keys = {x.meant.name: x.value for x in inside if x.meant and x.meant.name not in left}
+            keys |= pooled or {}
+            pads = dict.fromkeys((keys["pad"], "0", "1", "2")) if "pad" in keys else ("",)
+            indent = " " * self.content[position[0] - 1].index("-")
+            for pad, mask, offset in product(pads, masks, dict.fromkeys(offsets)):
+                others = {"processors": mask, "out_offset": offset, "pad": pad}
+                pairs = [f"{key}: {others.get(key, value)}" for key, value in keys.items()]
+                body = f"\n{indent}  ".join(pairs)
+                yield self._edit(position[0], 1, "", f"{indent}- {body}\n")
+
+    def _is_noted(self, block: tuple[int, int]) -> bool:
+        return any(block[0] <= line < block[1] for line in self.noted)
 
     def _inserted(self, key: Key, block: tuple[int, int]) -> Iterator[Edit]:
         inside = [x for x in self.lines if block[0] <= x.number < block[1]]

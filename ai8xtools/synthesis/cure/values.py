@@ -63,6 +63,7 @@ def _read_better(key: Key, value: str) -> Iterator[str]:
         digits = re.sub("(?i)o", "0", digits).strip("._")
         if re.fullmatch(r"(?i)[0-9a-f._]+", digits):
             yield f"0x{digits}"
+            yield from _other_top(int(re.sub("[._]", "", digits) or "0", 16))
     elif isinstance(key.kind, KernelSize):
         sizes = re.findall("[0-9]+", value)
         yield from ("x".join(sizes[:2]), f"{sizes[0]}x{sizes[0]}", sizes[0]) if sizes else ()
@@ -70,6 +71,14 @@ def _read_better(key: Key, value: str) -> Iterator[str]:
         yield from re.findall(r"0x[0-9a-fA-F]+|[0-9]+", value)
     if re.fullmatch(r"[0-9]+[kK].*", value):
         yield hex(1024 * int(re.findall("[0-9]+", value)[0]))
+
+
+def _other_top(mask: int) -> Iterator[str]:
+    """Yield a mask with one processor less or more at its end."""
+    top = mask.bit_length()
+    if 0 < top < 64:
+        yield mask_text(mask ^ (1 << (top - 1)))
+        yield mask_text(mask | (1 << top))
 
 
 def _near(key: Key, value: str, common: Sequence[str]) -> Iterator[str]:
