@@ -126,6 +126,7 @@ class Parser(argparse.ArgumentParser):
         self._used = []
         # `-8` is an option of ours, and `--lr -1` has a value all the same
         self._has_negative_number_optionals.clear()
+        self._words = args
         self._typed = {text.split("=")[0] for text in args}
         for word in args:
             self._check(word)
@@ -223,7 +224,10 @@ class Parser(argparse.ArgumentParser):
             option, value = self._faulty
             known = [word for word in re.findall(r"[\w.+-]+", message) if word != value]
             close = sorted(get_close_matches(value, known, 3), key=known.index)
-            near = next((word for word in close if self._takes(option, word)), None)
+            elsewhere = [word for word in self._words if word in known]
+            near = next((word for word in [*close, *elsewhere] if self._takes(option, word)), None)
+            if near is None and option in self._needed():
+                return message, {}
             old, new = (option, "") if near is None else (value, near)
             return message, {option: Edit(Place(option=option), old, new, certain=False)}
         options = [
@@ -245,11 +249,14 @@ class Parser(argparse.ArgumentParser):
             return False
         return action.choices is None or value in action.choices
 
+    def _needed(self) -> set[str]:
+        """Return the options that no command line can do without."""
+        return {need.option for need in self._needs}
+
     def _without(self, diagnostic: Diagnostic) -> Diagnostic:
         """Return a complaint with the edit that leaves its option out, unless another is known."""
         option = _option_of(diagnostic)
-        needed = {need.option for need in self._needs}
-        if diagnostic.edit is not None or option not in self._typed or option in needed:
+        if diagnostic.edit is not None or option not in self._typed or option in self._needed():
             return diagnostic
         return replace(diagnostic, edit=Edit(Place(option=option), option, "", certain=False))
 

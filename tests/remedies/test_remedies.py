@@ -193,3 +193,32 @@ def test_what_a_remedy_names_is_looked_for_in_the_line(tmp_path: Path) -> None:
     assert found == Edit(place, "strat_epoch", "start_epoch", certain=False)
     file.unlink()
     assert edit_of(diagnostic, []) is None
+
+
+def test_options_that_hold_values_of_each_other(folder: Path) -> None:
+    words = [*START.args]
+    config, sample = words.index("net.yaml"), words.index("sample.npy")
+    words[config], words[sample] = words[sample], words[config]
+    error, *_ = refused(*words)
+    assert error.edit == Edit(
+        Place(option="--config-file"), "sample.npy", "net.yaml", certain=False
+    )
+
+
+def test_an_option_that_is_refused_is_left_out(folder: Path) -> None:
+    error, *_ = refused(*START.args, "--input-split", "0")
+    assert error.edit == Edit(Place(option="--input-split"), "--input-split", "", certain=False)
+    assert str(error.remedy).endswith("Perhaps: leave out --input-split.")
+
+
+def test_the_device_is_looked_for_among_other_values(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--config-file", "MAX78000", "--device", "net.yaml", "--diagnostics", "json"]
+    monkeypatch.setattr("sys.argv", ["ai8xize.py", *words])
+    with pytest.raises(SystemExit):
+        run(lambda: create_project(parse(words)))
+    edits = [message["edit"] for message in json.loads(capsys.readouterr().out)]
+    assert [(e["option"], e["old"], e["new"]) for e in edits] == [
+        ("--device", "net.yaml", "MAX78000")
+    ]

@@ -20,7 +20,7 @@ import numpy as np
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.commands.loader.create import completed, create_project, embedded, synthesized
-from ai8xtools.commands.loader.option_changes import changed_words, option_changes
+from ai8xtools.commands.loader.option_changes import changed_words, of_another_kind, option_changes
 from ai8xtools.commands.loader.options import LoaderOptions, Output
 from ai8xtools.diagnostics import (
     Diagnostic,
@@ -80,8 +80,9 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
     search.among(option_changes(words, errors), lambda one: _said_of_words(words, one))
     text = _text(options)
     inside = any(d.place is not None and d.place.file == options.config_file for d in errors)
-    if search.is_over or text is None or not inside:
-        return search.cure
+    other = next(of_another_kind(words), None)
+    if search.is_over or other is not None or text is None or not inside:
+        return search.cure or other
     options = _with_checkpoint(options)
     checkpoint = options.resolve.tensors
     names = [checkpoint.arch] if checkpoint and checkpoint.arch else []

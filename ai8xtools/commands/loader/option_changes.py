@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from ai8xtools.checkpoint import read_checkpoint
@@ -44,14 +44,24 @@ def option_changes(words: Sequence[str], errors: Sequence[Diagnostic]) -> Iterat
         yield from _others("--model", given["--model"], dict.fromkeys([*near, *named]))
     if "--model" in given and "--dataset" in given:
         yield from _others("--dataset", given["--dataset"], _data_sets(given))
+    for option in dict.fromkeys(re.findall(r"--[a-z-]+", said)):
+        if option in given and option not in (*_FILES, "--device", "--model"):
+            yield Edit(Place(option=option), option, "", certain=False)
     if "--device" in given:
         yield from _others("--device", given["--device"], [chip.name for chip in CHIPS])
+
+
+def of_another_kind(words: Sequence[str]) -> Iterator[Edit]:
+    """Yield another file for each option that names a file with an ending that it does not take."""
+    for option, word in pairwise(words):
+        if option in _FILES and not word.endswith(_FILES[option]):
+            yield from _others(option, word, _near_files(word, _FILES[option]))
 
 
 def _concerned(option: str, path: str, errors: Sequence[Diagnostic]) -> bool:
     """Whether errors are about a file; a description that is there has its errors inside."""
     if option == "--config-file":
-        return not Path(path).exists()
+        return not Path(path).exists() or not path.endswith(_FILES[option])
     name = Path(path).name
     told = (f"{d.place} {d.message} {d.remedy}" for d in errors)
     return any(option in one or name in one for one in told)
@@ -99,5 +109,9 @@ def changed_words(words: Sequence[str], edit: Edit) -> list[str]:
     option = edit.place.option or ""
     if not edit.old:
         return [*words, option, edit.new]
-    at = words.index(edit.old, words.index(option))
+    at = words.index(option)
+    if not edit.new:
+        behind = next((n for n in range(at + 1, len(words)) if words[n].startswith("--")), None)
+        return [*words[:at], *(words[behind:] if behind is not None else ())]
+    at = words.index(edit.old, at)
     return [*words[:at], edit.new, *words[at + 1 :]]

@@ -9,7 +9,7 @@ from itertools import islice, product, zip_longest
 
 from ai8xtools.diagnostics import Diagnostic, Edit, Place
 from ai8xtools.synthesis.cure.lines import Line, blocks_of, lines_of
-from ai8xtools.synthesis.cure.values import mask_text, values_for
+from ai8xtools.synthesis.cure.values import mask_text, usual_values, values_for
 from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, Key
 from ai8xtools.values import frozen
 
@@ -67,6 +67,8 @@ def candidates(
         yield from drawer.of_form(line)
     yield from drawer.missing(required=True)
     yield from drawer.blocks_twice()
+    yield from _in_turn(drawer.of_value(line) for line in drawer.wrong_lines(lines))
+    yield from _in_turn(drawer.as_usual(line) for line in lines)
     yield from _in_turn(drawer.of_value(line) for line in near)
     for line in near:
         yield from drawer.swapped(line)
@@ -165,12 +167,25 @@ class _Drawer:
 
     def of_value(self, line: Line) -> Iterator[Edit]:
         """Yield the line with other values."""
-        if line.meant is None:
-            return
+        if line.meant is not None:
+            values = values_for(line.meant, line, self.lines, self.words)
+            yield from self._with_values(line, values)
+
+    def as_usual(self, line: Line) -> Iterator[Edit]:
+        """Yield the line with the values that other layers have."""
+        if line.meant is not None:
+            yield from self._with_values(line, usual_values(line, self.lines))
+
+    def _with_values(self, line: Line, values: Iterable[str]) -> Iterator[Edit]:
         old = self.content[line.number - 1][line.column - 1 :]
         old = old if "#" not in old else line.value
-        for value in values_for(line.meant, line, self.lines, self.words):
-            yield self._edit(line.number, line.column, old, value)
+        yield from (self._edit(line.number, line.column, old, value) for value in values)
+
+    def wrong_lines(self, lines: Iterable[Line]) -> list[Line]:
+        """Return the lines of errors about what they hold itself, not about what follows from it:
+        their value is named.
+        """
+        return [x for x in lines if x.number in self.wrong and x.value in self.words]
 
     def swapped(self, line: Line) -> Iterator[Edit]:
         """Yield the text with the value of the same key of another layer, which gets this one."""

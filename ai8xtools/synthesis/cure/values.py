@@ -42,6 +42,12 @@ def values_for(
     return [one for one in dict.fromkeys(found) if one and one != value]
 
 
+def usual_values(line: Line, lines: Sequence[Line]) -> list[str]:
+    """Return the values that the key of a line has in other layers more often than its own."""
+    others = Counter(x.value for x in lines if x.meant is line.meant and x is not line)
+    return [value for value, count in others.most_common() if count > others[line.value]]
+
+
 def _in_front(line: Line, lines: Sequence[Line]) -> str | None:
     """Return the same key's value in the layer in front."""
     before = [x.value for x in lines if x.meant is line.meant and x.number < line.number]
