@@ -99,7 +99,9 @@ def copied(memory: Memory) -> Memory:
     return other
 
 
-def compared(path: Path, words: list[str], seed: int) -> Iterator[tuple[str, list[Told], bool]]:
+def compared(
+    path: Path, words: list[str], seed: tuple[int, int]
+) -> Iterator[tuple[str, list[Told], bool]]:
     """Yield what is compared, what is told, and whether that is right."""
     options = parse(["--test-dir", "out", "--prefix", "net", *words])
     result = synthesize(options.config_file, options.chip, options.resolve, options.encode)
@@ -112,7 +114,7 @@ def compared(path: Path, words: list[str], seed: int) -> Iterator[tuple[str, lis
     told = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
     yield "as it is", told, not told
     for number, plant in enumerate(PLANTS):
-        random = np.random.default_rng((seed, number))
+        random = np.random.default_rng((*seed, number))
         other = Loaded.of(copied(memory), has_input=True)
         subject = plant(other, random)
         if subject is None:
@@ -127,6 +129,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kat", type=Path, default=Path("../shared/kat"), metavar="DIR")
     parser.add_argument("--step", type=int, default=1, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("patterns", nargs="*", default=["*"], metavar="GLOB")
     args = parser.parse_args()
     cases = list(images(args.kat, args.patterns))[:: args.step]
@@ -134,12 +137,12 @@ def main() -> int:
         print(f"error: {args.kat} has no cases {' '.join(args.patterns)}", file=sys.stderr)
         return 1
     counted: Counter[tuple[str, bool]] = Counter()
-    for seed, (path, case) in enumerate(cases):
+    for number, (path, case) in enumerate(cases):
         if path.parent.name.startswith("opt-zero-unused"):
             continue  # the option destroys the registers of the last layer
         with inputs_of(path, case) as words:
             try:
-                for what, told, right in compared(path, words, seed):
+                for what, told, right in compared(path, words, (args.seed, number)):
                     counted[what, right] += 1
                     if not right:
                         texts = "; ".join(f"{one.subject.value}: {one.text}" for one in told[:3])

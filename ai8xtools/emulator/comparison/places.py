@@ -90,11 +90,17 @@ def _meanings(memory: Memory, answer: Answer, word: WrongWord) -> Iterator[str]:
 def _configurations(memory: Memory, answer: Answer) -> Iterator[tuple[LayerConfig, LayerAnswer]]:
     """Yield the layers of the file as the registers describe them."""
     for layer in answer.layers:
-        config = decode_layer(memory, layer.number)
-        if is_quad(memory, config):  # the groups share the outputs
-            config = replace(config, enabled=(config.enabled[0], 0, 0, 0))
+        config = decoded(memory, layer.number)
         if config.processors:
             yield config, layer
+
+
+def decoded(memory: Memory, layer: int) -> LayerConfig:
+    """Decode a layer; of one in quad mode, whose groups share the outputs, the first group."""
+    config = decode_layer(memory, layer)
+    if is_quad(memory, config):
+        config = replace(config, enabled=(config.enabled[0], 0, 0, 0))
+    return config
 
 
 def is_quad(memory: Memory, config: LayerConfig) -> bool:

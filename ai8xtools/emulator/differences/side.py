@@ -11,8 +11,8 @@ import numpy as np
 
 from ai8xtools.emulator.checks.finding import LayerReport
 from ai8xtools.emulator.checks.impossible import refuse_impossible
+from ai8xtools.emulator.comparison.places import decoded
 from ai8xtools.emulator.decode.config import LayerConfig
-from ai8xtools.emulator.decode.layer import decode_layer
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.alone import NetworkAlone
 from ai8xtools.emulator.firmware.repeated import ResultPlaces, result_places
@@ -38,7 +38,7 @@ class Loaded:
         layers: dict[int, LayerConfig] = {}
         number: int | None = memory.control_register("LCNT_MAX")["first"]
         while number is not None and number not in layers and number < memory.chip.max_layers:
-            layers[number] = decode_layer(memory, number)
+            layers[number] = decoded(memory, number)
             number = layers[number].next_layer
         possible = {n: config for n, config in layers.items() if _is_possible(memory, config)}
         return cls(memory, possible, has_input)
