@@ -42,6 +42,7 @@ def test_the_loader_makes_the_project_of_the_files_again(
     assert (status, lines[-1].split(":")[0]) == (0, "the same words"), text
     assert lines[-2] == "The words compute the network of the description for every input."
     assert "layer 3: reads layer 2 (follows from who writes what is read)" in lines
+    assert "  3 <- 2      flatten, linear" in text
     command = next(line for line in lines if line.startswith("words from these files: "))
     # what is compared here is the C that was compiled, not what --decompile has compared
     words = [*command.split("ai8xize.py ")[1].split(), "--verify-project", str(digits)]

@@ -16,7 +16,7 @@ from ai8xtools.commands.decompile.files import network_files
 from ai8xtools.commands.decompile.network import Found, found_network, guesses
 from ai8xtools.commands.decompile.words import Agreement, compare, memory_of
 from ai8xtools.commands.loader.arguments import parse
-from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.diagnostics.errors import reason_of
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.decode.config import LayerConfig
@@ -100,11 +100,14 @@ def attempt(memory: Memory, found: Found, name: str) -> Attempt:
         for file, content in files.items():
             Path(folder, file).write_bytes(content)
         words = command_words(found, name, memory.chip.name, folder)
-        options = parse(words)
         try:
+            options = parse(words)
             result = synthesize(options.config_file, options.chip, options.resolve, options.encode)
         except DiagnosticError as refusal:
             return Attempt(found, None, None, refusal)
+        except SystemExit:  # of the parser, which has said why
+            wrong = Diagnostic("E890", f"options out of their range: {' '.join(found.words)}")
+            return Attempt(found, None, None, DiagnosticError(wrong))
     agreement = compare(memory, memory_of(result.program, result.chip, options.encode.apb_base))
     return Attempt(found, agreement, result, None)
 

@@ -42,6 +42,38 @@ def statements(found: Found, memory: Memory) -> list[Statement]:
     return own
 
 
+def picture(found: Found) -> list[str]:
+    """Return a line for each layer: what it reads, what it does, and the sizes."""
+    rows = []
+    for layer in found.network.layers:
+        read = ("input" if s == NETWORK_INPUT else str(s) for s in _sources(found, layer))
+        size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
+        rows.append((str(layer.index), ", ".join(read), _work(layer), f"{size} -> {_shape(layer)}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    own, read_width, work_width, _ = widths
+    return [
+        f"  {number:>{own}} <- {read:{read_width}}  {work:{work_width}}  {sizes}"
+        for number, read, work, sizes in rows
+    ]
+
+
+def _work(layer: Layer) -> str:
+    parts = []
+    if layer.combination:
+        parts.append(str(layer.combination))
+    if layer.pooling.active:
+        rows, columns = layer.pooling.window
+        kind = "avg" if layer.pooling.average else "max"
+        parts.append(f"{kind} {rows}x{columns}/{layer.pooling.stride[0]}")
+    elif layer.pooling.reduces:
+        parts.append(f"every {layer.pooling.stride[0]}th")
+    kernel = f" {layer.kernel[0]}x{layer.kernel[1]}" if layer.operator.convolves else ""
+    flat = "flatten, " if layer.flatten else ""
+    parts.append(f"{flat}{layer.operator}{kernel}")
+    parts += [str(layer.activation)] if layer.activation else []
+    return ", ".join(parts)
+
+
 def _of_network(found: Found, memory: Memory) -> Iterator[Statement]:
     network, layout = found.network, found.layout
     shape = "x".join(map(str, network.sample.shape))

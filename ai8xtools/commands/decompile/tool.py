@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ai8xtools.commands.decompile.attempts import Attempt, best_attempt, command_words
 from ai8xtools.commands.decompile.files import network_files
-from ai8xtools.commands.decompile.statements import statements
+from ai8xtools.commands.decompile.statements import picture, statements
 from ai8xtools.commands.decompile.verdict import Computed, computed, describe_words
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.state.memory import Memory
@@ -49,7 +49,7 @@ def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
     files = network_files(found, name, title)
     if graph is not None:
         files[f"{name}.onnx"] = graph
-    said.append(f"graph: {reason}")
+    said += [f"graph: {reason}", "layers:", *picture(found)]
     files[f"{name}.txt"] = "\n".join([*said, *_verdict(best, proof), ""]).encode()
     write_project(files, folder)
     for line in said:
