@@ -15,6 +15,7 @@ from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator.differences.comparing import word_differences
 from ai8xtools.emulator.differences.output import compared_places, relation
 from ai8xtools.emulator.differences.side import Loaded, read_side
@@ -99,8 +100,10 @@ def test_planted_in_the_c(made: Path, tmp_path: Path, compare: Compare) -> None:
         ("        MXC_LP_EnterSleepMode(); // Wait for the interrupt\n", ""),
     )
     change(folder / "cnn.c", ("0x50408000;", "0x50410000;"))
-    status, lines = compare(folder)
+    with recorded(()) as outcome:
+        status, lines = compare(folder)
     assert status == 1
+    assert outcome.facts["verdict"] == "failed" and outcome.facts["reason"] == lines[-1]
     text = "\n".join(lines)
     for line in (
         "input:\n  1 of 64 values of the sample differ, from channel 0, row 0, column 1 on: there "

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ai8xtools.answer import FILE_NAME, read_answer
+from ai8xtools.diagnostics import note
 from ai8xtools.emulator.differences.comparing import differences
 from ai8xtools.emulator.differences.side import Side, read_side
 from ai8xtools.emulator.differences.told import Subject, Told
@@ -35,7 +36,9 @@ def compare_projects(
         told = differences(theirs, ours, answers)
     for line in (*_notes(theirs, ours), *listed(told), verdict(told)):
         print(line)
-    return 1 if any(one.subject.counts for one in told) else 0
+    differs = any(one.subject.counts for one in told)
+    note(verdict="failed" if differs else "passed", reason=verdict(told))
+    return 1 if differs else 0
 
 
 def listed(told: Sequence[Told]) -> Iterator[str]:
@@ -60,8 +63,8 @@ def verdict(told: Sequence[Told]) -> str:
 
 
 def _notes(theirs: Side, ours: Side) -> Iterator[str]:
-    for note in theirs.network.notes:
-        yield f"note: {note}"
+    for text in theirs.network.notes:
+        yield f"note: {text}"
     for side, name in ((theirs, "the project there"), (ours, "the project here")):
         if not side.network.has_sample:
             yield f"note: {name} has no sample; the input is not compared"
