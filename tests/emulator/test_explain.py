@@ -62,6 +62,19 @@ def test_a_weight_is_named_of_firmware_made_elsewhere(
     assert "processor 0, kernel column 0" in text
 
 
+def test_of_several_words_the_cause_is_the_one_that_leads_there(
+    damaged: Path, run: Emulate
+) -> None:
+    """A bias of a later layer differs, too."""
+    change(damaged / "weights.h", ("0x50180000, 0x00000101, 0x0e01c3e5",
+                                   "0x50180000, 0x00000101, 0x0e01c3f5"),
+           ("0xf6, 0xff, 0x04", "0xf7, 0xff, 0x04"))  # fmt: skip
+    status, text = run(damaged, "--explain")
+    assert (status, text.split(",")[0]) == (1, "Layer 0 (conv1)")
+    assert "The cause is the kernel memory: layer 0 (conv1), output channel 0" in text
+    assert text.endswith("1 other word differs, too.\n")
+
+
 def test_unloading_is_named(damaged: Path, run: Emulate) -> None:
     text = (damaged / "cnn.c").read_text()
     first = text[text.index("int cnn_unload") :].split("addr = ")[1].split(";")[0]

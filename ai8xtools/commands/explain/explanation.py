@@ -214,7 +214,8 @@ def _sentences(wanted: Wanted, explanation: Explanation) -> Iterator[str]:
     place = f"0x{word.address(wanted.memory):08x}, {word.place}"
     yield f"The cause is the {_KINDS[cause.kind]}{described}: {'; '.join(shown)} ({place})."
     if explanation.others:
-        yield f"{explanation.others} other words differ, too."
+        count = explanation.others
+        yield f"{count} other word{' differs' if count == 1 else 's differ'}, too."
 
 
 _KINDS = {
