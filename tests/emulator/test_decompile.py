@@ -16,9 +16,11 @@ from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.emulator.words.recording import read_words
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from tests.emulator.conftest import Emulate
+from tests.emulator.known_answers import chip_of
 from tests.emulator.test_influence import loaded
 from tests.emulator.test_proof import CHECKPOINT
 from tests.emulator.trees import generate
@@ -78,6 +80,24 @@ def test_data_that_nobody_wrote_is_refused(digits: Path) -> None:
         found_network(memory, "net")
     assert refusal.value.code == "E890"
     assert "layer 2" in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "own-data-buffer", "own-conv1d-dilation-ai87", "snoop-stop-ai87", "own-concat-input",
+        "opt-repeat-layers-mnist", "opt-fast-fifo-quad-mnist", "mpadd-192", "own-bias-quadrant",
+        "own-mixed-bits-q8421", "conv1d-pool-9-q4", "upsample-nonsquare-pad1C", "own-in-crop",
+        "depthwise-mixed-ai87", "bypass-depthwise3x4x4-ai87", "readahead-notcalc-multipass5-ai87",
+        "opt-override-delta1-fifostream-nonsquare-hwc", "own-outprocessors-scattered",
+    ],
+)  # fmt: skip
+def test_known_answers_are_read_back(name: str, shared: Path) -> None:
+    """A selection by feature; `make measure WHAT=decompile` reads all."""
+    recording = read_words(shared / "kat" / "cases" / name / "golden.npz")
+    memory = Memory(chip_of(recording.writes.address))
+    memory.write(recording.writes)
+    assert best_attempt(memory, "net").right
 
 
 @settings(

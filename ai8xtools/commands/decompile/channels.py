@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.decompile.flow import INPUT, Read
+from ai8xtools.commands.decompile.flow import INPUT, UNKNOWN, Read
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.decode.locations import output_locations
 from ai8xtools.emulator.errors import EmulatorError
@@ -175,7 +175,12 @@ def _channels(used: NDArray[np.bool_], share: int, passes: int, stated: int | No
 
 
 def inputs_of(layer: Decoded, outputs: Sequence[Outputs], effective: NDArray[np.bool_]) -> Inputs:
-    """Return what a layer reads, if it is something that a description names."""
+    """Return what a layer reads, if it is something that a description names.
+
+    Layers that pass on what nobody writes may shift a rolling buffer.
+    """
+    if layer.parameters is None and (layer.read.writers == UNKNOWN).all():
+        return Inputs((UNKNOWN,), layer.read.writers.shape[1], 0)
     found = [_run(layer, operand, outputs, effective)
              for operand in range(layer.config.input.operands)]  # fmt: skip
     number = layer.config.layer

@@ -15,7 +15,7 @@ from ai8xtools.commands.decompile.channels import (
     Outputs,
     channels_of,
 )
-from ai8xtools.commands.decompile.flow import INPUT, Read, reads
+from ai8xtools.commands.decompile.flow import INPUT, UNKNOWN, Read, reads
 from ai8xtools.diagnostics import Place
 from ai8xtools.emulator.decode.config import (
     ActivationFunction,
@@ -96,6 +96,8 @@ def rebuilt_layers(
     for position, one in enumerate(layers):
         source = inputs[position].sources[0]
         size = built[source].layer.out_dim if source >= 0 else sample[0].shape
+        if source == UNKNOWN:
+            size = one.config.input.size
         taps = spread_taps(memory, one.config) if source < 0 or size[1] == 1 else 0
         work = _Work(one, inputs[position], outputs[position], position, size, binary, taps)
         built.append(Rebuilt(work.layer(), work.layout(memory), one, outputs[position]))

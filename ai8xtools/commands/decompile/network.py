@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ai8xtools.commands.decompile.buffers import with_buffer
 from ai8xtools.commands.decompile.layers import (
     Rebuilt,
     rebuilt_layers,
@@ -93,6 +94,7 @@ def found_network(memory: Memory, name: str, guess: Guess = Guess()) -> Found:  
     loops = _snoops(memory) and built[-1].layout.snoop_layer == 0
     if loops:
         built[-1] = replace(built[-1], layout=replace(built[-1].layout, snoop_layer=None))
+    built, rolling = with_buffer(built)
     group = configs[0].groups[0]
     control = memory.control_register("CTL", group)
     second = configs[1].stream_start if len(configs) > 1 else 0
@@ -112,10 +114,12 @@ def found_network(memory: Memory, name: str, guess: Guess = Guess()) -> Found:  
     network = Network(
         arch=name, layers=layers, order=order, simulated=order,
         sample=_unflattened(sample[:count], built[0]), named_files={"dataset": name},
+        buffer=None if rolling is None else rolling.buffer,
     )  # fmt: skip
     layouts = {one.layer.index: one.layout for one in built}
     layout = Layout(
         layers=layouts, input_port=input_port(memory, group), allow_streaming=streams,
+        buffer_place=None if rolling is None else rolling.place,
         snoop=_snoop_values(memory, group) if _snoops(memory) and not loops else None,
     )  # fmt: skip
     words = options(memory, configs[0], streams=streams)
@@ -232,5 +236,8 @@ def _outputs(built: list[Rebuilt]) -> list[bool]:
         for number, one in enumerate(built)
         for source in (one.layer.sources if one.layer.sources is not None else (number - 1,))
     }
-    unread = [number not in read for number in range(len(built))]
+    unread = [
+        number not in read and not (one.layer.buffer_insert or one.layer.buffer_shift)
+        for number, one in enumerate(built)
+    ]
     return unread if sum(unread) > 1 else [False] * len(built)

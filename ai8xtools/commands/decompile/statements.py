@@ -9,7 +9,7 @@ from ai8xtools.commands.decompile.layers import Rebuilt
 from ai8xtools.commands.decompile.network import Found
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.configuration.keys import mask_text, offset_text
-from ai8xtools.synthesis.network import NETWORK_INPUT, Layer
+from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer
 from ai8xtools.values import frozen
 
 
@@ -46,7 +46,7 @@ def picture(found: Found) -> list[str]:
     """Return a line for each layer: what it reads, what it does, and the sizes."""
     rows = []
     for layer in found.network.layers:
-        read = ("input" if s == NETWORK_INPUT else str(s) for s in _sources(found, layer))
+        read = (_named(s, "input", "") for s in _sources(found, layer))
         size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
         rows.append((str(layer.index), ", ".join(read), _work(layer), f"{size} -> {_shape(layer)}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -55,6 +55,12 @@ def picture(found: Found) -> list[str]:
         f"  {number:>{own}} <- {read:{read_width}}  {work:{work_width}}  {sizes}"
         for number, read, work, sizes in rows
     ]
+
+
+def _named(source: int, sample: str, layer: str) -> str:
+    if source == DATA_BUFFER:
+        return "the rolling buffer"
+    return sample if source == NETWORK_INPUT else f"{layer}{source}"
 
 
 def _work(layer: Layer) -> str:
@@ -83,6 +89,9 @@ def _of_network(found: Found, memory: Memory) -> Iterator[Statement]:
     yield Statement("input", f"{shape} bytes with a sign, {form}, from the {port}",
                     Confidence.REGISTER)  # fmt: skip
     yield Statement("input", "its channels are in the order of the processors", Confidence.ASSUMED)
+    if network.buffer is not None:
+        size = f"{network.buffer.entries} entries of {network.buffer.channels} channels"
+        yield Statement("rolling buffer", f"{size}, zeros at first", Confidence.ASSUMED)
     rounds = memory.control_register("CTL", found.layers[0].decoded.config.groups[0])
     yield Statement("average pooling", "rounds" if rounds["average_rounding"] else "truncates",
                     Confidence.REGISTER)  # fmt: skip
@@ -108,7 +117,7 @@ def _of_layer(found: Found, one: Rebuilt) -> Iterator[Statement]:
     subject = str(layer)
     size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
     yield Statement(subject, f"{layer.operator}, {size} to {_shape(layer)}", Confidence.REGISTER)
-    named = ["the input" if s == NETWORK_INPUT else f"layer {s}" for s in _sources(found, layer)]
+    named = [_named(s, "the input", "layer ") for s in _sources(found, layer)]
     yield Statement(subject, f"reads {' and '.join(named)}", Confidence.FLOW)
     pooling = layer.pooling
     if pooling.reduces:
