@@ -78,6 +78,12 @@ values = st.recursive(
 names = st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=8)
 
 
+@pytest.mark.parametrize("key", ["a", "Arch", "arch", "arcz", "z"])
+def test_texts_come_back_as_texts(folder: Path, key: str) -> None:
+    entries = {key: '{"1": 2}', "state_dict": {}}
+    assert again(folder / "texts.safetensors", Checkpoint(entries)).entries[key] == '{"1": 2}'
+
+
 @given(st.dictionaries(names, tensors(), max_size=5), values, st.integers(0, 500))
 @settings(max_examples=200, deadline=None)
 def test_random_checkpoint_comes_back_equal(

@@ -1053,6 +1053,19 @@ def test_conv1d_needs_data_with_one_column(tmp_path: Path) -> None:
 # Samples and test weights that are taken another way than they look
 
 
+def test_a_sample_of_one_axis_has_a_channel_for_each_value(tmp_path: Path) -> None:
+    linear = {"op": "MLP", "processors": 0xF}
+    network, _ = build(tmp_path, describe(linear), sample(4, 1, 1)[:, 0, 0], [weights(3, 4)])
+    assert network.sample.shape == (4, 1, 1) and network.layers[0].out_channels == 3
+
+
+def test_channels_that_do_not_suit_are_counted_in_the_remedy(tmp_path: Path) -> None:
+    layers = (CONV, CONV, {**CONV, "in_sequences": [0, 1]})
+    kernels = [weights(2, 3, 3, 3), weights(2, 2, 3, 3), weights(2, 7, 3, 3)]
+    found = refused(build, tmp_path, describe(*layers), sample(3, 4, 5), kernels)
+    assert found.remedy == "Correct 'in_sequences', whose layers have [2, 2] channels."
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.int32])
 def test_samples_of_any_integer_type_are_taken(tmp_path: Path, kind: type) -> None:
     data = np.clip(sample(3, 4, 5), 0, 127)

@@ -175,14 +175,13 @@ static void nn_pool_planes(const nn_planes *run, const nn_unit *unit)
     }
 }
 
-/* Starts to copy the results of a unit away; returns the copies. */
+/* Starts to copy the results of a unit, one copy a filter, away; returns the copies. */
 static unsigned nn_leave_planes(const nn_planes *run, const nn_unit *unit, int8_t *to)
 {
     const nn_layer *layer = run->layer;
     uint32_t pixel = layer->out_pixel_bytes, value = pixel / layer->filters;
-    uint32_t width = layer->out_columns, size = unit->rows * unit->columns * value, filter, y;
+    uint32_t width = layer->out_columns, size = unit->rows * unit->columns * value, filter;
     const int8_t *out = (const int8_t *)run->sums;
-    unsigned started = 0;
 
     for (filter = unit->filter; filter < unit->filter + unit->filters; filter++, out += size) {
         if (run->planar_out) {
@@ -190,21 +189,14 @@ static unsigned nn_leave_planes(const nn_planes *run, const nn_unit *unit, int8_
 
             nn_copy_start_2d(NN_OUTPUT, to + at * value, width * value, out,
                              unit->columns * value, unit->columns * value, unit->rows);
-            started++;
-        } else if (unit->columns == width) {
-            nn_copy_start_2d(NN_OUTPUT, to + unit->row * width * pixel + filter * value, pixel, out,
-                             value, value, unit->rows * width);
-            started++;
-        } else {
-            for (y = 0; y < unit->rows; y++, started++) {
-                uint32_t at = (unit->row + y) * width + unit->column;
+        } else { /* whole rows, or a part of one */
+            uint32_t at = unit->row * width + unit->column;
 
-                nn_copy_start_2d(NN_OUTPUT, to + at * pixel + filter * value, pixel,
-                                 out + y * unit->columns * value, value, value, unit->columns);
-            }
+            nn_copy_start_2d(NN_OUTPUT, to + at * pixel + filter * value, pixel, out,
+                             value, value, unit->rows * unit->columns);
         }
     }
-    return started;
+    return unit->filters;
 }
 
 static void nn_wait_for(int channel, unsigned copies)
