@@ -22,6 +22,10 @@ TRIES = 10
 """How often a request is made, and an input sent after the board has restarted."""
 _WORD, _RUN, _PIECE = struct.Struct("<I"), struct.Struct("<II"), struct.Struct("<IIH")
 _RAN = struct.Struct("<II")
+_REMEDY = (
+    "Check port and --baud, that the board runs the program of this project, and that no other "
+    "program uses the port."
+)
 _LONGER = 4
 """How much longer than any before it an inference may take."""
 
@@ -48,9 +52,10 @@ class Board:
     """The program of `--application bench` at the other end of a line.
 
     `place` names the line in messages. An answer may take `patience` seconds, the first inference
-    `run_seconds`, later ones four times the longest so far if that is less. `retries` counts
-    requests that were repeated, `resets` inputs that were sent again because the board had
-    restarted or lost them. `microseconds` are those that each inference took; 0: not known.
+    `run_seconds`, later ones four times the longest so far if that is less; then a request is made
+    again, at most `tries` times, and `remedy` is what to do about a board that is silent.
+    `retries` counts requests that were repeated, `resets` inputs that were sent again because the
+    board had restarted or lost them. `microseconds` are those of each inference; 0: not known.
     """
 
     def __init__(
@@ -60,7 +65,10 @@ class Board:
         patience: float = 1.0,
         run_seconds: float = 60.0,
         now: Callable[[], float] = time.monotonic,
+        tries: int = TRIES,
+        remedy: str = _REMEDY,
     ) -> None:
+        self._tries, self._remedy = tries, remedy
         self.retries = self.resets = 0
         self.microseconds: list[int] = []
         self._line, self._place, self._now = line, place, now
@@ -118,7 +126,7 @@ class Board:
 
     def _ask(self, kind: int, data: bytes = b"") -> bytes:
         """Return the answer to a request."""
-        for attempt in range(TRIES):
+        for attempt in range(self._tries):
             self.retries += attempt > 0
             self._sequence = (self._sequence + 1) & 0x7FFF
             self._line.write(encoded(Frame(kind, self._sequence, data)))
@@ -126,10 +134,11 @@ class Board:
             if answer is not None:
                 return answer
         raise BoardError(
-            "E886", f"the board does not answer ({TRIES} tries)", self._place,
-            "Check port and --baud, that the board runs the program of this project, and that no "
-            "other program uses the port.",
-        )  # fmt: skip
+            "E886",
+            f"the board does not answer (requests: {self._tries})",
+            self._place,
+            self._remedy,
+        )
 
     def _answer(self, kind: int) -> bytes | None:
         """Return the answer to the last request; None if it has to be repeated."""

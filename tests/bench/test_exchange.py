@@ -149,7 +149,7 @@ def test_a_silent_board_is_reported_in_time(c: Any) -> None:
     model = Model(c)
     board = connected(model)
     model.silent, began = True, model.time
-    with pytest.raises(BoardError, match=r"does not answer \(10 tries\)") as caught:
+    with pytest.raises(BoardError, match=r"does not answer \(requests: 10\)") as caught:
         board.infer(data_of(0))
     assert caught.value.code == "E886" and caught.value.place == "port"
     assert model.time - began == pytest.approx(TRIES * 1.0)

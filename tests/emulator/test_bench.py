@@ -246,6 +246,34 @@ def test_serving_ends_with_control_c_and_needs_pseudo_terminals(
     assert status == 1 and "E805 this system has no pseudo-terminals" in text
 
 
+def test_programs_for_any_core_need_the_name_of_one(
+    data: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = create(tmp_path, ("--device", "MCU"), "bench")
+    for words in (("--serve",), ("--serial", "tty", "--input", data)):
+        status, text = run(project, *words)
+        assert status == 1 and "E805 the project is for any core, and none is named" in text
+    line = Faulty(runner_of(project, "rv32imc", parse([str(project)])))
+    with plugged(monkeypatch, line):
+        status, text = run(project, "--serial", "tty", "--input", data, "--core", "rv32imc")
+    assert status == 0 and f"As the emulator: {INPUTS} inputs\n" in text
+
+
+def test_a_program_that_never_answers_is_told_of(
+    chip: Path, data: Path, run: Emulate, tmp_path: Path
+) -> None:
+    """Without a board: its twin in the emulator is the first that has to answer."""
+    other = create(tmp_path, CHIP, "bench")
+    source = other / "sensor.c"
+    text = source.read_text()
+    source.write_text(text.replace("MXC_UART_GetRXFIFOAvailable(LINE) != 0", "0"))
+    assert source.read_text() != text
+    with pytest.raises(ToolError, match="the board does not answer") as caught:
+        run(other, "--serial", "tty", "--input", data, "--time-limit", "1")
+    assert caught.value.place == f"{other} in the emulator"
+    assert caught.value.remedy == "Give it more time with --time-limit."
+
+
 def test_programs_that_wait_for_a_line_are_not_run_without_one(
     chip: Path, run: Emulate, project: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

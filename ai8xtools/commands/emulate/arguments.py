@@ -174,7 +174,8 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--accelerator-only needs PROJECT_DIR")
     if args.input and args.words:
         parser.error("--input needs PROJECT_DIR")
-    if args.core and (alone or args.gdb is not None or args.profile or args.vcd):
+    on_data = alone and args.serial is None
+    if args.core and (on_data or args.gdb is not None or args.profile or args.vcd):
         parser.error("--core needs PROJECT_DIR, and runs neither gdb nor the accelerator")
     if args.input and kind_and_path(args.input) and (args.labels or args.accelerator_only):
         parser.error("--input KIND:PATH has labels, and needs the program or --fast: leave out "

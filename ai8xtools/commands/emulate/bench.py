@@ -44,7 +44,6 @@ _SHOWN = 5
 _BITS_PER_BYTE = 10
 _LEAST_SECONDS = 0.5
 """Of waiting for an answer, beside the time of the bytes."""
-_EMULATED_SECONDS = 600.0
 _RELAY_SECONDS = 0.002
 _OTHERS = 4
 """How many bytes may be on the way besides those of a request and its answer, in frames."""
@@ -56,9 +55,11 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
     Raises BoardError: no answer (E886), another program (E887); InputError (E885): the port.
     """
     assert options.serial is not None
-    check_bench(project, "--serial")
+    check_bench(project, core, "--serial")
     with EmulatedBoard(runner_of(project, core, options)) as emulated:
-        twin = Board(emulated, str(project), _EMULATED_SECONDS, _EMULATED_SECONDS)
+        limit = options.time_limit_s
+        twin = Board(emulated, f"{project} in the emulator", limit, limit, tries=1,
+                     remedy="Give it more time with --time-limit.")  # fmt: skip
         given = inputs_of(options, twin.description.input, trained_on(project))
         with opened(options.serial, options.baud) as port:
             board = Board(port, options.serial, _patience(options.baud), options.time_limit_s)
@@ -186,7 +187,7 @@ def serve_board(project: Path, core: str | None, options: EmulateOptions) -> int
 
     Raises EmulatorError (E805): this system has no such ports.
     """
-    check_bench(project, "--serve")
+    check_bench(project, core, "--serve")
     run = runner_of(project, core, options)
     terminal = Terminal.opened()
     if terminal is None:

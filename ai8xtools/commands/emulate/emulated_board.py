@@ -7,21 +7,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
-from ai8xtools.commands.emulate.plain import library_of
+from ai8xtools.commands.emulate.plain import accelerator_source, library_of
 from ai8xtools.emulator import Board, EmulatorError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import BENCH, PlainSensor, compile_plain, run_plain, sensor_of
 from ai8xtools.emulator.sensors import ClosedLineError, Line, Recorded, line_pair
 
 _FOREVER = float("inf")
+_AGAIN_SECONDS = 0.05
 
 
-def check_bench(project: Path, option: str) -> None:
-    """Raise EmulatorError (E805) for a project with another program."""
+def check_bench(project: Path, core: str | None, option: str) -> None:
+    """Raise EmulatorError (E805) for a project with another program, or one for a core that is not
+    named."""
     if project.is_dir() and sensor_of(project) != BENCH:
         raise EmulatorError(
             "E805", "the program of the project takes no inputs over a serial line", option,
             "Generate it with --application bench.",
+        )  # fmt: skip
+    if project.is_dir() and core is None and accelerator_source(project) is None:
+        raise EmulatorError(
+            "E805", "the project is for any core, and none is named", option,
+            f"Name one with --core: {', '.join(ARCHITECTURES)}.",
         )  # fmt: skip
 
 
@@ -78,8 +85,9 @@ class EmulatedBoard:
         return self
 
     def __exit__(self, *_raised: object) -> None:
-        self._end.close()
-        self._thread.join()
+        while self._thread.is_alive():  # a core that is just about to run is not stopped by once
+            self._end.close()
+            self._thread.join(_AGAIN_SECONDS)
 
     def read(self, seconds: float) -> bytes:
         """Return what has come; raises the error that has ended the program."""

@@ -112,7 +112,7 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
         needs = "programs without the accelerator, which name their core in plan.json"
         remedy = "Leave it out."
         project = Path(options.project) if any(used.values()) and options.project else None
-        if project is not None and _accelerator_source(project) is None:
+        if project is not None and accelerator_source(project) is None:
             remedy = "Leave it out, or name a core with --core."
     else:
         used = {
@@ -151,7 +151,7 @@ def refuse_silent_line(project: Path) -> None:
 
 def _refuse_accelerator(project: Path) -> None:
     """Raise EmulatorError (E806) if a project uses the accelerator and its headers."""
-    include = _accelerator_source(project)
+    include = accelerator_source(project)
     if include is not None:
         source, name = include
         raise EmulatorError(
@@ -162,7 +162,7 @@ def _refuse_accelerator(project: Path) -> None:
         )
 
 
-def _accelerator_source(project: Path) -> tuple[Path, str] | None:
+def accelerator_source(project: Path) -> tuple[Path, str] | None:
     """Return the first source that includes a header of the accelerator's SDK, and that header."""
     for source in sorted(project.glob("*.c")):
         include = _SDK.search(source_text(source))

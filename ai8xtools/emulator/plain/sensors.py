@@ -72,6 +72,7 @@ class PlainSensor:
     def attach(self, write: Callable[[int, bytes], None], stop: Callable[[], None]) -> None:
         """Connect it with a core."""
         self._write_memory, self._stop = write, stop
+        self._serial.attach(stop)
 
     @property
     def areas(self) -> Sequence[IoArea]:

@@ -140,6 +140,7 @@ class Sensors:
     ) -> None:
         """Connect it with a core."""
         self._store, self._now, self._pass, self._stop = store, now, pass_time, stop
+        self.serial.attach(stop)
 
     @property
     def area(self) -> IoArea:

@@ -5,6 +5,7 @@ Real time passes while a program waits for bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
@@ -28,6 +29,9 @@ class Line(Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes."""
 
+    def when_closed(self, stop: Callable[[], None]) -> None:
+        """Have a function called by whoever closes the other end, as often as that is done."""
+
 
 class Serial:
     """The UART of a board; without a `line` nothing is connected to it."""
@@ -40,6 +44,11 @@ class Serial:
     def connected(self) -> bool:
         """Whether there is a line."""
         return self._line is not None
+
+    def attach(self, stop: Callable[[], None]) -> None:
+        """Tell it how to end the program, which may not look for bytes when the line is closed."""
+        if self._line is not None:
+            self._line.when_closed(stop)
 
     def level(self) -> int:
         """Return how many bytes have come; wait a little if there is none."""
@@ -68,6 +77,16 @@ class LineEnd:
         self, incoming: SimpleQueue[bytes | None], outgoing: SimpleQueue[bytes | None]
     ) -> None:
         self._incoming, self._outgoing = incoming, outgoing
+        self._other: LineEnd | None = None
+        self._stop: Callable[[], None] = lambda: None
+
+    def connect(self, other: LineEnd) -> None:
+        """Say which the other end is."""
+        self._other = other
+
+    def when_closed(self, stop: Callable[[], None]) -> None:
+        """Have a function called by whoever closes the other end, as often as that is done."""
+        self._stop = stop
 
     def read(self, seconds: float) -> bytes:
         """Return what has come."""
@@ -87,10 +106,15 @@ class LineEnd:
     def close(self) -> None:
         """Let the other end know that nobody is here any more."""
         self._outgoing.put(None)
+        if self._other is not None:
+            self._other._stop()
 
 
 def line_pair() -> tuple[LineEnd, LineEnd]:
     """Return both ends of a new line."""
     first: SimpleQueue[bytes | None] = SimpleQueue()
     second: SimpleQueue[bytes | None] = SimpleQueue()
-    return LineEnd(first, second), LineEnd(second, first)
+    ends = LineEnd(first, second), LineEnd(second, first)
+    ends[0].connect(ends[1])
+    ends[1].connect(ends[0])
+    return ends
