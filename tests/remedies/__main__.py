@@ -55,6 +55,7 @@ def _content(project: Path) -> dict[str, bytes]:
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
     for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
 
 

@@ -179,7 +179,43 @@ _MODELS = (("ai85digitsnet", "digits", "digits-ai85digitsnet-qat8-q"),
            ("ai85net5", "MNIST", "mnist-ai85net5-qat8-q"))  # fmt: skip
 
 
+_OWN = "models/mynet.py"
+
+
+def _model_file(rng: Random) -> Broken | None:
+    """A model of a user's own with a slip in a name, without a sign, or with another number."""
+    text = (ROOT / "models/ai85digitsnet.py").read_text().replace("ai85digitsnet", "mynet")
+    code = text.index("def __init__")
+    kind, pattern = rng.choice((
+        ("slip in a name", r"[a-zA-Z_]\w{3,}"), ("sign left out", r"[:(),=\[\]]"),
+        ("another number", r"\b\d+\b"),
+    ))  # fmt: skip
+    place = rng.choice([x for x in re.finditer(pattern, text) if x.start() > code])
+    match kind:
+        case "slip in a name":
+            new = first._slip(rng, place[0])
+        case "sign left out":
+            new = ""
+        case _:
+            new = str(rng.choice((1, 2, 3, 5, 8, 16, 32, 48, 64)))
+    changed = text[: place.start()] + new + text[place.end() :]
+    if changed == text:
+        return None
+    trained = _MODELS[0][2] + ".pth.tar"
+    files = {trained: (ROOT / "trained" / trained).read_bytes(), _OWN: text.encode()}
+    words = (_LOADER, "--device", "MAX78000", "--model", "mynet", "--dataset", "digits",
+             "--checkpoint-file", trained, *_WRITTEN)  # fmt: skip
+    line = text.count("\n", 0, place.start()) + 1
+    return Broken("model", kind, f"{_OWN}:{line}: {place[0]!r} -> {new!r}", words, words,
+                  {**files, _OWN: changed.encode()}, files)  # fmt: skip
+
+
 def wrong_model(rng: Random) -> Broken | None:
+    """A mistake in the file of a model, or in what the command line says about a model."""
+    return _model_file(rng) if rng.randrange(2) else _model_named(rng)
+
+
+def _model_named(rng: Random) -> Broken | None:
     """A slip in the name of a model or data set, another one, or another checkpoint."""
     model, data, trained = rng.choice(_MODELS)
     others = [x[2] for x in _MODELS]

@@ -16,6 +16,7 @@ from ai8xtools.commands.loader.cure import with_cure
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Edit, Place, diagnostics_of, run
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.diagnostics.meant import edit_of
+from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.synthesis.cure import applied
 from tests.remedies.__main__ import words_of
 from tests.remedies.client import apply
@@ -110,6 +111,28 @@ def test_changed_c_is_told_as_the_line_that_was_written(
     assert message["code"] == "E845" and message["message"] == "the project fails: FAIL"
     assert apply(message["edit"], [], folder)
     assert Path("p/cnn.c").read_text() == Path("cnn.c").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("cnn.c", "0x00010009; // Rows", "0x00010008; // Rows"),
+     ("weights.h", "0xf116fe2c", "0xf116fe3c")],
+)  # fmt: skip
+def test_without_the_description_the_answer_file_tells_the_word(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str
+) -> None:
+    create_project(parse([*START.args, *WRITTEN]))
+    Path(DESCRIPTION).unlink()
+    file = Path("p", name)
+    text = file.read_text()
+    changed = text.replace(old, new, 1)
+    file.write_text(changed)
+    monkeypatch.setattr("ai8xtools.commands.emulate.cure.is_read_at_once", lambda: True)
+    with recorded(()) as outcome:
+        assert emulate_or_cure(parse_emulation(["p", "--accelerator-only"])) == 1
+    [message] = outcome.diagnostics
+    assert message.edit is not None
+    assert applied(changed, message.edit) == text
 
 
 def test_mistakes_are_drawn_of_every_group() -> None:

@@ -1,7 +1,8 @@
-"""What differs in the C of a project that fails from what `ai8xize.py` would write again.
+"""What differs in the C of a project that fails from what `ai8xize.py` wrote.
 
 The project names the command that made it. If description and weights are still there and give the
-same answer file, what differs in a generated file is a change that somebody made.
+same answer file, what differs in a generated file is a change that somebody made. Otherwise the
+answer file tells the right word in the place of a wrong one, if it is the only one near it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import chdir
+from contextlib import chdir, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from ai8xtools.answer import FILE_NAME
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.commands.emulate.known_answer import answer_of
 from ai8xtools.commands.emulate.origin import command_of
 from ai8xtools.diagnostics import (
     Diagnostic,
@@ -30,9 +32,12 @@ from ai8xtools.diagnostics import (
 )
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.diagnostics.outcome import unheard
+from ai8xtools.emulator import NetworkAlone
+from ai8xtools.emulator.comparison.wrong import Kind, WrongWord
 from ai8xtools.reading import source_text
 
 Files = Mapping[str, str | bytes]
+_MOST_WORDS = 100
 _GENERATED = re.compile("^.*@generated.*$", re.MULTILINE)
 
 
@@ -73,7 +78,36 @@ def _edit(project: Path) -> Edit | None:
         found = source_text(path)
         if _GENERATED.sub("", found) != _GENERATED.sub("", right):
             return _difference(path, found, right)
-    return None
+    return None if files else _of_words(project)
+
+
+def _of_words(project: Path) -> Edit | None:
+    """Return the edit of the first wrong word that stands in one place of the files only."""
+    check = None
+    with unheard(), suppress(ToolError, OSError):
+        check = answer_of(project, enabled=True)
+        network = NetworkAlone(project)
+        if check is not None and network.has_sample:
+            check.watch_alone(network)
+            network.run()  # may fail once the words are compared
+    texts = {path: source_text(path) for path in sorted(project.glob("*.[ch]"))}
+    wrong = [] if check is None else check.wrong
+    return next(filter(None, (_of_word(word, texts) for word in wrong[:_MOST_WORDS])), None)
+
+
+def _of_word(word: WrongWord, texts: Mapping[Path, str]) -> Edit | None:
+    if word.expected is None or word.actual is None:
+        return None
+    found, right = (f"0x{value:08x}" for value in (word.actual, word.expected))
+    before = rf"0x{word.address:08x}\)\s*=\s*" if word.kind is Kind.REGISTER else ""
+    pattern = re.compile(rf"{before}({found})\b")
+    matches = [(path, match) for path, text in texts.items() for match in pattern.finditer(text)]
+    if len(matches) != 1:
+        return None
+    [(path, match)] = matches
+    line = texts[path].count("\n", 0, match.start(1)) + 1
+    column = match.start(1) - texts[path].rfind("\n", 0, match.start(1))
+    return Edit(Place(str(path), line, column), found, right, certain=False)
 
 
 def _again(command: str, project: Path) -> Files:
