@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import linecache
 import re
 import traceback
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +17,8 @@ from ai8xtools.diagnostics.diagnostic import Edit, Place
 
 _NAMED = re.compile(r"(?:unexpected keyword argument|has no attribute) '(\w+)'")
 _OURS = str(Path(__file__).parents[1])
+_SIGNS = (")", "]", "=", ",", ":", "(", "[", ".", "*")
+_LONGEST_LINE, _MOST_LINES = 200, 2000
 _SEARCHED_LINES = 12
 """A call may begin so many lines in front of the keyword that it does not take."""
 
@@ -34,15 +38,25 @@ def edit_of(error: BaseException) -> Edit | None:
 
 
 def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | None:
-    """Return the edit that inserts the sign that Python expects."""
-    missing = re.match("expected '([:)])'", message)
-    if missing is not None:
-        return Edit(Place(file, line, column), "", missing[1], certain=False)
-    if message != "'(' was never closed":
+    """Return the edit that inserts a sign with which Python can read the file.
+
+    The sign that Python names comes first, and the place that is nearest to the column.
+    """
+    lines = linecache.getlines(file)
+    content = "".join(lines[line - 1 : line]).rstrip("\n")
+    if len(content) > _LONGEST_LINE or len(lines) > _MOST_LINES:
         return None
-    content = linecache.getline(file, line).rstrip()
-    end = len(content) - content.endswith(":")
-    return Edit(Place(file, line, end + 1), "", ")", certain=False)
+    named = re.findall(r"'([:()\[\],=])'", message) + [","] * ("comma" in message)
+    places = sorted({m.end() for m in re.finditer(r"\w+|\S|^", content)}, reverse=True)
+    places.sort(key=lambda place: abs(place - column + 1))
+    for sign, place in product(dict.fromkeys((*named, *_SIGNS)), places):
+        changed = f"{content[:place]}{sign}{content[place:]}\n"
+        try:
+            ast.parse("".join((*lines[: line - 1], changed, *lines[line:])))
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue
+        return Edit(Place(file, line, place + 1), "", sign, certain=False)
+    return None
 
 
 def _near_name(cause: AttributeError | NameError | TypeError) -> Edit | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -172,6 +173,7 @@ class Net(nn.Module):
     ("old", "new", "line"),
     [("nn.Conv2d", "nn.Conv2D", 7), ("padding=1", "paddin=1", 8),
      ("self.conv1(x)", "self.con1(x)", 12), ("(self, x):", "(self, x)", 11),
+     ("8, 3", "8 3", 8), ("1 = nn", "1 nn", 7), ("(x)", "(x", 12),
      ("num_channels, 8", "num_chanels, 8", 8)],
 )  # fmt: skip
 def test_slips_in_python_files(tmp_path: Path, old: str, new: str, line: int) -> None:
@@ -189,7 +191,8 @@ def test_slips_in_python_files(tmp_path: Path, old: str, new: str, line: int) ->
         error.__cause__ = exc
     [diagnostic] = diagnostics_of(error)
     assert diagnostic.edit is not None and diagnostic.edit.place.line == line
-    assert applied(text, diagnostic.edit) == MODEL
+    mended = applied(text, diagnostic.edit)
+    assert ast.dump(ast.parse(mended)) == ast.dump(ast.parse(MODEL))
     assert str(diagnostic.edit) == diagnostic.remedy
 
 

@@ -8,17 +8,16 @@ answer file tells the right word in the place of a wrong one, if it is the only 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import chdir, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ai8xtools.answer import FILE_NAME
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.emulate import emulate
 from ai8xtools.commands.emulate.known_answer import answer_of
 from ai8xtools.commands.emulate.origin import command_of
+from ai8xtools.commands.emulate.simulation import written_again
 from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
@@ -69,8 +68,7 @@ def _with(diagnostic: Diagnostic, edit: Edit | None) -> Diagnostic:
 
 def _edit(project: Path) -> Edit | None:
     """Return the change that makes the first altered file as it was written."""
-    command = command_of(project)
-    files = {} if command is None else _again(command, project)
+    files = _again(project)
     for name in sorted(files, key=lambda name: (name.startswith("main"), name)):
         right, path = files[name], project / name
         if isinstance(right, bytes) or not path.is_file():
@@ -110,28 +108,14 @@ def _of_word(word: WrongWord, texts: Mapping[Path, str]) -> Edit | None:
     return Edit(Place(str(path), line, column), found, right, certain=False)
 
 
-def _again(command: str, project: Path) -> Files:
-    """Return the files that a command would write, if they have the answer file of the project.
-
-    Its paths count from the working directory, or from the folder that the project is in.
-    """
-    for folder in (Path.cwd(), project.resolve().parent):
-        files = _written_in(command, folder)
-        answer = project / FILE_NAME
-        if files and (not answer.is_file() or answer.read_bytes() == files.get(FILE_NAME)):
-            return files
-    return {}
-
-
-def _written_in(command: str, folder: Path) -> Files:
-    from ai8xtools.commands.loader.arguments import parse  # needs the network loader
-    from ai8xtools.commands.loader.create import files_of
-
-    try:
-        with chdir(folder), unheard():
-            return files_of(parse(shlex.split(command)))
-    except (SystemExit, DiagnosticError, ToolError, OSError, ValueError):
+def _again(project: Path) -> Files:
+    """Return the files as they were written; none where a model would be executed for it."""
+    command = command_of(project)
+    if command is None or "--model" in command:
         return {}
+    with unheard():
+        files = written_again(project)
+    return {} if isinstance(files, str) else files
 
 
 def _difference(path: Path, found: str, right: str) -> Edit:

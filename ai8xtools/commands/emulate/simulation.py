@@ -10,9 +10,10 @@ import itertools
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -127,6 +128,14 @@ def synthesized_again(project: Path) -> Synthesis | str:
     return _again(project, _synthesized)
 
 
+def written_again(project: Path) -> Mapping[str, str | bytes] | str:
+    """Return the files that the command of a project would write, or why there are none.
+
+    They have the project's answer file, if it has one.
+    """
+    return _again(project, partial(_written, project))
+
+
 def built_of(
     description: str,
     checkpoint: str | None,
@@ -180,6 +189,18 @@ def _synthesized(options: LoaderOptions, alone: bool) -> Synthesis:
     if alone:
         raise EmulatorError("E881", "the project runs without the accelerator")
     return synthesize(options.config_file, options.chip, options.resolve, options.encode)
+
+
+def _written(project: Path, options: LoaderOptions, alone: bool) -> Mapping[str, str | bytes]:
+    from ai8xtools.commands.loader.create import embedded, synthesized
+
+    if alone or options.rtl is not None:
+        raise EmulatorError("E881", "the project has other files")
+    files = embedded(options, synthesized(options)).files
+    answer = project / FILE_NAME
+    if answer.is_file() and answer.read_bytes() != files.get(FILE_NAME):
+        raise EmulatorError("E881", "the network of the project has changed")
+    return files
 
 
 def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:

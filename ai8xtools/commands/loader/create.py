@@ -144,12 +144,6 @@ def embedded(options: LoaderOptions, result: Synthesis) -> Embedded:
     return Embedded(replace(options, project=text), result, files, diagnostics)
 
 
-def files_of(options: LoaderOptions) -> Mapping[str, str | bytes]:
-    """Return the files that `create_project` would write for an embedded project."""
-    options = completed(options)
-    return embedded(options, synthesized(options)).files
-
-
 def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     """Write the project and its report, print what there is to say, and verify it if asked to."""
     folder = options.folder

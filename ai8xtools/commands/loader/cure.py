@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
@@ -33,11 +32,13 @@ from ai8xtools.diagnostics import (
 )
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.diagnostics.outcome import unheard
+from ai8xtools.reading import read_text
 from ai8xtools.synthesis.cure import applied, candidates
 from ai8xtools.synthesis.parse import Edited, parse_file
 from ai8xtools.synthesis.pipeline import examine
 from ai8xtools.synthesis.resolve import resolve
 
+MOST_BYTES = 1 << 16
 MOST_TRIALS = 1000
 MOST_RECOVERIES = 100
 MOST_FURTHER = 200
@@ -166,7 +167,7 @@ def _text(options: LoaderOptions) -> str | None:
     if options.model is not None or not isinstance(options.config_file, str):
         return None
     try:
-        return Path(options.config_file).read_text("utf-8")
+        return read_text(options.config_file, MOST_BYTES)
     except (OSError, ValueError):
         return None
 

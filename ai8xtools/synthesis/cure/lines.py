@@ -13,6 +13,7 @@ _LINE = re.compile(
     r"(?P<lead>\s*(?:-\s+)?)(?P<key>[A-Za-z][\w-]*(?: \w+)?)(?P<separator>\s*[:=]\s*)"
     r"(?P<value>[^#\n]*?)(?P<rest>\s*(?:\s#.*)?)$"
 )
+_LONGEST = 300
 _BY_SPELLING = {name: key for key in (*GLOBAL_KEYS, *LAYER_KEYS) for name in key.spellings}
 
 
@@ -42,7 +43,7 @@ def lines_of(text: str) -> list[Line]:
     """Return the lines of a text that hold a key and a value."""
     found = []
     for number, content in enumerate(text.split("\n"), 1):
-        match = _LINE.match(content)
+        match = _LINE.match(content) if len(content) <= _LONGEST else None
         if match is not None:
             lead, key, separator, value = match.group("lead", "key", "separator", "value")
             found.append(Line(number, lead, key, separator, value, key_meant(key)))
