@@ -32,7 +32,7 @@ from ai8xtools.diagnostics import (
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.diagnostics.outcome import unheard
 from ai8xtools.emulator import NetworkAlone
-from ai8xtools.emulator.comparison.wrong import Kind, WrongWord
+from ai8xtools.emulator.comparison.wrong import WrongWord
 from ai8xtools.reading import source_text
 
 Files = Mapping[str, str | bytes]
@@ -97,7 +97,7 @@ def _of_word(word: WrongWord, texts: Mapping[Path, str]) -> Edit | None:
     if word.expected is None or word.actual is None:
         return None
     found, right = (f"0x{value:08x}" for value in (word.actual, word.expected))
-    before = rf"0x{word.address:08x}\)\s*=\s*" if word.kind is Kind.REGISTER else ""
+    before = rf"0x{word.address:08x}\)\s*=\s*" if word.kind.has_fields else ""
     pattern = re.compile(rf"{before}({found})\b")
     matches = [(path, match) for path, text in texts.items() for match in pattern.finditer(text)]
     if len(matches) != 1:
