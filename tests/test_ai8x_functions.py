@@ -241,16 +241,18 @@ def test_range_of_activations_has_the_least_squared_error(seed: int) -> None:
     assert ranges.best_exponent(counts, values, 1e9) == wanted
 
 
-def test_values_far_from_the_mean_do_not_count() -> None:
-    edges = np.arange(12.0)
-    counts = np.array([0, 0, 0, 0, 5, 8, 5, 0, 0, 0, 1, 1.0])
-    middles = np.concatenate([[np.nan], edges[:-1] + 0.5])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_values_far_from_the_mean_do_not_count(scale: float) -> None:
+    """Zeros are counted apart, and do not move the mean."""
+    edges = scale * np.arange(12.0)
+    counts = np.array([9, 0, 0, 0, 5, 8, 5, 0, 0, 0, 1, 1.0])
+    middles = np.concatenate([[0.0], edges[:-1] + scale / 2])
     inner = np.repeat(middles[1:], counts[1:].astype(int))
     mean, deviation = inner.mean(), inner.std()
-    for z in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
+    for z in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0):
         found = ranges.without_outliers(counts, edges, z)
-        near = np.abs(middles[1:] - mean) <= z * deviation
-        assert found[1:].tolist() == np.where(near, counts[1:], 0).tolist()
+        near = np.abs(middles - mean) <= z * deviation
+        assert found.tolist() == np.where(near, counts, 0).tolist()
     nothing = np.zeros(12)
     assert ranges.without_outliers(nothing, edges, 1.0) is nothing
 

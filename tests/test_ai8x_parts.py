@@ -108,6 +108,19 @@ def test_branches_that_depend_on_values_are_refused_by_their_statement(value: st
             graph_of(Net(flow), example)
 
 
+def test_parameters_are_nodes_with_an_example_too() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.scale if x.shape[1] == 2 else x
+
+    ops = [node.op for node in graph_of(Scaled(), torch.zeros(1, 2, 4, 4)).nodes]
+    assert ops.count("get_attr") >= 1 and ops[-1] == "output"
+
+
 def test_layers_are_nodes_and_other_modules_are_looked_into() -> None:
     class Inner(nn.Module):
         def __init__(self) -> None:

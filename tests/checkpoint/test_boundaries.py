@@ -609,6 +609,20 @@ def test_folders_are_made_from_the_outermost(tmp_path: Path) -> None:
     assert len(created) == 3
 
 
+def test_another_run_may_make_the_folders_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Path.mkdir
+
+    def late(path: Path, *words: Any, **more: Any) -> None:
+        make(path)
+        make(path, *words, **more)
+
+    monkeypatch.setattr(Path, "mkdir", late)
+    make_folders(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
 def test_a_thread_may_be_alone_in_a_folder_again(tmp_path: Path) -> None:
     open_before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     with alone_in(tmp_path):

@@ -145,6 +145,20 @@ def test_sums_that_float64_does_not_hold_are_refused() -> None:
         execute.checked_size(1 << 23)
 
 
+def test_sums_of_a_linear_layer_are_as_long_as_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "_EXACT", 4 << 30)
+    for inputs in (3, 4):
+        layer = QuantizedLayer(
+            LayerFormats(7, 7, 5, 3, 0, 0), np.ones((9, inputs), int), np.zeros(9, int)
+        )
+        step = Weighted("fc", 0, 1, layer.weights, layer.bias, linear=True)
+        if inputs == 3:
+            execute.weighted_sums(step, layer, np.ones((1, inputs), int))
+            continue
+        with pytest.raises(ValueError, match="sum of 4 products"):
+            execute.weighted_sums(step, layer, np.ones((1, inputs), int))
+
+
 def example() -> Graph:
     random = RANDOM(5)
     made = GraphBuilder((2, 6, 5))

@@ -22,6 +22,7 @@ from ai8xtools.software.container import (
 from ai8xtools.software.container.from_graph import _bits, container_of
 from ai8xtools.software.container.pack import Builder, Seal, pack, seal_checksums
 from ai8xtools.software.container.records import Element, Flag, Op, Vectors
+from ai8xtools.software.container.soundness import sum_limit
 from ai8xtools.software.lower import lower
 from ai8xtools.synthesis.network import Activation, Layer, Network, Operator
 from ai8xtools.synthesis.simulate import simulate
@@ -153,6 +154,17 @@ def test_sums_beyond_64_bits_are_refused() -> None:
     with pytest.raises(ContainerError) as refused:
         check_executable(unpack(pack(replace(container, layers=tuple(layers)))))
     assert refused.value.name == "overflow"
+
+
+def test_packed_weights_are_at_most_128_in_magnitude() -> None:
+    container = unpack(made("convolutions", Element.INT16))
+    layer = next(one for one in container.layers if one.sums)
+    weights = container.tensors[layer.weights]
+    taps = weights.rows * weights.columns * weights.channels
+    assert sum_limit(layer, container) == taps * 2**7 * 2**15
+    tensors = list(container.tensors)
+    tensors[layer.weights] = replace(weights, type=Element.PACKED)
+    assert sum_limit(layer, replace(container, tensors=tuple(tensors))) == taps * 2**7 * 2**15
 
 
 def test_layers_without_a_kernel_are_refused() -> None:

@@ -469,6 +469,15 @@ def test_only_checkpoints_may_have_fractions_beside_integers(file: str, codes: l
     assert [d.code for d in complain_unquantized(used, Place(file))] == codes
 
 
+@pytest.mark.parametrize(("largest", "code"), [(0.9, "E219"), (1.0, "W270")])
+def test_fractions_of_a_graph_below_one_are_all_that_is_left(largest: float, code: str) -> None:
+    layer: Any = SimpleNamespace(
+        error=lambda code, message, *_, remedy: Diagnostic(code, message, remedy=remedy)
+    )
+    used = [(layer, "whole", np.full(9, 2.0)), (layer, "broken", np.array([0.3, -largest]))]
+    assert [d.code for d in complain_unquantized(used, Place("net.onnx"))] == [code]
+
+
 def test_one_layer_with_fractions_is_a_warning(tmp_path: Path) -> None:
     state = {
         "conv1.op.weight": weights(2, 3, 3, 3),

@@ -302,6 +302,12 @@ def test_every_byte_of_biases_and_kernels_is_looked_at(
             image[index] ^= 1
     assert noticed == count
     memory = found.kernel_memory
+    assert not memory.data[:, 700:].any()
+    memory.data[1, 701, 0] = memory.data[2, 700, 0] = 1
+    assert [*kernels_are_where_their_range_says(found, made)] == [
+        "column 701 of processor 1 holds something for nobody"
+    ]
+    memory.data[1, 701, 0] = memory.data[2, 700, 0] = 0
     columns = np.argwhere(memory.owner >= 0)
     for processor, column in columns[:: max(1, len(columns) // 5)]:
         for byte in (0, 4, 8):
