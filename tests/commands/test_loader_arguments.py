@@ -118,6 +118,19 @@ def test_description_or_model_is_missing(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
+    "option", [["--check-only"], ["--verify-project", "d"], ["--compare-project", "d"]]
+)
+def test_what_writes_nothing_needs_no_place(
+    option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = REQUIRED[: REQUIRED.index("--prefix")]
+    assert parse_words([*words, *option]).project.name == "network"
+    with pytest.raises(SystemExit):
+        parse_words(words)
+    assert "arguments --prefix, --test-dir: missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("word", "said"), [("Q15", "it is a format of quantize.py"), ("FIXED", "writes containers")]
 )
 def test_words_for_other_tools_are_explained(

@@ -55,7 +55,7 @@ def arguments() -> Parser:
     add_rtl_options(parser)
     _refused_options(parser)
     parser.need("--device", "--ai85", "--fits")
-    add_needs(parser)
+    add_needs(parser, "--verify-project", "--compare-project")
     return parser
 
 

@@ -153,12 +153,16 @@ def add_log_options(group: Any) -> None:
     option("--no-progress", action="store_true", help="accepted; there are no progress bars")
 
 
-def add_needs(parser: Parser) -> None:
-    """Add what no command line can do without; a checkpoint may hold a whole network."""
+def add_needs(parser: Parser, *reads: str) -> None:
+    """Add what no command line can do without; a checkpoint may hold a whole network.
+
+    A place for the project is not needed by options that only check, nor by those that `reads`
+    names.
+    """
     parser.need("--config-file", "--model", instead="--model, which takes its place",
                 besides=holds_network)  # fmt: skip
-    parser.need("--prefix", "--fits")
-    parser.need("--test-dir", "--fits")
+    for option in ("--prefix", "--test-dir"):
+        parser.need(option, "--fits", "--check-only", *reads)
 
 
 def holds_network(args: argparse.Namespace) -> bool:
