@@ -62,6 +62,7 @@ def refused(*words: str) -> list[Diagnostic]:
         ("    activate: ReLU\n\n", "    activate: ReLU\n    activate: ReLU\n\n"),
         ("    activate: ReLU", "    activate: *relu"),
         ("arch: ai85digitsnet\n", ""),
+        ("arch: ai85digitsnet\n", "arch: 5\n"),
     ],
 )  # fmt: skip
 def test_a_description_is_cured(folder: Path, old: str, new: str) -> None:

@@ -55,7 +55,7 @@ def candidates(
     `names` may be missing in it, and layers with inputs of so many `channels`. The same change may
     come more than once.
     """
-    drawer = _Drawer.of(text, file, messages, channels)
+    drawer = _Drawer.of(text, file, messages, names, channels)
     lines = sorted(drawer.lines, key=lambda line: drawer.distance(line.number))
     near = [line for line in lines if drawer.distance(line.number) <= 1]
     for line in near:
@@ -105,7 +105,11 @@ class _Drawer:
 
     @staticmethod
     def of(
-        text: str, file: str, messages: Sequence[Diagnostic], channels: Sequence[int]
+        text: str,
+        file: str,
+        messages: Sequence[Diagnostic],
+        names: Sequence[str],
+        channels: Sequence[int],
     ) -> _Drawer:
         content = tuple(text.split("\n"))
         lines = lines_of(text)
@@ -124,7 +128,7 @@ class _Drawer:
             tuple(lines),
             tuple(blocks),
             wrong,
-            (*masks, *words),
+            (*masks, *names, *words),
             masks,
             noted,
         )
