@@ -125,8 +125,9 @@ class _Search:
     def is_over(self) -> bool:
         """Whether nothing better can be found, or not in time."""
         known = self.cure is not None and self.best[1] <= self.before[1]
-        enough = not self.best[1] or self.further >= MOST_FURTHER or _is_slip(self.cure)
-        return (known and enough) or time.process_time() > self.until
+        enough = not self.best[1] or self.further >= MOST_FURTHER
+        over = (known and enough) or _is_slip(self.cure)
+        return over or time.process_time() > self.until
 
     def among(self, changes: Iterable[Edit], judge: Judge) -> None:
         """Judge changes until the search is over."""
