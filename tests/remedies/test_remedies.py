@@ -84,6 +84,14 @@ def test_the_remedy_says_the_same_in_words(folder: Path) -> None:
     assert error.remedy == "Perhaps: '0x2000' instead of '8K' at net.yaml:17:17."
 
 
+def test_the_error_that_is_cured_has_the_edit(folder: Path) -> None:
+    Path("p").mkdir()
+    Path(DESCRIPTION).write_text(TEXT.replace("out_offset: 0x2000", "out_offset: 8K", 1))
+    assert {d.code: d.edit is not None for d in refused(*START.args)} == {
+        "E060": False, "E109": True,
+    }  # fmt: skip
+
+
 def test_another_file_of_the_folder_is_the_cure_where_one_is_wrong(folder: Path) -> None:
     Path("net.pth.tar").rename("net-q.pth.tar")
     error, *_ = refused(*START.args)

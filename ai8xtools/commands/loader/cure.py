@@ -25,6 +25,7 @@ from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
     Edit,
+    Place,
     Severity,
     diagnostics_of,
     has_errors,
@@ -60,14 +61,21 @@ def create_or_cure(options: LoaderOptions) -> int:
 
 
 def with_cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Return the messages, of which the first error has an edit if there is a cure."""
+    """Return the messages, of which the error nearest to the cure has it, if there is one."""
     errors = [d for d in messages if d.severity.is_error]
     told = any(d.edit is not None for d in errors)
     edit = None if told or not errors else cure(options, messages)
     if edit is None:
         return [*messages]
-    first = errors[0]
-    return [d.with_edit(edit) if d is first else d for d in messages]
+    nearest = min(errors, key=lambda error: _distance(error.place, edit.place))
+    return [d.with_edit(edit) if d is nearest else d for d in messages]
+
+
+def _distance(place: Place | None, cure: Place) -> int:
+    """Return how far a message is from its cure: lines in the same file, else much."""
+    if place is None or cure.file is None or place.file != cure.file:
+        return 1 << 30
+    return abs((place.line or 0) - (cure.line or 0))
 
 
 def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
