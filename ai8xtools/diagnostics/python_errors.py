@@ -47,7 +47,7 @@ def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | Non
     if len(content) > _LONGEST_LINE or len(lines) > _MOST_LINES:
         return None
     named = re.findall(r"'([:()\[\],=])'", message) + [","] * ("comma" in message)
-    places = sorted({m.end() for m in re.finditer(r"\w+|\S|^", content)}, reverse=True)
+    places = sorted({m.end() for m in re.finditer(r"[A-Za-z_]+|\d+|\S|^", content)}, reverse=True)
     places.sort(key=lambda place: abs(place - column + 1))
     for sign, place in product(dict.fromkeys((*named, *_SIGNS)), places):
         changed = f"{content[:place]}{sign}{content[place:]}\n"
