@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import islice
@@ -40,6 +40,8 @@ from ai8xtools.synthesis.pipeline import examine
 from ai8xtools.synthesis.resolve import resolve
 
 MOST_BYTES = 1 << 16
+MOST_LINES = 1000
+"""Of a description: what may be meant by a line depends on all others."""
 MOST_TRIALS = 1000
 MOST_RECOVERIES = 100
 MOST_FURTHER = 200
@@ -96,12 +98,23 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
     checkpoint = options.resolve.tensors
     names = [checkpoint.arch] if checkpoint and checkpoint.arch else []
     drawn = candidates(text, str(options.config_file), messages, names, _channels(checkpoint))
-    changes = [*islice(dict.fromkeys(drawn), MOST_TRIALS)]
+    changes = [*islice(_unlike(drawn, search.until), MOST_TRIALS)]
     search.among(changes, lambda one: _said_of_text(options, text, one, whole=False))
     if search.cure is None:
         apart = [edit for edit in changes if edit.old.strip(" -")]  # layers stay apart
         search.among(apart[:MOST_RECOVERIES], lambda one: _said_of_text(options, text, one))
     return search.cure or search.relief
+
+
+def _unlike(edits: Iterable[Edit], until: float) -> Iterator[Edit]:
+    """Yield each edit once, as long as there is time."""
+    known: set[Edit] = set()
+    for edit in edits:
+        if time.process_time() > until:
+            return
+        if edit not in known:
+            known.add(edit)
+            yield edit
 
 
 def _rank(messages: Iterable[Diagnostic]) -> tuple[int, int]:
@@ -176,9 +189,10 @@ def _text(options: LoaderOptions) -> str | None:
     if options.model is not None or not isinstance(options.config_file, str):
         return None
     try:
-        return read_text(options.config_file, MOST_BYTES)
+        text = read_text(options.config_file, MOST_BYTES)
     except (OSError, ValueError):
         return None
+    return text if text.count("\n") < MOST_LINES else None
 
 
 def _said_of_words(words: Sequence[str], edit: Edit) -> tuple[Diagnostic, ...]:
