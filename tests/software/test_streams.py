@@ -10,7 +10,18 @@ import pytest
 
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.software.cores import CORES
-from ai8xtools.software.graph import Combine, Convolution, Graph, Join, Tensor
+from ai8xtools.software.graph import (
+    Arithmetic,
+    Combine,
+    Convolution,
+    Graph,
+    Join,
+    Load,
+    Number,
+    Pair,
+    Tensor,
+    Windows,
+)
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.sliding import sliding_plan
@@ -124,6 +135,22 @@ def test_layers_that_cannot_slide_are_named() -> None:
     assert "[E915]" in message and "it reads its data in other rows" in message
     kept = replace(graph, kept=1)
     assert "it keeps data from one inference to the next" in said(kept, 1)
+
+
+@pytest.mark.parametrize(
+    ("by_row", "slides"),
+    [([2] * 32, True), ([1] + [2] * 30 + [1], True), ([2] * 31 + [1], True), ([1, 2] * 16, False)],
+)
+def test_windows_with_constants_of_their_rows_are_the_tail(by_row: list[int], slides: bool) -> None:
+    """Those of edges, which are computed for each window, may differ: shares of a mean."""
+    numbers = Number(np.array(by_row, np.int64).reshape(32, 1, 1))
+    step = Windows(source=0, target=1, layer=0, name="mean", channels=2, in_size=(32, 1),
+                   out_size=(32, 1), sums=True, window=(3, 1), stride=(1, 1), pad=(1, 0),
+                   dilation=(1, 1), element=Pair(Arithmetic.ADD, Load(0), numbers),
+                   bits=32)  # fmt: skip
+    tensors = (Tensor(0, "input", 32, 1, 2), Tensor(1, "output", 32, 1, 2))
+    graph = Graph(name="mean", tensors=tensors, steps=(step,), input=0, outputs=(1,))
+    assert len(slides_of(sliding_plan(graph, CORE, 2, None))) == 1 + slides
 
 
 def test_operands_of_other_strides_are_refused() -> None:

@@ -167,7 +167,7 @@ def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | None:
     """Return the rows that a step makes of rows that slide; None if it depends on all of them."""
     if isinstance(step, Convolution) and step.spread[0] > 1:
         raise _cannot(step, "it makes several rows of each")
-    if not streams(step, graph) or (isinstance(step, Elements) and _placed(step.element)):
+    if not streams(step, graph):
         whole = rows_of(step, graph) == 1 or isinstance(step, Elements)
         if not whole:
             raise _cannot(step, "it reads its data in other rows")
@@ -179,19 +179,22 @@ def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | None:
     before = max(one.first for one in sources) + window.pad
     behind = min(one.end for one in sources) - 1 - window.reach + window.pad
     first = -(-before // window.stride)
-    end = min(behind // window.stride + 1, made)
-    return _Rows(min(first, made), max(end, 0), sources[0].stride * window.stride)
+    rows = _Rows(min(first, made), max(min(behind // window.stride + 1, made), 0),
+                 sources[0].stride * window.stride)  # fmt: skip
+    placed = isinstance(step, Elements | Windows) and _placed(step.element, rows)
+    return None if placed else rows
 
 
-def _placed(element: Element) -> bool:
-    """Whether an expression has constants that differ from row to row."""
+def _placed(element: Element, rows: _Rows) -> bool:
+    """Whether an expression has constants that differ from one of the rows to another."""
     match element:
         case Number():
-            return len(element.values) > 1
+            moving = element.values[rows.first : rows.end]
+            return len(element.values) > 1 and bool((moving != moving[:1]).any())
         case Look():
-            return _placed(element.data)
+            return _placed(element.data, rows)
         case Pair():
-            return _placed(element.a) or _placed(element.b)
+            return _placed(element.a, rows) or _placed(element.b, rows)
         case _:
             return False
 
