@@ -75,6 +75,15 @@ def test_the_same_project_and_one_of_2020(made: Path, tmp_path: Path, compare: C
     assert lines[-2].startswith("  one function loads network and input (SDK of 2020)")
 
 
+def test_known_answer_without_words(made: Path, tmp_path: Path, compare: Compare) -> None:
+    folder = tmp_path / "digits"
+    shutil.copytree(made, folder)
+    (folder / "sampleoutput.h").write_text("#define SAMPLE_OUTPUT { 0 }\n")
+    status, lines = compare(folder)
+    assert (status, lines[-1]) == (1, "10 differences: known answer 10; 0 unexplained")
+    assert "there expected is nothing, here 0x" in lines[1]
+
+
 def test_planted_in_the_c(made: Path, tmp_path: Path, compare: Compare) -> None:
     """Input, output, known answer, clock, calls, waiting, files, order of control writes."""
     folder = tmp_path / "digits"

@@ -44,9 +44,9 @@ def output_differences(
 
 
 def answer_differences(theirs: Side, ours: Side) -> Iterator[Told]:
-    """Yield words of the known answer that are expected otherwise."""
+    """Yield words of the known answer that are expected otherwise; nothing if one has no file."""
     one, two = _expected(theirs), _expected(ours)
-    if not one or not two:
+    if one is None or two is None:
         return
     for address in sorted({*one, *two}):
         there, here = one.get(address), two.get(address)
@@ -60,9 +60,11 @@ def answer_differences(theirs: Side, ours: Side) -> Iterator[Told]:
             yield Told(Subject.ANSWER, text)
 
 
-def _expected(side: Side) -> dict[int, tuple[int, int]]:
+def _expected(side: Side) -> dict[int, tuple[int, int]] | None:
     path = side.network.sources.results
-    words = expected_words(source_text(path)) if path else []
+    if path is None:
+        return None
+    words = expected_words(source_text(path))
     return {address: (mask, value) for address, mask, value in words}
 
 
