@@ -438,6 +438,18 @@ def test_kernels_behind_the_memory_are_refused(chip: Chip) -> None:
         assert str(ends) in caught.value.message
 
 
+@pytest.mark.parametrize("bypass", [False, True])
+def test_more_kernels_than_a_memory_could_hold_are_refused_before_room_is_made(
+    bypass: bool,
+) -> None:
+    kernels = dataclasses.replace(LAYER.kernels, shape=(3, 3), bypass=bypass)
+    output = dataclasses.replace(OUTPUT, passes=1 << 35, slots=64)
+    config = dataclasses.replace(LAYER, kernels=kernels, output=output)
+    with pytest.raises(EmulatorError) as caught:
+        layer_kernels(Memory(CHIPS[0]), config, binary=False, quad=False)
+    assert caught.value.code == "E832" and "at most" in caught.value.message
+
+
 def test_biases_follow_each_other_in_the_first_group_with_some() -> None:
     draw = random.Random(5)
     for config in layers(LayerKind.CONVOLUTION):

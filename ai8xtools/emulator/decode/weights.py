@@ -23,11 +23,18 @@ def layer_kernels(memory: Memory, config: LayerConfig, *, binary: bool, quad: bo
     """Return the kernels as int64 [processor, output, pass, kernel rows, kernel columns].
 
     `processor` counts the layer's processors; `output` counts output passes times slots, or is 1
-    for a depth-wise layer. Raises EmulatorError (E832) if kernels lie behind the memory.
+    for a depth-wise layer. Raises EmulatorError (E832) if kernels lie behind the memory, or are
+    more than it could hold.
     """
     rows, columns = config.kernels.shape
     outputs = _outputs(config) if config.kind.sums_channels else 1
     shape = (len(config.processors), outputs, config.input.passes, rows, columns)
+    if outputs * config.input.passes > (most := memory.kernels[0].size * 8):  # of 1x1, 1 bit
+        raise EmulatorError(
+            "E832",
+            f"layer {config.layer}: its registers make no sense: {outputs} outputs of "
+            f"{config.input.passes} passes, the memory has at most {most} kernels of a processor",
+        )
     if config.kernels.bypass:
         return np.ones(shape, np.int64)
     kernels = config.kernels
