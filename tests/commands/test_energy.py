@@ -110,6 +110,8 @@ def test_one_network_scales_both_constants(tmp_path: Path) -> None:
         "1,1,.1,2,1,1,.1,1.1,3,2,.1,1.6\n",  # 1 J for 1.9 W in a second
         "1,1,.1,1.1,1,1,.1,1.1,1,1,.1,1.1\n",  # the inference takes nothing
         "0,5,1,1,0.2,0.01,0.001\n", "2.5,5,1,1,0.2,0.01,0.001\n",
+        "1e308,1e-308,1e308\n", "0.2,0.01,1e-300\n",
+        "inf,5,1,1,0.2,0.01,0.001\n", "nan,5,1,1,0.2,0.01,0.001\n",
     ],
 )  # fmt: skip
 def test_lines_that_no_meter_prints(text: str, tmp_path: Path) -> None:

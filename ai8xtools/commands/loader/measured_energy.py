@@ -5,7 +5,6 @@ Source: docs/energy.md, "Calibration".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from device.energy import Counts
 _AGREEMENT = 0.02
 """How far a line's energy may be from power times time."""
 _MONITOR, _METER, _COUNTS = 12, 3, 4
+_LEAST, _MOST, _MOST_COUNTED = 1e-12, 1e6, 2**53
 
 
 def read_measurements(path: str) -> tuple[Measurement, ...]:
@@ -42,16 +42,13 @@ def _measurement(line: str, place: str) -> Measurement:
     counts = None
     if len(numbers) in (_COUNTS + _METER, _COUNTS + _MONITOR):
         whole, numbers = numbers[:_COUNTS], numbers[_COUNTS:]
-        if (
-            any(one != int(one) or one < 0 for one in whole if math.isfinite(one))
-            or min(whole) <= 0
-        ):
+        if not all(0 < one <= _MOST_COUNTED and one.is_integer() for one in whole):
             raise _refused("counts are whole numbers above 0", place)
         counts = Counts(*map(int, whole))
     if len(numbers) not in (_METER, _MONITOR):
         raise _refused(f"{len(numbers)} numbers", place)
-    if not all(math.isfinite(one) and one > 0 for one in numbers):
-        raise _refused("all numbers must be above 0", place)
+    if not all(_LEAST <= one <= _MOST for one in numbers):
+        raise _refused(f"all numbers must be above 0, from {_LEAST:g} to {_MOST:g}", place)
     if len(numbers) == _METER:
         active, idle, seconds = numbers
         return Measurement(
