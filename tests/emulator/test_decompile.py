@@ -12,6 +12,7 @@ from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.decompile.attempts import best_attempt
 from ai8xtools.commands.decompile.network import found_network
 from ai8xtools.commands.decompile.verdict import computed
+from ai8xtools.commands.emulate.arguments import parse as parse_emulation
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
 from ai8xtools.emulator import EmulatorError, NetworkAlone
@@ -69,6 +70,17 @@ def test_a_folder_that_exists_stays(digits: Path, run: Emulate, tmp_path: Path) 
     status, text = run(digits, "--decompile", tmp_path)
     assert (status, text.split()[0]) == (1, "E891")
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("option", ["--decompile", "--input", "--labels", "--trace"])
+def test_values_that_are_empty_are_not_passed_over(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As variables of a shell are that are not set: the run would pass without the option."""
+    with pytest.raises(SystemExit) as ended:
+        parse_emulation(["project", option, ""])
+    assert ended.value.code == 2
+    assert f"argument {option}: the value is empty" in capsys.readouterr().err
 
 
 def test_data_that_nobody_wrote_is_refused(digits: Path) -> None:

@@ -151,7 +151,10 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
 
 
 def _check(parser: Parser, args: argparse.Namespace) -> None:
-    """End the program for options that do not go together."""
+    """End the program for options that do not go together, or are empty as variables may be."""
+    for name, value in vars(args).items():
+        if value == "":
+            parser.error(f"argument --{name.replace('_', '-')}: the value is empty")
     if args.dump and not (args.words or args.prove):
         parser.error("--dump needs --words or --prove")
     alone = args.words or args.accelerator_only or args.input
