@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ai8xtools import __version__
-from ai8xtools.commands.outcome import FORMS
+from ai8xtools.commands.outcome import FORMS, is_foreign
 from ai8xtools.diagnostics import (
     DEBUG_REPORT,
     Diagnostic,
@@ -299,7 +300,7 @@ class _Written(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
         """Ask for it, unless the file is something else."""
         form, path = self.const, rest[1]
-        if form.is_foreign(path):
+        if is_foreign(Path(path), form.head):
             parser.error(f"argument {form.option}: {path} is no file of this option; it stays")
         current().at_end[form.option] = partial(form.write, path)
 

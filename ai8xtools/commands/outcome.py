@@ -38,16 +38,17 @@ class Form:
         """Write the file, complete or not at all; raise OSError."""
         write_bytes(path, self.text(outcome).encode())
 
-    def is_foreign(self, path: str) -> bool:
-        """Whether a file is there that this option has not written."""
-        place, head = Path(path), self.head.encode()
-        try:
-            if not place.is_file() or not place.stat().st_size:
-                return False
-            with place.open("rb") as file:
-                return file.read(len(head)) != head
-        except (OSError, ValueError):  # writing will say why
+
+def is_foreign(path: Path, head: str) -> bool:
+    """Whether a file is there that begins otherwise."""
+    wanted = head.encode()
+    try:
+        if not path.is_file() or not path.stat().st_size:
             return False
+        with path.open("rb") as file:
+            return file.read(len(wanted)) != wanted
+    except (OSError, ValueError):  # writing will say why
+        return False
 
 
 def accuracy_facts(measured: Measured) -> dict[str, Any]:

@@ -117,6 +117,11 @@ def test_the_same_without_accelerator_and_accuracy(
     assert f"As the simulation of digits-chw-ai85.yaml: {INPUTS} inputs\n" in text
     assert "An inference took" not in text  # its clock is to be written
     assert "==> Confusion:" in text and "Accuracy of the firmware: " in text
+    np.save(labels, np.full(INPUTS, 400))
+    with plugged(monkeypatch, line):
+        status, text = run(core, "--serial", "tty", "--input", data, "--labels", labels)
+    assert status == 1 and "a label is 400; the network has 10 outputs" in text
+    assert "Board at" not in text
 
 
 def test_a_board_that_computes_something_else_fails(

@@ -43,6 +43,18 @@ def test_page_and_json_tell_what_fits_where_time_goes_and_what_comes_out(tmp_pat
     assert {need["what"] for need in facts["needs"]} == {"RAM", "Flash"}
 
 
+@pytest.mark.parametrize("target", [MCU, ("--device", "MAX78000")])
+def test_the_second_file_replaces_reports_only(tmp_path: Path, target: tuple[str, ...]) -> None:
+    (tmp_path / "r.json").write_text("notes")
+    with pytest.raises(DiagnosticError, match="r.json is there and no report") as caught:
+        report(tmp_path, "r.html", *target)
+    assert caught.value.diagnostics[0].code == "E060"
+    assert (tmp_path / "r.json").read_text() == "notes" and not (tmp_path / "net").exists()
+    (tmp_path / "r.json").unlink()
+    for _ in range(2):
+        report(tmp_path, "r.html", *target)
+
+
 def test_json_alone(tmp_path: Path) -> None:
     report(tmp_path, "only.json", *MCU)
     assert json.loads((tmp_path / "only.json").read_text())["name"] == "net"

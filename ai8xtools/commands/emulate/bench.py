@@ -32,6 +32,7 @@ from ai8xtools.commands.emulate.data_set import (
 from ai8xtools.commands.emulate.emulated_board import EmulatedBoard, check_bench, runner_of
 from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.own_data import Samples, show_accuracy
+from ai8xtools.commands.emulate.scores import check_labels
 from ai8xtools.commands.emulate.simulation import Simulation, built_again, delivered_by
 from ai8xtools.commands.emulate.trained_on import class_lines, trained_on
 from ai8xtools.emulator import EmulatorError
@@ -61,6 +62,9 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
         twin = Board(emulated, f"{project} in the emulator", limit, limit, tries=1,
                      remedy="Give it more time with --time-limit.")  # fmt: skip
         given = inputs_of(options, twin.description.input, trained_on(project))
+        _, labels, samples = given
+        if labels is not None and samples is None and _is_class(twin.description):
+            check_labels(labels, twin.description.outputs[0].channels, options.labels)
         with opened(options.serial, options.baud) as port:
             board = Board(port, options.serial, _patience(options.baud), options.time_limit_s)
             told = board.description
@@ -71,6 +75,11 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
                 )  # fmt: skip
             print(f"Board at {options.serial}: {_text(told)}")
             return _compare(project, options, board, twin, given)
+
+
+def _is_class(told: Description) -> bool:
+    """Whether a network has one output, with a value for each class."""
+    return [one.size for one in told.outputs] == [told.outputs[0].channels]
 
 
 def _compare(
@@ -96,7 +105,7 @@ def _compare(
     doubt = None
     if samples is not None and samples.trained.is_marked:
         doubt = _show_marks(simulation, told, values, samples, project)
-    elif labels is not None and [one.size for one in told.outputs] == [told.outputs[0].channels]:
+    elif labels is not None and _is_class(told):
         doubt = show_accuracy(values, labels, samples, options.labels)
     else:
         for line in class_lines(values, trained):

@@ -14,16 +14,12 @@ Integers = NDArray[np.int64]
 _TOP = 5
 
 
-def result_lines(
-    values: Integers, labels: Integers, path: Path | None = None, names: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield accuracies and confusion matrix of outputs [input, class] with their labels [input];
-    `names` are those of the classes.
-
-    Raises EmulatorError (E863) for a label without an output, outputs of one value only, or
+def check_labels(
+    labels: Integers, classes: int, path: Path | None = None, names: Sequence[str] = ()
+) -> None:
+    """Raise EmulatorError (E863) for a label without an output, outputs of one value only, or
     another number of `names`.
     """
-    classes = values.shape[1]
     place = None if path is None else str(path)
     if classes < 2:
         raise EmulatorError("E863", "the network has one output and no classes to label", place)
@@ -40,6 +36,18 @@ def result_lines(
             f"{classes - 1}",
             place,
         )
+
+
+def result_lines(
+    values: Integers, labels: Integers, path: Path | None = None, names: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield accuracies and confusion matrix of outputs [input, class] with their labels [input];
+    `names` are those of the classes.
+
+    Raises EmulatorError (E863) as `check_labels` does.
+    """
+    classes = values.shape[1]
+    check_labels(labels, classes, path, names)
     matrix = confusion(values, labels)
     right = int(np.trace(matrix))
     order = np.argsort(-values, axis=1, kind="stable")[:, :_TOP]
