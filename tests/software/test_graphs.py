@@ -13,7 +13,7 @@ from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of, make
-from ai8xtools.frontends.graph.operators import Conv, Input, Reshape, Softmax, Transpose
+from ai8xtools.frontends.graph.operators import Clip, Conv, Input, Reshape, Softmax, Transpose
 from ai8xtools.frontends.graph.recurrent import Recurrence
 from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
 from ai8xtools.quantization.operators import PASSES, measured, quantized
@@ -44,6 +44,17 @@ def test_sums_that_are_rounded_need_no_step_of_their_own() -> None:
     (step,) = Lowering(m.graph(b), "net").graph().steps
     assert isinstance(step, Convolution)
     assert (step.right, step.low, step.wide) == (8, 0, False)
+
+
+def test_limited_sums_with_constants_by_channel_are_stored_before_functions() -> None:
+    m = Maker(3, 6, 6)
+    sums = m(Conv((1, 1), ((1, 1), (1, 1)), (1, 1), 1), m.given, m.numbers(4, 3, 3, 3) / 300)
+    moved = m.each("Add", m(Clip(0.0, 6.0), sums), m.numbers(1, 4, 1, 1) / 90)
+    made = m.graph(m.each("Tanh", m.each("Sigmoid", moved)))
+    graph = passes.improved(made, PASSES)
+    samples = [np.random.default_rng(n).uniform(-1, 1, (1, 3, 6, 6)) for n in range(4)]
+    steps = Lowering(quantized(graph, measured(graph, samples)).graph, "net").graph().steps
+    assert [type(step) for step in steps] == [Convolution, Elements, Elements]
 
 
 def test_a_table_takes_the_place_of_many_operations() -> None:
