@@ -13,6 +13,7 @@ from ai8xtools.commands.emulate.evidence import sample_evidence
 from ai8xtools.commands.emulate.inputs import random_input, read_inputs
 from ai8xtools.commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer, refusal
 from ai8xtools.commands.emulate.last_line import tell
+from ai8xtools.commands.emulate.loaded import network_alone
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator import NetworkAlone
@@ -26,11 +27,7 @@ _ONE = 1 << 14  # of 32-bit outputs: 17 bits in front of the point, 14 behind it
 
 def emulate_alone(project: Path, options: EmulateOptions) -> int:
     """Run the network of a project alone; return 1 if its output is not as expected."""
-    network = NetworkAlone(
-        project, options.chip, options.apb_base, options.tree, options.time_limit_s
-    )
-    for note in network.notes:
-        print(f"note: {note}")
+    network = network_alone(project, options)
     check = answer_of(project, enabled=options.answer)
     if check is not None:
         check.watch_alone(network)

@@ -9,7 +9,8 @@ import numpy as np
 
 from ai8xtools.commands.decompile.tool import decompile
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.emulator import Accelerator, EmulatorError, NetworkAlone
+from ai8xtools.commands.emulate.loaded import network_alone
+from ai8xtools.emulator import Accelerator, EmulatorError
 from ai8xtools.emulator.decode.own_input import set_input
 from ai8xtools.emulator.words.recording import read_words
 
@@ -21,11 +22,7 @@ def decompile_project(project: Path, folder: Path, options: EmulateOptions) -> i
 
     Raises EmulatorError as `decompile`, and as loading a project does.
     """
-    network = NetworkAlone(
-        project, options.chip, options.apb_base, options.tree, options.time_limit_s
-    )
-    for note in network.notes:
-        print(f"note: {note}")
+    network = network_alone(project, options)
     network.start(sample=network.has_sample)
     memory = network.board.accelerator.memory
     sample = "stands in memory, as the project loads it"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.emulate.loaded import made_again, network_alone
 from ai8xtools.commands.emulate.simulation import synthesized_again
 from ai8xtools.commands.explain.explanation import Wanted, explained, paragraph
 from ai8xtools.commands.proof.delivered import delivered
@@ -24,11 +25,7 @@ def explain_project(project: Path, options: EmulateOptions) -> int:
     Raises EmulatorError: description or checkpoint are not there (E881), and as loading a project
     does.
     """
-    network = NetworkAlone(
-        project, options.chip, options.apb_base, options.tree, options.time_limit_s
-    )
-    for note in network.notes:
-        print(f"note: {note}")
+    network = network_alone(project, options)
     network.start(sample=network.has_sample)
     memory = network.board.accelerator.memory.snapshot()
     wanted = Wanted(_wanted(project, network, options))
@@ -58,12 +55,7 @@ def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Sy
             average_rounding=rounding,
         )
         result = synthesize(options.config_file, memory.chip, resolve, encode)
-    if isinstance(result, str):
-        raise EmulatorError(
-            "E881", result, str(project),
-            "Name the files with --config-file and --checkpoint-file.",
-        )  # fmt: skip
-    return result
+    return made_again(result, project)
 
 
 def _same_input(wanted: Memory, found: Memory) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.emulate.loaded import made_again, network_alone
 from ai8xtools.commands.emulate.simulation import built_again, built_of
 from ai8xtools.commands.proof.project import prove
 from ai8xtools.commands.proof.wanted import Wanted
-from ai8xtools.emulator import EmulatorError, NetworkAlone
+from ai8xtools.emulator import NetworkAlone
 
 
 def prove_project(project: Path, options: EmulateOptions) -> int:
@@ -16,11 +17,7 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
 
     Raises EmulatorError as `prove`, and: description or checkpoint are not there (E881).
     """
-    network = NetworkAlone(
-        project, options.chip, options.apb_base, options.tree, options.time_limit_s
-    )
-    for note in network.notes:
-        print(f"note: {note}")
+    network = network_alone(project, options)
     wanted = _wanted(project, network, options)
     own_sample = options.config_file is None
     return 0 if prove(network, wanted, options.dump, own_sample=own_sample) else 1
@@ -28,22 +25,18 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
 
 def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
     if options.config_file is None:
-        simulation = built_again(project)
+        made = built_again(project)
     else:
         memory = network.board.accelerator.memory
         rounding = bool(memory.control_register("CTL")["average_rounding"])
-        simulation = built_of(
+        made = built_of(
             options.config_file,
             options.checkpoint_file,
             memory.chip,
             network.input_shape,
             average_rounding=rounding,
         )
-    if isinstance(simulation, str):
-        raise EmulatorError(
-            "E881", simulation, str(project),
-            "Name the files with --config-file and --checkpoint-file.",
-        )  # fmt: skip
+    simulation = made_again(made, project)
     return Wanted.of(
         simulation.name, simulation.network, average_rounding=simulation.average_rounding
     )

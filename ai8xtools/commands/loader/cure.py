@@ -7,6 +7,7 @@ Source: docs/machines.md, "Cures that are tried".
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -240,10 +241,12 @@ def _said(examined: Callable[[], tuple[Diagnostic, ...]]) -> tuple[Diagnostic, .
             return examined()
     except SystemExit:
         return (Diagnostic("E070", "usage"),)
-    except Exception as exc:  # a trial that fails in whatever way is no cure
-        return (
-            diagnostics_of(exc) if isinstance(exc, _REFUSALS) else (Diagnostic("E009", "defect"),)
-        )
+    except Exception as exc:
+        if isinstance(exc, _REFUSALS):
+            return diagnostics_of(exc)
+        if os.environ.get("AI8X_TRACEBACK"):  # a defect of ours
+            raise
+        return (Diagnostic("E009", "defect"),)  # a trial is no cure; what was refused is told
 
 
 _REFUSALS = (DiagnosticError, ToolError, OSError)

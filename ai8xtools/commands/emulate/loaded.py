@@ -1,0 +1,32 @@
+"""The network of a project without the program around it, and what it is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.emulator import EmulatorError, NetworkAlone
+
+Made = TypeVar("Made")
+
+
+def network_alone(project: Path, options: EmulateOptions) -> NetworkAlone:
+    """Compile and load the network of a project; print the notes on it."""
+    network = NetworkAlone(
+        project, options.chip, options.apb_base, options.tree, options.time_limit_s
+    )
+    for note in network.notes:
+        print(f"note: {note}")
+    return network
+
+
+def made_again(made: Made | str, project: Path) -> Made:
+    """Return what was made of description and checkpoint; EmulatorError E881 if it is a reason why
+    there is nothing.
+    """
+    if isinstance(made, str):
+        raise EmulatorError(
+            "E881", made, str(project), "Name the files with --config-file and --checkpoint-file."
+        )
+    return made
