@@ -13,9 +13,7 @@ import copy
 import resource
 import signal
 import sys
-import tempfile
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
@@ -34,7 +32,7 @@ from tests.emulator.faults import (
     loaded_accelerator,
     out_of_time,
 )
-from tests.networks.deployed import BY_FILE, with_random_weights
+from tests.networks.deployed import with_weights_at_random
 
 
 def names(memory: Memory, explanation: Explanation, damage: Fault) -> bool:
@@ -55,10 +53,7 @@ def main() -> int:
     signal.signal(signal.SIGALRM, out_of_time)
     count: Counter[tuple[str, str]] = Counter()
     for seed, name in enumerate(args.networks):
-        with tempfile.TemporaryDirectory() as folder:
-            deployed = BY_FILE[name]
-            checkpoint, _ = with_random_weights(deployed, Path(folder))
-            result = deployed.synthesized(Path(folder), checkpoint)
+        result = with_weights_at_random(name)
         wanted, whole = Wanted(result), loaded_accelerator(result)
         random = np.random.default_rng(seed)
         kinds = [kind for kind in KINDS if kind != "bias" or result.program.biases]

@@ -12,11 +12,9 @@ import copy
 import resource
 import signal
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +35,7 @@ from tests.emulator.faults import (
     out_of_time,
 )
 from tests.emulator.proofs import judged
-from tests.networks.deployed import BY_FILE, with_random_weights
+from tests.networks.deployed import BY_FILE, with_weights_at_random
 
 KINDS = ("register", "kernel", "bias", "unloading")
 INPUTS = 200
@@ -111,15 +109,12 @@ def main() -> int:
     signal.signal(signal.SIGALRM, out_of_time)
     count: Counter[tuple[str, str]] = Counter()
     for seed, name in enumerate(args.networks):
-        with tempfile.TemporaryDirectory() as folder:
-            deployed = BY_FILE[name]
-            checkpoint, _ = with_random_weights(deployed, Path(folder))
-            result = deployed.synthesized(Path(folder), checkpoint)
+        result = with_weights_at_random(name)
         program: Program = result.program
         whole, places = loaded_accelerator(result), delivered(program)
         batch = batch_of(whole.memory, places)
         inputs = images(batch.shape)
-        rounding = deployed.encoding.average_rounding
+        rounding = BY_FILE[name].encoding.average_rounding
         subject = Subject(result.network, rounding, inputs, batch.run(inputs))
         random = np.random.default_rng(seed)
         for number in range(args.faults):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -220,3 +221,11 @@ DEPLOYED: tuple[Deployed, ...] = (
     ),
 )
 BY_FILE = {deployed.file: deployed for deployed in DEPLOYED}
+
+
+def with_weights_at_random(name: str) -> Synthesis:
+    """Return a network of networks/ with random weights, and its words."""
+    with tempfile.TemporaryDirectory() as folder:
+        deployed = BY_FILE[name]
+        checkpoint, _ = with_random_weights(deployed, Path(folder))
+        return deployed.synthesized(Path(folder), checkpoint)
