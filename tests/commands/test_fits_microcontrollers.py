@@ -82,6 +82,7 @@ def agreed(capsys: Any, monkeypatch: Any, *words: str) -> dict[str, Any] | None:
     found = json.loads(text)
     one = next(entry for entry in found if "core" in entry)
     assert one["fits"] == (status == 0)
+    assert one["clock_mhz"] is one["time"] is one["load_milliseconds"] is None
     assert all(part in real for reason in one["reasons"] for part in reason.split("; "))
     if one["fits"]:
         ram = one["memories"]["SRAM"]["used"]

@@ -228,6 +228,10 @@ def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
     )
 
 
+_OF_THE_ACCELERATOR = ("clock_mhz", "time", "load_time", "input_time", "load_milliseconds")
+"""What is null for a core: its weights stay in flash, its time is `milliseconds`."""
+
+
 def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
     """Return what --fits json says: what chips have, and the core and the plan."""
     return [
@@ -243,6 +247,7 @@ def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
             "plan": one.plan,
             "cycles": one.cycles and round(one.cycles),
             "milliseconds": one.milliseconds,
+            **dict.fromkeys(_OF_THE_ACCELERATOR),
             "energy": one.joules and {"joules": {"inference": asdict(one.joules)}},
         }
         for one in fits
