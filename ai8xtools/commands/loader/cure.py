@@ -244,7 +244,7 @@ def _said(examined: Callable[[], tuple[Diagnostic, ...]]) -> tuple[Diagnostic, .
     except Exception as exc:
         if isinstance(exc, _REFUSALS):
             return diagnostics_of(exc)
-        if os.environ.get("AI8X_TRACEBACK"):  # a defect of ours
+        if os.environ.get("AI8X_TRACEBACK") and not isinstance(exc, MemoryError):  # our defect
             raise
         return (Diagnostic("E009", "defect"),)  # a trial is no cure; what was refused is told
 
