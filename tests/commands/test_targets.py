@@ -13,7 +13,7 @@ import pytest
 from ai8xtools import commands
 from ai8xtools.commands import targets
 from ai8xtools.commands.targets import registry
-from ai8xtools.commands.targets.arguments import select
+from ai8xtools.commands.targets.arguments import last_device, select
 from tests.conftest import ROOT
 from tools.manual.completion import options_of
 from tools.manual.options import options_page
@@ -112,6 +112,28 @@ def test_every_target_is_reached_by_its_names(tool: str) -> None:
 )
 def test_argparse_decides_which_target_is_meant(words: str, name: str) -> None:
     assert select("ai8xize.py", words.split()).names[0] == name
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("x y", "x y"),
+        ("--device", "--device"),
+        ("x --device MCU", "x --device MCU"),
+        ("--device MCU x --device=Q7 --device MAX78000 y", "x --device MAX78000 y"),
+        ("--device --device MCU", "--device MCU"),
+        ("--devices 3 --device MCU", "--devices 3 --device MCU"),
+    ],
+)
+def test_the_last_device_counts(words: str, kept: str) -> None:
+    assert last_device(words.split()) == kept.split()
+
+
+def test_an_earlier_device_of_another_target_does_not_matter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    earlier = ("--device", "MCU", "--device", "MAX78000")
+    assert refusal(capsys, "quantize.py", *earlier) == refusal(capsys, "quantize.py", *earlier[2:])
 
 
 def test_an_option_of_another_target_is_refused_with_those_that_have_it(

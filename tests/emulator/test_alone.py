@@ -202,6 +202,19 @@ def test_arrays_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "remedy"),
+    [(0, 255, "Subtract 128"), (0, 256, "Scale"), (172, 427, "Scale"), (-1, 128, "Scale")],
+)
+def test_only_values_of_a_byte_become_right_by_subtracting(
+    low: int, high: int, remedy: str, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.linspace(low, high, 64).astype(int).reshape(SHAPE))
+    with pytest.raises(EmulatorError) as caught:
+        read_inputs(tmp_path / "x.npy", SHAPE)
+    assert (caught.value.remedy or "").startswith(remedy)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("x.npy", b"junk", "not a NumPy array"),

@@ -101,7 +101,9 @@ def _arrays(path: Path, shape: tuple[int, int, int], how: Preparation | None) ->
             path,
             f"the input must have values from {_LOWEST} to {_HIGHEST}, not "
             f"from {array.min()} to {array.max()}",
-            "Subtract 128 from values of 0 to 255.",
+            "Subtract 128 from values of 0 to 255."
+            if array.min() >= 0 and array.max() <= _HIGHEST - _LOWEST
+            else f"Scale the values to {_LOWEST}..{_HIGHEST} as those of training were.",
         )
     single = (
         [shape] + ([shape[1:]] if shape[0] == 1 else []) + ([shape[:2]] if shape[2] == 1 else [])

@@ -20,6 +20,14 @@ class _Parser(argparse.ArgumentParser):
         raise _UndecidedError(message)
 
 
+def last_device(words: Sequence[str]) -> list[str]:
+    """Return a command line without --device before the last, as with every option the last counts:
+    the parser of one target would refuse what another takes."""
+    *earlier, last = [n for n, word in enumerate(words) if word.split("=")[0] == "--device"] or [0]
+    values = {n + 1 for n in earlier if words[n] == "--device" and n + 1 < last}
+    return [word for n, word in enumerate(words) if n not in {*earlier, *values}]
+
+
 def select(tool: str, words: Sequence[str]) -> Target:
     """Return the target that a command line of a tool is for."""
     candidates = targets(tool)
