@@ -56,28 +56,28 @@ class Description:
 
         Raises ValueError if there are too many outputs for a frame.
         """
-        told = _INPUT.pack(VERSION, *self.input, len(self.outputs) & 0xFF)
+        encoded = _INPUT.pack(VERSION, *self.input, len(self.outputs) & 0xFF)
         for one in self.outputs:
-            told += _OUTPUT.pack(one.channels, one.rows, one.columns, one.bits)
-        told += self.name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore").encode()
-        if len(told) > PIECE_BYTES:
+            encoded += _OUTPUT.pack(one.channels, one.rows, one.columns, one.bits)
+        encoded += self.name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore").encode()
+        if len(encoded) > PIECE_BYTES:
             raise ValueError(f"{len(self.outputs)} outputs")
-        return told
+        return encoded
 
     @classmethod
-    def decoded(cls, told: bytes) -> Description | None:
+    def decoded(cls, encoded: bytes) -> Description | None:
         """Return what the data of a frame say; None if they say nothing that can be."""
-        if len(told) < _INPUT.size:
+        if len(encoded) < _INPUT.size:
             return None
-        version, channels, rows, columns, count = _INPUT.unpack_from(told)
+        version, channels, rows, columns, count = _INPUT.unpack_from(encoded)
         end = _INPUT.size + count * _OUTPUT.size
-        if version != VERSION or not count or len(told) < end:
+        if version != VERSION or not count or len(encoded) < end:
             return None
         outputs = tuple(
-            OutputShape(*_OUTPUT.unpack_from(told, at))
+            OutputShape(*_OUTPUT.unpack_from(encoded, at))
             for at in range(_INPUT.size, end, _OUTPUT.size)
         )
-        made = cls(told[end:].decode(errors="replace"), (channels, rows, columns), outputs)
-        sizes = (math.prod(made.input), *(one.size_bytes for one in outputs))
+        result = cls(encoded[end:].decode(errors="replace"), (channels, rows, columns), outputs)
+        sizes = (math.prod(result.input), *(one.size_bytes for one in outputs))
         sound = all(one.bits in _BITS for one in outputs) and min(sizes) > 0
-        return made if sound and sum(sizes) <= _MOST_BYTES else None
+        return result if sound and sum(sizes) <= _MOST_BYTES else None

@@ -77,7 +77,7 @@ class Board:
         self._decoder = Decoder()
         self._sequence = secrets.randbelow(1 << 15)
         self._number = secrets.randbelow(1 << 31)
-        self._told = b""
+        self._encoded = b""
         self.description = self._hello()
 
     def infer(self, data: bytes) -> bytes:
@@ -98,8 +98,8 @@ class Board:
         )  # fmt: skip
 
     def _hello(self) -> Description:
-        self._told = self._ask(Message.HELLO)
-        description = Description.decoded(self._told)
+        self._encoded = self._ask(Message.HELLO)
+        description = Description.decoded(self._encoded)
         if description is None:
             raise BoardError(
                 "E887", "the board's program is of another version", self._place,
@@ -168,13 +168,13 @@ class Board:
             return self._run_seconds
         return min(self._run_seconds, self._patience + _LONGER * self._longest)
 
-    def _check_restart(self, told: bytes) -> None:
-        if told != self._told:
+    def _check_restart(self, encoded: bytes) -> None:
+        if encoded != self._encoded:
             raise self._strange("a restart with another network")
         raise _ForgottenError
 
     def _check_refusal(self, reason: bytes) -> None:
-        if reason == Refusal.MISSING and self._told:
+        if reason == Refusal.MISSING and self._encoded:
             raise _ForgottenError
         what = "that the network cannot run" if reason == Refusal.FAILED else "a refusal"
         raise self._strange(what)

@@ -175,7 +175,7 @@ class _Reader:
         return name, integer(fields, 3)
 
 
-def _in_order(nodes: Sequence[OnnxNode], given: set[str]) -> tuple[OnnxNode, ...]:
+def _in_order(nodes: Sequence[OnnxNode], sources: set[str]) -> tuple[OnnxNode, ...]:
     """Return nodes behind those whose results they take, else as the file has them.
 
     Raises CheckpointError E517 for a node with an input that nothing in front of it computes.
@@ -183,11 +183,11 @@ def _in_order(nodes: Sequence[OnnxNode], given: set[str]) -> tuple[OnnxNode, ...
     makers = {name: number for number, node in enumerate(nodes) for name in node.outputs}
     for number, node in enumerate(nodes):
         for name in filter(None, node.outputs):
-            if name in given or makers[name] != number or node.outputs.count(name) > 1:
+            if name in sources or makers[name] != number or node.outputs.count(name) > 1:
                 raise damaged(
                     f"node '{node.name}' gives '{printable(name)}', which is there before"
                 )
-    needs = [{makers.get(one, -1) for one in node.inputs if one not in given} for node in nodes]
+    needs = [{makers.get(one, -1) for one in node.inputs if one not in sources} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
     for number, needed in enumerate(needs):
         for one in needed - {-1}:
@@ -202,8 +202,8 @@ def _in_order(nodes: Sequence[OnnxNode], given: set[str]) -> tuple[OnnxNode, ...
             if not needs[reader]:
                 heappush(ready, reader)
     if len(result) < len(nodes):
-        known = given.union(*(node.outputs for node in result))
-        missing = [(one, name) for one in nodes for name in one.inputs if name not in known]
+        available = sources.union(*(node.outputs for node in result))
+        missing = [(one, name) for one in nodes for name in one.inputs if name not in available]
         node, name = min(missing, key=lambda pair: pair[1] in makers)
         why = "which a cycle gives" if name in makers else "which nothing gives"
         raise CheckpointError(

@@ -47,10 +47,10 @@ def _in_line(place: Place, meant: str) -> Edit | None:
     except (ForeignFileError, OSError, ValueError):
         return None
     content = lines[place.line - 1] if place.line <= len(lines) else ""
-    found = {m[0]: m for m in re.finditer(r"[\w.+-]+", content) if m.end() >= (place.column or 1)}
-    lower = {word.lower(): word for word in found}
+    matches = {m[0]: m for m in re.finditer(r"[\w.+-]+", content) if m.end() >= (place.column or 1)}
+    lower = {word.lower(): word for word in matches}
     near = get_close_matches(meant.lower(), lower, 1)
     if not near or lower[near[0]] == meant:
         return None
-    match = found[lower[near[0]]]
+    match = matches[lower[near[0]]]
     return Edit(Place(place.file, place.line, match.start() + 1), match[0], meant, certain=False)

@@ -58,6 +58,6 @@ def unheard() -> Iterator[None]:
 
 def note(**facts: Any) -> None:
     """Keep what was found out, by its name; the last word counts."""
-    known = current().facts
-    assert facts.keys() <= known.keys(), facts
-    known |= facts
+    names = current().facts
+    assert facts.keys() <= names.keys(), facts
+    names |= facts

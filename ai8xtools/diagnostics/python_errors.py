@@ -70,11 +70,11 @@ def _near_name(cause: AttributeError | NameError | TypeError) -> Edit | None:
         file = frame.f_code.co_filename
         if file.startswith(_OURS) or "site-packages" in file:
             continue
-        found = _place_of(word, file, line)
-        known = {*_known(cause, frames, file), *_parameters(frame, line, word)}
-        near = get_close_matches(word, known - {word}, 1)
-        if found is not None and near:
-            return Edit(found, word, near[0], certain=False)
+        place = _place_of(word, file, line)
+        candidates = {*_names_around(cause, frames, file), *_parameters(frame, line, word)}
+        near = get_close_matches(word, candidates - {word}, 1)
+        if place is not None and near:
+            return Edit(place, word, near[0], certain=False)
     return None
 
 
@@ -95,15 +95,15 @@ def _parameters(frame: FrameType, line: int, word: str) -> Iterator[str]:
     if not called:
         return
     first, *others = called[-1].split(".")
-    found = frame.f_locals.get(first, frame.f_globals.get(first))
+    value = frame.f_locals.get(first, frame.f_globals.get(first))
     for name in others:
-        found = getattr(found, name, None)
-    for part in getattr(found, "__mro__", (found,)):
+        value = getattr(value, name, None)
+    for part in getattr(value, "__mro__", (value,)):
         code = getattr(getattr(part, "__init__", part), "__code__", None)
         yield from getattr(code, "co_varnames", ())
 
 
-def _known(
+def _names_around(
     cause: BaseException, frames: Iterable[tuple[FrameType, int]], file: str
 ) -> Iterator[str]:
     """Yield names that may have been meant."""

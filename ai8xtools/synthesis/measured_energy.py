@@ -105,8 +105,8 @@ def calibrated(measurements: Sequence[Measurement], own: Counts, mhz: float) -> 
         return math.fsum(values) / len(values) if values else None
 
     def of(name: str, unit: str, words: str) -> float | None:
-        found = [(getattr(one, name), getattr(counts, words)) for counts, one in pairs]
-        value = each([(phase and getattr(phase, unit), count) for phase, count in found])
+        terms = [(getattr(one, name), getattr(counts, words)) for counts, one in pairs]
+        value = each([(phase and getattr(phase, unit), count) for phase, count in terms])
         return None if value is None else value * 1e9
 
     return Calibration(

@@ -141,37 +141,37 @@ class Application:
 
     def _values(self, library: Library) -> dict[str, Any]:
         """Return what the templates of the kind need to know of the input."""
-        given = library.input
+        shape = library.input
         expected = {"camera": "picture", "microphone": "sound", "series": "series"}.get(self.kind)
         if expected and self.data not in ("", expected):
             raise self._refused(f"the network was trained on data of the kind {self.data}")
         match self.kind:
             case "camera":
                 return self._camera(library)
-            case "microphone" | "series" if given.columns != 1 and given.rows != 1:
+            case "microphone" | "series" if shape.columns != 1 and shape.rows != 1:
                 raise self._refused(
-                    f"the input of the network is an image of {given.rows}x{given.columns}"
+                    f"the input of the network is an image of {shape.rows}x{shape.columns}"
                 )
             case "microphone":
-                chunk = next(n for n in range(_CHUNK, 0, -1) if given.size % (4 * n) == 0
+                chunk = next(n for n in range(_CHUNK, 0, -1) if shape.size % (4 * n) == 0
                              or n == 1)  # fmt: skip
                 return {"chunk": chunk, "rate": self.rate, "prepared": False,
                         "leveled": self.data == "sound"}  # fmt: skip
             case "series":
-                return {"channels": given.channels // self.fold, "steps": given.pixels * self.fold,
+                return {"channels": shape.channels // self.fold, "steps": shape.pixels * self.fold,
                         "prepared": self.header, "leveled": False}  # fmt: skip
             case "bench":
-                return {**self._told(library), "prepared": False, "leveled": False}
+                return {**self._description(library), "prepared": False, "leveled": False}
             case _:
-                return {"size": given.size, "prepared": False, "leveled": False}
+                return {"size": shape.size, "prepared": False, "leveled": False}
 
     def _camera(self, library: Library) -> dict[str, Any]:
-        given = library.input
-        channels, rest = divmod(given.channels, self.fold**2)
-        rows, columns = given.rows * self.fold, given.columns * self.fold
+        shape = library.input
+        channels, rest = divmod(shape.channels, self.fold**2)
+        rows, columns = shape.rows * self.fold, shape.columns * self.fold
         if rest or channels not in (1, 3):
             raise self._refused(
-                f"a camera has 1 or 3 channels, the input of the network {given.channels}"
+                f"a camera has 1 or 3 channels, the input of the network {shape.channels}"
             )
         step = -(-_SMALLEST_WINDOW // min(rows, columns))
         picture = rows * columns * step**2 * _PIXEL_BYTES
@@ -197,7 +197,7 @@ class Application:
 
     def _unfolded(self, library: Library) -> int:
         """Return how many pixels of the picture, on a side, a pixel of the last output tells of."""
-        shape, given = library.outputs[-1].shape, library.input
+        shape, input_shape = library.outputs[-1].shape, library.input
         if shape.pixels == 1 or shape.channels < _LEAST_CLASSES:
             raise self._unsuitable(
                 f"the output has {shape.channels} channels of {shape.rows}x{shape.columns}"
@@ -205,9 +205,9 @@ class Application:
         if self.names and len(self.names) == shape.channels:
             return 1
         for channels in (1, 3):  # of a picture, whose blocks are the pixels of the network
-            fold = math.isqrt(given.channels // channels)
+            fold = math.isqrt(input_shape.channels // channels)
             classes, rest = divmod(shape.channels, fold**2 or 1)
-            folded = fold > 1 and fold**2 * channels == given.channels
+            folded = fold > 1 and fold**2 * channels == input_shape.channels
             if folded and not rest and classes >= _LEAST_CLASSES:
                 return fold
         return 1
@@ -218,21 +218,21 @@ class Application:
             "Choose another one.",
         ))  # fmt: skip
 
-    def _told(self, library: Library) -> dict[str, Any]:
+    def _description(self, library: Library) -> dict[str, Any]:
         """Return what the board says of the network, as lines of C."""
-        given = library.input
+        shape = library.input
         outputs = [
             (o.shape.channels, o.shape.rows, o.shape.columns, o.bits) for o in library.outputs
         ]
         description = Description(
-            self.name, (given.channels, given.rows, given.columns),
+            self.name, (shape.channels, shape.rows, shape.columns),
             tuple(OutputShape(*output) for output in outputs),
         )  # fmt: skip
         try:
-            told = description.encoded()
+            encoded = description.encoded()
         except ValueError as exc:
             raise self._refused(f"its frames cannot describe {exc}") from None
-        lines = [told[at : at + _LINE] for at in range(0, len(told), _LINE)]
+        lines = [encoded[at : at + _LINE] for at in range(0, len(encoded), _LINE)]
         text = [" ".join(f"0x{byte:02X}," for byte in line) for line in lines]
         return {"output_bytes": description.output_bytes, "told": text}
 

@@ -94,35 +94,35 @@ def _rate(exponent: int) -> float:
 
 def _maps(
     priors: Any,
-    told: Sequence[Any],
+    positions: Sequence[Any],
     classes: int,
     numbers: Sequence[int],
     outputs: Sequence[LibraryOutput],
 ) -> Iterator[BoxMap]:
     """Yield the maps of boxes; ValueError unless all places are as they are written here.
 
-    `told` are the places of locations and scores, `numbers` of which outputs they count the values.
+    `positions` are those of locations and scores, counted in the values of outputs `numbers`.
     """
     starts = np.cumsum([0, *(outputs[number].shape.size for number in numbers)])
     first = 0
     while first < len(priors):
-        found = [_output_at(int(places[size * first]), starts)
-                 for places, size in zip(told, (_LOCATIONS, classes), strict=True)]  # fmt: skip
-        shape = outputs[numbers[found[0]]].shape
+        pairs = [*zip(positions, (_LOCATIONS, classes), strict=True)]
+        indices = [_output_at(int(places[size * first]), starts) for places, size in pairs]
+        shape = outputs[numbers[indices[0]]].shape
         boxes, rest = divmod(shape.channels, _LOCATIONS)
         count = shape.pixels * boxes
         part = priors[first : first + count]
         regular = not rest and 0 < count == len(part)
         regular = regular and np.allclose(part, _regular(part[:boxes], shape), atol=_CLOSE)
-        for places, size, place in zip(told, (_LOCATIONS, classes), found, strict=True):
+        for (places, size), place in zip(pairs, indices, strict=True):
             expected = Shape(boxes * size, shape.rows, shape.columns)
             regular = regular and outputs[numbers[place]].shape == expected
-            given = places[size * first : size * (first + count)]
-            regular = regular and np.array_equal(given, starts[place] + _places(expected))
+            actual = places[size * first : size * (first + count)]
+            regular = regular and np.array_equal(actual, starts[place] + _places(expected))
         if not regular:
             raise ValueError("its boxes are in no order that is known")
         sizes = np.round(part[:boxes, 2:] * ONE).astype(int).tolist()
-        yield BoxMap(numbers[found[0]], numbers[found[1]], shape.rows, shape.columns,
+        yield BoxMap(numbers[indices[0]], numbers[indices[1]], shape.rows, shape.columns,
                      tuple((width, height) for width, height in sizes))  # fmt: skip
         first += count
 

@@ -17,10 +17,10 @@ _PROGRAM = "main.c"
 def package_files(systems: Sequence[str], name: str, files: Mapping[str, str]) -> dict[str, str]:
     """Return the files that build systems need for a library of this name."""
     sources = sorted(path for path in files if path.endswith(".c") and path != _PROGRAM)
-    made: dict[str, str] = {}
+    result: dict[str, str] = {}
     for system in systems:
-        made |= SYSTEMS[system](name, sources)
-    return made
+        result |= SYSTEMS[system](name, sources)
+    return result
 
 
 def _cmake(name: str, sources: Sequence[str]) -> dict[str, str]:

@@ -200,7 +200,7 @@ def _pictures(
         (height, width), (x, y, w, h) = sizes[entry["image_id"]], bbox
         corners = x / width, y / height, (x + w) / width, (y + h) / height
         boxes[entry["image_id"]].append(_checked(place, labels[entry["category_id"]], corners))
-    found = []
+    pictures = []
     own = in_order(p for p in folder.iterdir() if p.is_dir() and p.name in file.stem)
     places = (file.parent, file.parent / IMAGES, folder / IMAGES, folder, *own)
     for entry in images:
@@ -209,8 +209,8 @@ def _pictures(
         if path is None:
             raise DatasetError("E620", f"the picture {line(name)} is missing", str(file),
                                "Put it beside the file, or into images.")  # fmt: skip
-        found.append((path, Annotation(tuple(boxes[entry["id"]]), sizes[entry["id"]])))
-    return found
+        pictures.append((path, Annotation(tuple(boxes[entry["id"]]), sizes[entry["id"]])))
+    return pictures
 
 
 def _of_yolo(root: Path, part: Path, classes: tuple[str, ...]) -> Iterator[tuple[Path, Annotation]]:

@@ -150,11 +150,11 @@ def normal_only(
     if settings.task != ANOMALY:
         return x, y, places
     names = tuple(np.array([*map(str, part.tolist())], object) for part in y)
-    known = sorted({*names[0]})
-    normal = settings.normal or known[0]
-    if normal not in known or (len(known) > 1 and not settings.normal):
+    classes = sorted({*names[0]})
+    normal = settings.normal or classes[0]
+    if normal not in classes or (len(classes) > 1 and not settings.normal):
         raise DatasetError(
-            "E683", f"which class is normal? Training has {', '.join(known[:_SHOWN])}", str(path),
+            "E683", f"which class is normal? Training has {', '.join(classes[:_SHOWN])}", str(path),
             "Name it: --anomaly CLASS.",
         )  # fmt: skip
     kept = names[0] == normal

@@ -21,8 +21,8 @@ from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.decode.locations import input_bytes
 from ai8xtools.emulator.differences.comparing import word_differences
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.side import Loaded
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.recording import read_words
 from ai8xtools.synthesis.answer import build_answer
@@ -101,7 +101,7 @@ def copied(memory: Memory) -> Memory:
 
 def compared(
     path: Path, words: list[str], seed: tuple[int, int]
-) -> Iterator[tuple[str, list[Told], bool]]:
+) -> Iterator[tuple[str, list[Difference], bool]]:
     """Yield what is compared, what is told, and whether that is right."""
     options = parse(["--test-dir", "out", "--prefix", "net", *words])
     result = synthesize(options.config_file, options.chip, options.resolve, options.encode)
@@ -111,17 +111,17 @@ def compared(
     recording = read_words(path.parent / "golden.npz")
     memory = Memory(chip_of(recording.writes.address))
     memory.write(recording.writes)
-    told = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
-    yield "as it is", told, not told
+    result = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
+    yield "as it is", result, not result
     for number, plant in enumerate(PLANTS):
         random = np.random.default_rng((*seed, number))
         other = Loaded.of(copied(memory), has_input=True)
         subject = plant(other, random)
         if subject is None:
             continue
-        told = [*word_differences(Loaded.of(other.memory, has_input=True), ours, answers)]
-        subjects = {one.subject for one in told}
-        yield plant.__name__, told, subject in subjects and Subject.UNEXPLAINED not in subjects
+        result = [*word_differences(Loaded.of(other.memory, has_input=True), ours, answers)]
+        subjects = {one.subject for one in result}
+        yield plant.__name__, result, subject in subjects and Subject.UNEXPLAINED not in subjects
 
 
 def main() -> int:
@@ -142,10 +142,10 @@ def main() -> int:
             continue  # the option destroys the registers of the last layer
         with inputs_of(path, case) as words:
             try:
-                for what, told, right in compared(path, words, (args.seed, number)):
+                for what, result, right in compared(path, words, (args.seed, number)):
                     counted[what, right] += 1
                     if not right:
-                        texts = "; ".join(f"{one.subject.value}: {one.text}" for one in told[:3])
+                        texts = "; ".join(f"{one.subject.value}: {one.text}" for one in result[:3])
                         print(f"{path.parent.name}, {what}: {texts or 'nothing'}")
             except ToolError as error:
                 counted["not compared", False] += 1

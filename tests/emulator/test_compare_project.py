@@ -17,9 +17,9 @@ from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator.differences.comparing import word_differences
+from ai8xtools.emulator.differences.difference import Subject
 from ai8xtools.emulator.differences.output import compared_places, relation
 from ai8xtools.emulator.differences.side import Loaded, read_side
-from ai8xtools.emulator.differences.told import Subject
 from ai8xtools.emulator.state.memory import Memory
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE, POWER_CONTROL

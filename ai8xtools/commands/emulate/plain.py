@@ -221,7 +221,7 @@ def _input(sensor: PlainSensor | None, options: EmulateOptions) -> str:
     if sensor is None:
         return ""
     file = options.played.of(sensor.kind)
-    return f"{sensor.told} of {file}; " if file is not None else f"{sensor.told}, random; "
+    return f"{sensor.delivery} of {file}; " if file is not None else f"{sensor.delivery}, random; "
 
 
 def _contents(options: EmulateOptions) -> dict[str, bytes]:

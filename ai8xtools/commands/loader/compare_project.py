@@ -11,8 +11,8 @@ from pathlib import Path
 from ai8xtools.answer import FILE_NAME, read_answer
 from ai8xtools.diagnostics import note
 from ai8xtools.emulator.differences.comparing import differences
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.side import Side, read_side
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.writing.folder import write_project
 from device import Chip
 
@@ -33,17 +33,17 @@ def compare_projects(
         write_project(files, own)
         answers = {layer.number: layer for layer in read_answer(own / FILE_NAME).layers}
         ours = read_side(own, chip, apb_base)
-        told = differences(theirs, ours, answers)
-    for line in (*_notes(theirs, ours), *listed(told), verdict(told)):
+        result = differences(theirs, ours, answers)
+    for line in (*_notes(theirs, ours), *listed(result), verdict(result)):
         print(line)
-    differs = any(one.subject.counts for one in told)
-    note(verdict="failed" if differs else "passed", reason=verdict(told))
+    differs = any(one.subject.counts for one in result)
+    note(verdict="failed" if differs else "passed", reason=verdict(result))
     return 1 if differs else 0
 
 
-def listed(told: Sequence[Told]) -> Iterator[str]:
+def listed(result: Sequence[Difference]) -> Iterator[str]:
     """Yield lines on the differences, by subject."""
-    for subject, group in groupby(told, key=lambda one: one.subject):
+    for subject, group in groupby(result, key=lambda one: one.subject):
         texts = [one.text for one in group]
         yield f"{subject.value}:"
         yield from (f"  {text}" for text in texts[:SHOWN])
@@ -51,9 +51,9 @@ def listed(told: Sequence[Told]) -> Iterator[str]:
             yield f"  and {len(texts) - SHOWN} more"
 
 
-def verdict(told: Sequence[Told]) -> str:
+def verdict(result: Sequence[Difference]) -> str:
     """Return the last line: whether both are the same, else how many differences there are."""
-    counted = Counter(one.subject for one in told if one.subject.counts)
+    counted = Counter(one.subject for one in result if one.subject.counts)
     total = sum(counted.values())
     if not total:
         return "the same words"

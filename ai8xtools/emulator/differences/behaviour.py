@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.side import Side
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.project.tree import MAIN, read_tree
 from ai8xtools.reading import source_text
 from ai8xtools.values import frozen
@@ -40,39 +40,43 @@ class _Program:
     files: frozenset[str]
 
 
-def behaviour_differences(theirs: Side, ours: Side) -> Iterator[Told]:
+def behaviour_differences(theirs: Side, ours: Side) -> Iterator[Difference]:
     """Yield what the texts of the programs show; nothing of a project without main()."""
     one, two = _program(theirs), _program(ours)
     for name in sorted(one.files ^ two.files):
-        yield Told(Subject.FILES, f"{name} is {'there' if name in one.files else 'here'} only")
+        yield Difference(
+            Subject.FILES, f"{name} is {'there' if name in one.files else 'here'} only"
+        )
     if not one.calls or not two.calls:
         where = "there" if not one.calls else "here"
-        yield Told(Subject.FILES, f"no main() is {where}; what the program does is not compared")
+        yield Difference(
+            Subject.FILES, f"no main() is {where}; what the program does is not compared"
+        )
         return
     if one.clock != two.clock:
         clocks = f"cnn_enable({one.clock}) there, cnn_enable({two.clock}) here"
-        yield Told(Subject.BEHAVIOUR, f"clock of the accelerator: {clocks}")
+        yield Difference(Subject.BEHAVIOUR, f"clock of the accelerator: {clocks}")
     if "cnn_load" in {*one.calls, *two.calls}:
         text = "one function loads network and input (SDK of 2020): the calls are not compared"
-        yield Told(Subject.FILES, text)
+        yield Difference(Subject.FILES, text)
     else:
         yield from _calls(one, two)
     for way in sorted(one.ways ^ two.ways):
         where = "there" if way in one.ways else "here"
-        yield Told(Subject.BEHAVIOUR, f"the program {way} {where} only")
+        yield Difference(Subject.BEHAVIOUR, f"the program {way} {where} only")
 
 
-def _calls(one: _Program, two: _Program) -> Iterator[Told]:
+def _calls(one: _Program, two: _Program) -> Iterator[Difference]:
     """Compare which functions of the network are called, and in which order."""
     for name in sorted(one.everywhere ^ two.everywhere):
         where = "there" if name in one.everywhere else "here"
-        yield Told(Subject.BEHAVIOUR, f"the program calls {name}() {where} only")
+        yield Difference(Subject.BEHAVIOUR, f"the program calls {name}() {where} only")
     common = {*one.calls} & {*two.calls}
     orders = [[call for call in program.calls if call in common] for program in (one, two)]
     if orders[0] != orders[1]:
         shown = (", ".join(order) for order in orders)
         text = f"main() calls {next(shown)} in this order there, {next(shown)} here"
-        yield Told(Subject.BEHAVIOUR, text)
+        yield Difference(Subject.BEHAVIOUR, text)
 
 
 def _program(side: Side) -> _Program:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ai8xtools.answer import LayerAnswer
 from ai8xtools.emulator.comparison.places import channels_of, layer_bias_places
 from ai8xtools.emulator.decode.weights import bias_values
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.side import Loaded
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.errors import EmulatorError
 
 Integers = NDArray[np.int64]
@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 def bias_differences(
     theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
-) -> Iterator[Told]:
+) -> Iterator[Difference]:
     """Yield biases that differ by layer and channel."""
     differing = np.argwhere(theirs.memory.bias != ours.memory.bias)
     size = ours.memory.bias.shape[1]
@@ -37,12 +37,12 @@ def bias_differences(
             explained |= touched
             answer = answers.get(number)
             name = f"layer {number}{f' ({answer.name})' if answer and answer.name else ''}"
-            for text in _told(theirs, ours, number, places, answer):
-                yield Told(Subject.BIASES, f"{name}{text}")
+            for text in _texts(theirs, ours, number, places, answer):
+                yield Difference(Subject.BIASES, f"{name}{text}")
     for group, index in differing[~explained].tolist():
         there, here = (int(side.memory.bias[group, index]) for side in (theirs, ours))
         address = ours.memory.addresses.apb_base + ours.memory.chip.bias_address(group, index)
-        yield Told(
+        yield Difference(
             Subject.UNEXPLAINED,
             f"0x{address:08x} (group {group} bias {index}): there {there}, here {here}: no layer's",
         )
@@ -64,7 +64,7 @@ def _places(side: Loaded, number: int) -> tuple[Integers, Integers] | None:
     return np.asarray(group), np.asarray(index)
 
 
-def _told(
+def _texts(
     theirs: Loaded,
     ours: Loaded,
     number: int,

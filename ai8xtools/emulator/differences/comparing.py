@@ -7,31 +7,31 @@ from collections.abc import Iterator, Mapping
 from ai8xtools.answer import LayerAnswer
 from ai8xtools.emulator.differences.behaviour import behaviour_differences
 from ai8xtools.emulator.differences.biases import bias_differences
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.inputs import input_differences
 from ai8xtools.emulator.differences.kernels import kernel_differences
 from ai8xtools.emulator.differences.output import answer_differences, output_differences
 from ai8xtools.emulator.differences.registers import order_differences, register_differences
 from ai8xtools.emulator.differences.side import Loaded, Side
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.report.describe import describe_layer
 
 
-def differences(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> list[Told]:
+def differences(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) -> list[Difference]:
     """Return what differs, by subject; `answers` are our layers by number.
 
     The input is compared only where both projects have one.
     """
-    told = [*word_differences(theirs.loaded, ours.loaded, answers)]
-    told += output_differences(theirs, ours, answers)
-    told += answer_differences(theirs, ours)
-    told += behaviour_differences(theirs, ours)
+    result = [*word_differences(theirs.loaded, ours.loaded, answers)]
+    result += output_differences(theirs, ours, answers)
+    result += answer_differences(theirs, ours)
+    result += behaviour_differences(theirs, ours)
     order = [*Subject]
-    return sorted(told, key=lambda one: order.index(one.subject))
+    return sorted(result, key=lambda one: order.index(one.subject))
 
 
 def word_differences(
     theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
-) -> Iterator[Told]:
+) -> Iterator[Difference]:
     """Yield what differs in the words that reach the accelerator before it starts."""
     names = {number: answer.name for number, answer in answers.items()}
     yield from _layers(theirs, ours)
@@ -43,7 +43,7 @@ def word_differences(
     yield from order_differences(theirs, ours)
 
 
-def _layers(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
+def _layers(theirs: Loaded, ours: Loaded) -> Iterator[Difference]:
     """Sum up layers that are not the same by their registers."""
     for number in sorted({*theirs.layers, *ours.layers}):
         there, here = (
@@ -51,5 +51,5 @@ def _layers(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
             for side in (theirs, ours)
         )
         if there != here:
-            yield Told(Subject.LAYERS, f"there {there}")
-            yield Told(Subject.LAYERS, f"here  {here}")
+            yield Difference(Subject.LAYERS, f"there {there}")
+            yield Difference(Subject.LAYERS, f"here  {here}")

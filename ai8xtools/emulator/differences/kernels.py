@@ -12,8 +12,8 @@ from ai8xtools.answer import LayerAnswer
 from ai8xtools.emulator.comparison.places import channels_of, is_quad
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.decode.weights import layer_kernels
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.side import Loaded
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.values import frozen
@@ -35,7 +35,7 @@ class _Kernels:
 
 def kernel_differences(
     theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
-) -> Iterator[Told]:
+) -> Iterator[Difference]:
     """Yield kernels that differ by layer, output and input channel."""
     differing = np.argwhere(theirs.memory.kernels != ours.memory.kernels)
     explained = np.zeros(len(differing) + 1, np.bool_)
@@ -43,20 +43,22 @@ def kernel_differences(
         return
     for number in sorted({*theirs.layers, *ours.layers}):
         pair = _read(theirs, number, differing), _read(ours, number, differing)
-        found = [kernels.bytes for kernels in pair if kernels is not None]
-        if not any(part.any() for part in found):
+        present = [kernels.bytes for kernels in pair if kernels is not None]
+        if not any(part.any() for part in present):
             continue
-        for part in found:
+        for part in present:
             explained[part] = True
         answer, config = answers.get(number), ours.layers.get(number)
         name = f"layer {number}{f' ({answer.name})' if answer and answer.name else ''}"
-        yield from (Told(Subject.KERNELS, f"{name}{text}") for text in _told(pair, config, answer))
+        yield from (
+            Difference(Subject.KERNELS, f"{name}{text}") for text in _texts(pair, config, answer)
+        )
     columns = np.unique(differing[~explained[1:], :2], axis=0)
     for processor, column in columns.tolist():
         address = ours.memory.addresses.apb_base
         address += ours.memory.chip.kernel_address(processor, column)
         there, here = (side.memory.kernels[processor, column].tobytes() for side in (theirs, ours))
-        yield Told(
+        yield Difference(
             Subject.UNEXPLAINED,
             f"0x{address:08x} (processor {processor} kernel column {column}): there {there.hex()}, "
             f"here {here.hex()}: a kernel of no layer",
@@ -92,7 +94,7 @@ def _traced(memory: Memory, config: LayerConfig, places: Integers, *, quad: bool
     return traced
 
 
-def _told(
+def _texts(
     pair: tuple[_Kernels | None, _Kernels | None],
     config: LayerConfig | None,
     answer: LayerAnswer | None,

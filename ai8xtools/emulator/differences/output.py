@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ai8xtools.answer import LayerAnswer
 from ai8xtools.emulator.comparison.places import channels_of
 from ai8xtools.emulator.decode.locations import output_bytes
+from ai8xtools.emulator.differences.difference import Difference, Subject
 from ai8xtools.emulator.differences.side import Side
-from ai8xtools.emulator.differences.told import Subject, Told
 from ai8xtools.emulator.firmware.marking import random_bytes
 from ai8xtools.emulator.firmware.samples import expected_words
 from ai8xtools.emulator.machine.execution import LayerRun
@@ -28,22 +28,24 @@ _COUNT = re.compile(r"#[ \t]*+define[ \t]++\w*?CNN_NUM_OUTPUTS[ \t]++(\d{1,9})\b
 
 def output_differences(
     theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]
-) -> Iterator[Told]:
+) -> Iterator[Difference]:
     """Yield how the results differ that cnn_unload() delivers, and their number in cnn.h."""
     counts = _count(theirs), _count(ours)
     if counts[0] != counts[1]:
         shown = ("not given" if count is None else str(count) for count in counts)
-        yield Told(Subject.OUTPUT, f"CNN_NUM_OUTPUTS is {next(shown)} there, {next(shown)} here")
+        yield Difference(
+            Subject.OUTPUT, f"CNN_NUM_OUTPUTS is {next(shown)} there, {next(shown)} here"
+        )
     for side, name in ((theirs, "the network there"), (ours, "the network here")):
         if side.problem:
             text = f"{name} does not run, so that its output is not compared: {side.problem}"
-            yield Told(Subject.OUTPUT, text)
+            yield Difference(Subject.OUTPUT, text)
             return
     for text in _delivered(theirs, ours, answers):
-        yield Told(Subject.OUTPUT, text)
+        yield Difference(Subject.OUTPUT, text)
 
 
-def answer_differences(theirs: Side, ours: Side) -> Iterator[Told]:
+def answer_differences(theirs: Side, ours: Side) -> Iterator[Difference]:
     """Yield words of the known answer that are expected otherwise; nothing if one has no file."""
     one, two = _expected(theirs), _expected(ours)
     if one is None or two is None:
@@ -57,7 +59,7 @@ def answer_differences(theirs: Side, ours: Side) -> Iterator[Told]:
             )
             place = ours.loaded.memory.addresses.describe(address)
             text = f"0x{address:08x} ({place}): there expected is {next(shown)}, here {next(shown)}"
-            yield Told(Subject.ANSWER, text)
+            yield Difference(Subject.ANSWER, text)
 
 
 def _expected(side: Side) -> dict[int, tuple[int, int]] | None:
@@ -72,9 +74,9 @@ def _count(side: Side) -> int | None:
     """Return CNN_NUM_OUTPUTS of the headers beside the network."""
     for folder in dict.fromkeys(path.parent for path in side.network.sources.files):
         for path in sorted(folder.glob("*.h")):
-            found = _COUNT.search(source_text(path))
-            if found is not None:
-                return int(found[1])
+            match = _COUNT.search(source_text(path))
+            if match is not None:
+                return int(match[1])
     return None
 
 
@@ -182,10 +184,10 @@ def _byte(side: Side, answers: Mapping[int, LayerAnswer], key: int) -> str:
     size = side.loaded.memory.data_bytes.shape[1]
     assert side.run is not None
     for done in reversed(side.run.layers):
-        found = _value(done, size, key)
-        if found is None:
+        value = _value(done, size, key)
+        if value is None:
             continue
-        output, pixel, byte = found
+        output, pixel, byte = value
         config = done.config
         answer = answers.get(config.layer)
         channel = channels_of(config, answer).get(output, output) if answer else output

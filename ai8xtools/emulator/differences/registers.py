@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
+from ai8xtools.emulator.differences.difference import Difference, Subject, numbers
 from ai8xtools.emulator.differences.side import Loaded
-from ai8xtools.emulator.differences.told import Subject, Told, numbers
 from ai8xtools.emulator.report.trace import format_value
 from ai8xtools.emulator.words.addresses import AddressMap
 from device.chip import (
@@ -28,7 +28,9 @@ _Change = tuple[str, str, str]
 """Of a register: name of layer and register, field with its values, meaning."""
 
 
-def register_differences(theirs: Loaded, ours: Loaded, names: dict[int, str]) -> Iterator[Told]:
+def register_differences(
+    theirs: Loaded, ours: Loaded, names: dict[int, str]
+) -> Iterator[Difference]:
     """Yield layer registers that have another value when the network starts, field by field."""
     addresses = ours.memory.addresses
     one, two = theirs.memory.registers, ours.memory.registers
@@ -46,10 +48,10 @@ def register_differences(theirs: Loaded, ours: Loaded, names: dict[int, str]) ->
     for (name, values, meaning), groups in grouped.items():
         unused = "" if _is_used(ours, name, groups) else "; the layer does not use that group"
         text = f"{name}, {numbers('group', groups)}: {values} ({meaning}){unused}"
-        yield Told(Subject.REGISTERS, text)
+        yield Difference(Subject.REGISTERS, text)
 
 
-def order_differences(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
+def order_differences(theirs: Loaded, ours: Loaded) -> Iterator[Difference]:
     """Yield control writes that have other values, are missing, surplus, or in another order."""
     addresses = ours.memory.addresses
     one, two = theirs.memory.control, ours.memory.control
@@ -58,7 +60,7 @@ def order_differences(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
     if max(len(one), len(two)) > _MOST_CONTROL:
         if one != two:
             text = f"there are {len(one)} control writes there, {len(two)} here"
-            yield Told(Subject.ORDER, text)
+            yield Difference(Subject.ORDER, text)
         return
     pairs: list[tuple[Write, Write]] = []
     matcher = SequenceMatcher(None, one, two, autojunk=False)
@@ -76,11 +78,11 @@ def order_differences(theirs: Loaded, ours: Loaded) -> Iterator[Told]:
     for write in _common(surplus, missing):
         number = one.index(write) + 1, two.index(write) + 1
         text = f"{_shown(addresses, write)} is control write {number[0]} there, {number[1]} here"
-        yield Told(Subject.ORDER, text)
+        yield Difference(Subject.ORDER, text)
     for write in surplus:
-        yield Told(Subject.ORDER, f"{_shown(addresses, write)} is written there only")
+        yield Difference(Subject.ORDER, f"{_shown(addresses, write)} is written there only")
     for write in missing:
-        yield Told(Subject.ORDER, f"{_shown(addresses, write)} is written here only")
+        yield Difference(Subject.ORDER, f"{_shown(addresses, write)} is written here only")
 
 
 def _common(one: list[Write], two: list[Write]) -> list[Write]:
@@ -94,7 +96,7 @@ def _common(one: list[Write], two: list[Write]) -> list[Write]:
     return common
 
 
-def _changed(addresses: AddressMap, pairs: Iterable[tuple[Write, Write]]) -> Iterator[Told]:
+def _changed(addresses: AddressMap, pairs: Iterable[tuple[Write, Write]]) -> Iterator[Difference]:
     """Yield writes to the same registers with other values, field by field."""
     grouped: dict[_Change, list[int]] = {}
     for (address, one), (_, two) in pairs:
@@ -109,7 +111,7 @@ def _changed(addresses: AddressMap, pairs: Iterable[tuple[Write, Write]]) -> Ite
             grouped.setdefault((name, values, meaning), []).append(group)
     for (name, values, meaning), groups in grouped.items():
         place = f", {numbers('group', sorted({*groups}))}" if groups[0] >= 0 else ""
-        yield Told(Subject.REGISTERS, f"{name}{place}: {values} ({meaning})")
+        yield Difference(Subject.REGISTERS, f"{name}{place}: {values} ({meaning})")
 
 
 def _register(addresses: AddressMap, address: int) -> Register | None:
@@ -131,10 +133,10 @@ def _fields(register: Register | None, pair: tuple[int, int]) -> Iterator[tuple[
             yield f"{field.name} is {values}", field.meaning
 
 
-def _unexplained(addresses: AddressMap, address: int, pair: tuple[int, int]) -> Told:
+def _unexplained(addresses: AddressMap, address: int, pair: tuple[int, int]) -> Difference:
     place = addresses.describe(address)
     text = f"0x{address:08x} ({place}): there 0x{pair[0]:08x}, here 0x{pair[1]:08x}: no field of it"
-    return Told(Subject.UNEXPLAINED, text)
+    return Difference(Subject.UNEXPLAINED, text)
 
 
 def _split(place: str) -> tuple[int, str]:

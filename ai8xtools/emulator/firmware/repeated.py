@@ -116,10 +116,10 @@ class RepeatedNetwork:
         accelerator = board.accelerator
         memory, run = accelerator.memory, None
         before = memory.data.copy()
-        known = next((pair for pair in self._decoded if pair[0].fits(memory)), None)
-        if known is not None:
-            known[0].run_in(memory)
-            cycles = known[1]
+        decoded = next((pair for pair in self._decoded if pair[0].fits(memory)), None)
+        if decoded is not None:
+            decoded[0].run_in(memory)
+            cycles = decoded[1]
         else:
             if not resumed:
                 self._network.about_to_run(is_sample=False)

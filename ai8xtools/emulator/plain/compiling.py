@@ -81,9 +81,9 @@ def compile_plain(
         names = (*_RUN_TIME, *(_ENGINE,) * engine)
         image, of_run_time = _compiled([*own, *more], options, core, folder, names)
         headers = (source_text(path) for path in sorted(folder.glob("*.h")))
-        told = [number for text in headers for number in _MACS.findall(text)]  # a hop's are last
+        counts = [number for text in headers for number in _MACS.findall(text)]  # a hop's are last
         defined = frozenset(name for _, name in image.functions)
-        macs = int(told[-1]) if told else None
+        macs = int(counts[-1]) if counts else None
     return PlainProgram(image, macs, defined - of_run_time)
 
 
@@ -98,14 +98,14 @@ def _compiled(
     with Workshop(place) as workshop:
         run_time = _run_time(core, workshop, run_time_names)
         link = (f"-I{PLAIN / 'include'}", *_LINKING, "-T", str(PLAIN / "link.ld"))
-        given = [*sources, *run_time]
+        linked = [*sources, *run_time]
         try:
-            image = compile_in(workshop, given, [*flags, "-nostdlib", *link], core)
+            image = compile_in(workshop, linked, [*flags, "-nostdlib", *link], core)
         except EmulatorError as error:
             if not _HELPER.search(error.message):
                 raise
             further = () if is_clang(core) else ("-nostdlib", "-lgcc")
-            image = compile_in(workshop, given, [*flags, *link, *further], core)
+            image = compile_in(workshop, linked, [*flags, *link, *further], core)
         return image, frozenset[str]().union(*map(function_names, run_time))
 
 

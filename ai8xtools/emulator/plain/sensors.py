@@ -56,8 +56,8 @@ def sensor_of(project: Path) -> str | None:
     text = source_text(header)
     if "sensor_read(sensor_value" not in text:
         return None
-    found = _KIND.search(text)
-    return _KINDS[found[1]] if found else ""
+    match = _KIND.search(text)
+    return _KINDS[match[1]] if match else ""
 
 
 class PlainSensor:
@@ -80,7 +80,7 @@ class PlainSensor:
         return [IoArea("the sensor", BASE, _BYTES, self._read, self._store)]
 
     @property
-    def told(self) -> str:
+    def delivery(self) -> str:
         """How much of what it has delivered."""
         return f"{self.delivered} {_PIECES[self.kind]}"
 

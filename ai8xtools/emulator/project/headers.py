@@ -72,9 +72,9 @@ class Headers:
         Raises EmulatorError (E811) if several folders beside the tree have it, or one whose
         sources are another version of this tree's.
         """
-        found = self._provide(message)
-        self.changes += found
-        return found
+        is_new = self._provide(message)
+        self.changes += is_new
+        return is_new
 
     def _provide(self, message: CompilerMessage) -> bool:
         name = message.name

@@ -86,7 +86,7 @@ class SourceCompiler:
         prologue = target.with_suffix(".h")
         text = self._text(source, target.with_suffix(".c"))
         for _ in range(_MAX_ROUNDS):
-            known = self.headers.changes
+            changes = self.headers.changes
             prologue.write_text(standins.declarations(), encoding="utf-8")
             status, output = self._run(
                 *(*self._flags(source), "-include", str(prologue)),
@@ -99,7 +99,7 @@ class SourceCompiler:
             # a compiler tells all that it lacks at once
             with self._mending:
                 mended = [self._mend(message, standins) for message in messages]
-                if not any(mended) and self.headers.changes == known:
+                if not any(mended) and self.headers.changes == changes:
                     break  # nor did another source bring what this one lacks
         raise self._refused(source, messages, output)
 

@@ -118,8 +118,8 @@ class _Drawer:
             tuple(d.place.line for d in some if d.place is not None and d.place.line is not None)
             for some in (messages, errors)
         )
-        said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
-        words = re.findall(r"0x[0-9a-fA-F.]*[0-9a-fA-F]|[\w-]+", said)
+        messages_text = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
+        words = re.findall(r"0x[0-9a-fA-F.]*[0-9a-fA-F]|[\w-]+", messages_text)
         blocks = blocks_of(lines, len(content))
         masks = tuple(mask_text((1 << count) - 1) for count in channels if count <= _MOST_MASK)
         return _Drawer(

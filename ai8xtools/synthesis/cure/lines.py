@@ -41,13 +41,13 @@ class Line:
 
 def lines_of(text: str) -> list[Line]:
     """Return the lines of a text that hold a key and a value."""
-    found = []
+    result = []
     for number, content in enumerate(text.split("\n"), 1):
         match = _LINE.match(content) if len(content) <= _LONGEST else None
         if match is not None:
             lead, key, separator, value = match.group("lead", "key", "separator", "value")
-            found.append(Line(number, lead, key, separator, value, key_meant(key)))
-    return found
+            result.append(Line(number, lead, key, separator, value, key_meant(key)))
+    return result
 
 
 def key_meant(word: str) -> Key | None:

@@ -35,11 +35,11 @@ def values_for(
     value = "" if line is None else line.value
     others = [x.value for x in lines if x.meant is key and x is not line]
     common = [word for word, _ in Counter(others).most_common()]
-    found = [*_read_better(key, value), *_near(key, value, common)]
+    values = [*_read_better(key, value), *_near(key, value, common)]
     if key.name in _OFFSETS and line is not None:
         common.sort(key=lambda one: (one == _in_front(line, lines), -others.count(one)))
-    found += [*_of_kind_said(key, words), *common, *_of_kind(key, lines)]
-    return [one for one in dict.fromkeys(found) if one and one != value]
+    values += [*_of_kind_said(key, words), *common, *_of_kind(key, lines)]
+    return [one for one in dict.fromkeys(values) if one and one != value]
 
 
 def usual_values(line: Line, lines: Sequence[Line]) -> list[str]:
@@ -89,10 +89,10 @@ def _other_top(mask: int) -> Iterator[str]:
 
 def _near(key: Key, value: str, common: Sequence[str]) -> Iterator[str]:
     """Yield the word that a wrong one resembles."""
-    known = [*common, *_words(key)]
-    near = closest(value.lower(), [word.lower() for word in known])
+    words = [*common, *_words(key)]
+    near = closest(value.lower(), [word.lower() for word in words])
     if near is not None:
-        yield next(word for word in known if word.lower() == near)
+        yield next(word for word in words if word.lower() == near)
 
 
 def _words(key: Key) -> list[str]:

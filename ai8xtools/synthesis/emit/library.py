@@ -49,5 +49,5 @@ class Export:
     ) -> dict[str, str]:
         """Return the files of the project as those of the library."""
         values = {"words": self.words, "program": program, "options": options}
-        made = self.library.files("c", files, **values)
-        return made if self.application is None else self.application.applied(made, self.library)
+        own = self.library.files("c", files, **values)
+        return own if self.application is None else self.application.applied(own, self.library)

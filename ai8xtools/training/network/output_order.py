@@ -49,14 +49,14 @@ def output_order(model: nn.Module, example: Tensor) -> OutputOrder | None:
     with torch.no_grad():
         outputs = own(example.double())
     parts = outputs if isinstance(outputs, Sequence) else (outputs,)
-    found = torch.cat([part.flatten() for part in parts])
-    order = torch.full_like(found, -1, dtype=torch.int64)
+    numbers = torch.cat([part.flatten() for part in parts])
+    order = torch.full_like(numbers, -1, dtype=torch.int64)
     layers: list[str] = []
     first = 0
     for name, begin, count in calls:
-        its = (found >= begin) & (found < begin + count) & (found == found.round())
+        its = (numbers >= begin) & (numbers < begin + count) & (numbers == numbers.round())
         if its.any():
-            order[its] = found[its].long() - begin + first
+            order[its] = numbers[its].long() - begin + first
             layers.append(name)
             first += count
     return None if (order < 0).any() else OutputOrder(tuple(layers), order)

@@ -97,16 +97,16 @@ class ScoreMeter:
         scores, labels = torch.cat(self._parts, 1).tolist()
         is_anomaly = [label > 0 for label in labels]
         normal = [score for score, odd in zip(scores, is_anomaly, strict=True) if not odd]
-        found = {_MEAN: sum(normal) / max(1, len(normal)) / self._numbers}
+        metrics = {_MEAN: sum(normal) / max(1, len(normal)) / self._numbers}
         if final and normal:
-            found[_LIMIT] = threshold_of(normal)
+            metrics[_LIMIT] = threshold_of(normal)
         if final and 0 < len(normal) < len(scores):
-            told = Separation.of(scores, is_anomaly, self._threshold)
-            found |= {
-                _AREA: told.auc, "Count": told.count, "Anomalies": told.anomalies,
-                "Found": told.found, "Alarms": told.alarms, _LIMIT: told.threshold,
+            result = Separation.of(scores, is_anomaly, self._threshold)
+            metrics |= {
+                _AREA: result.auc, "Count": result.count, "Anomalies": result.anomalies,
+                "Found": result.found, "Alarms": result.alarms, _LIMIT: result.threshold,
             }  # fmt: skip
-        return found
+        return metrics
 
     def by_class(self) -> dict[str, dict[str, float | None]]:
         """Return nothing."""

@@ -137,8 +137,8 @@ class Errors:
     @torch.no_grad()
     def add(self, outputs: Tensor, targets: Tensor) -> None:
         """Evaluate a batch."""
-        wanted = targets.double()
-        pair = outputs.view_as(targets).double() - wanted, wanted - self._mean
+        expected = targets.double()
+        pair = outputs.view_as(targets).double() - expected, expected - self._mean
         self._parts.append(torch.stack([part.flatten() for part in pair]))
 
     def merge(self, other: Self) -> None:
@@ -150,8 +150,8 @@ class Errors:
         if not self._parts:
             return {}
         errors, deviations = torch.cat(self._parts, 1).tolist()
-        found = astuple(Error.of(errors, deviations))
-        return dict(zip(_FIELDS, found, strict=True) if final else [("RMSE", found[0])])
+        metrics = astuple(Error.of(errors, deviations))
+        return dict(zip(_FIELDS, metrics, strict=True) if final else [("RMSE", metrics[0])])
 
     def by_class(self) -> dict[str, dict[str, float | None]]:
         """Return nothing."""

@@ -1,4 +1,4 @@
-"""A difference between two projects, as it is told."""
+"""A difference between two projects in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ai8xtools.values import frozen
 
 
 class Subject(Enum):
-    """What a difference is about; the values are for people, in the order in which they are told.
+    """What a difference is about; the values are for people, in the order of the report.
 
     `LAYERS` sum up what registers say, `FILES` change nothing that the chip does.
     """
@@ -37,7 +37,7 @@ class Subject(Enum):
 
 
 @frozen
-class Told:
+class Difference:
     """One difference in words."""
 
     subject: Subject
