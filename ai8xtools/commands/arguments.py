@@ -207,9 +207,9 @@ class Parser(argparse.ArgumentParser):
         """Report what is wrong and end the run; a very long word is cut."""
         message = _LONG_WORD.sub(r"\1...", message)
         message, edits = self._with_closest(message)
-        found = _usages(message, self._typed)
-        found = (replace(d, edit=edits.get(_option_of(d))) for d in found)
-        self._end([*self._refused, *found])
+        diagnostics = _usages(message, self._typed)
+        diagnostics = (replace(d, edit=edits.get(_option_of(d))) for d in diagnostics)
+        self._end([*self._refused, *diagnostics])
 
     def _with_closest(self, message: str) -> tuple[str, dict[str, Edit]]:
         """Add what may have been meant by options, or their values, that do not exist; also return
@@ -223,9 +223,9 @@ class Parser(argparse.ArgumentParser):
             if self._faulty is None:
                 return message, {}
             option, value = self._faulty
-            known = [word for word in re.findall(r"[\w.+-]+", message) if word != value]
-            close = sorted(get_close_matches(value, known, 3), key=known.index)
-            elsewhere = [word for word in self._words if word in known]
+            words = [word for word in re.findall(r"[\w.+-]+", message) if word != value]
+            close = sorted(get_close_matches(value, words, 3), key=words.index)
+            elsewhere = [word for word in self._words if word in words]
             near = next((word for word in [*close, *elsewhere] if self._takes(option, word)), None)
             if near is None and option in self._needed():
                 return message, {}

@@ -41,12 +41,12 @@ class Form:
 
 def is_foreign(path: Path, head: str) -> bool:
     """Whether a file is there that begins otherwise."""
-    wanted = head.encode()
+    expected = head.encode()
     try:
         if not path.is_file() or not path.stat().st_size:
             return False
         with path.open("rb") as file:
-            return file.read(len(wanted)) != wanted
+            return file.read(len(expected)) != expected
     except (OSError, ValueError):  # writing will say why
         return False
 
@@ -55,12 +55,12 @@ def accuracy_facts(measured: Measured) -> dict[str, Any]:
     """Return what was measured of samples by its name, shares in percent, and how many samples."""
     match measured:
         case Error():
-            found = {"rmse": measured.rmse}
+            measures = {"rmse": measured.rmse}
         case Separation():
-            found = {"auc": measured.auc}
+            measures = {"auc": measured.auc}
         case _:
-            found = {measured.title: 100 * measured.share}
-    return {"measures": found, "samples": measured.count}
+            measures = {measured.title: 100 * measured.share}
+    return {"measures": measures, "samples": measured.count}
 
 
 def estimate(value: Estimate, factor: float = 1.0) -> dict[str, float]:
@@ -99,8 +99,8 @@ def _junit(outcome: Outcome) -> str:
     tool, facts = _tool(outcome), outcome.facts
     failed = facts["verdict"] in FAILURES
     broken = outcome.status != 0 and not failed
-    told = [str(d) for d in outcome.diagnostics if d.severity.is_error or not broken]
-    text = cleaned("\n".join([*filter(None, [facts["reason"]]), *told]))
+    messages = [str(d) for d in outcome.diagnostics if d.severity.is_error or not broken]
+    text = cleaned("\n".join([*filter(None, [facts["reason"]]), *messages]))
     counts = f'tests="1" failures="{int(failed)}" errors="{int(broken)}" skipped="0"'
     first = text.partition("\n")[0] or f"ended with status {outcome.status}"
     subject = cleaned(facts["subject"] or tool)

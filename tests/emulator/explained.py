@@ -17,7 +17,7 @@ from collections import Counter
 
 import numpy as np
 
-from ai8xtools.commands.explain.explanation import Explanation, Wanted, explained
+from ai8xtools.commands.explain.explanation import Explanation, Reference, explained
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.state.memory import Memory
 from tests.emulator.faults import (
@@ -54,7 +54,7 @@ def main() -> int:
     count: Counter[tuple[str, str]] = Counter()
     for seed, name in enumerate(args.networks):
         result = with_weights_at_random(name)
-        wanted, whole = Wanted(result), loaded_accelerator(result)
+        reference, whole = Reference(result), loaded_accelerator(result)
         random = np.random.default_rng(seed)
         kinds = [kind for kind in KINDS if kind != "bias" or result.program.biases]
         for number in range(args.faults):
@@ -64,7 +64,7 @@ def main() -> int:
             signal.alarm(3 * SECONDS)
             try:
                 accelerator.write(damage.writes)
-                explanation = explained(wanted, accelerator.memory.snapshot())
+                explanation = explained(reference, accelerator.memory.snapshot())
                 run = None
                 with contextlib.suppress(EmulatorError):
                     run = accelerator.run()
@@ -73,7 +73,7 @@ def main() -> int:
                 continue
             finally:
                 signal.alarm(0)
-            truth = None if run is None else first_difference(wanted.run, run)
+            truth = None if run is None else first_difference(reference.run, run)
             assert explanation is not None
             said = explanation.first.layer if explanation.first is not None else None
             right = said == truth, names(accelerator.memory, explanation, damage)

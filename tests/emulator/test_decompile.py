@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.decompile.attempts import best_attempt
-from ai8xtools.commands.decompile.network import found_network
+from ai8xtools.commands.decompile.network import candidate_network
 from ai8xtools.commands.decompile.verdict import computed
 from ai8xtools.commands.emulate.arguments import parse as parse_emulation
 from ai8xtools.commands.loader.arguments import parse
@@ -89,7 +89,7 @@ def test_data_that_nobody_wrote_is_refused(digits: Path) -> None:
     for group in range(4):
         memory.registers[base + chip.layer_address(group, 2, "RPTR_BASE")] = 0x1800
     with pytest.raises(EmulatorError) as refusal:
-        found_network(memory, "net")
+        candidate_network(memory, "net")
     assert refusal.value.code == "E890"
     assert "layer 2" in refusal.value.message
 

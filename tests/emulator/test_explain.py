@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ai8xtools.commands.explain.explanation import Wanted, explained, paragraph
+from ai8xtools.commands.explain.explanation import Reference, explained, paragraph
 from tests.emulator.conftest import Emulate
 from tests.emulator.explained import names
 from tests.emulator.faults import KINDS, fault, first_difference, loaded_accelerator
@@ -86,16 +86,16 @@ def test_single_words_are_found(tmp_path: Path) -> None:
     """As `make measure WHAT=explained`, with a few faults."""
     deployed = BY_FILE["digits-chw-ai85"]
     result = deployed.synthesized(tmp_path, str(CHECKPOINT))
-    wanted, whole = Wanted(result), loaded_accelerator(result)
+    reference, whole = Reference(result), loaded_accelerator(result)
     random = np.random.default_rng(3)
     for number in range(16):
         damage = fault(KINDS[number % len(KINDS)], result.program, random)
         accelerator = copy.deepcopy(whole)
         accelerator.write(damage.writes)
-        explanation = explained(wanted, accelerator.memory.snapshot())
+        explanation = explained(reference, accelerator.memory.snapshot())
         assert explanation is not None
         assert names(accelerator.memory, explanation, damage)
-        truth = first_difference(wanted.run, accelerator.run())
+        truth = first_difference(reference.run, accelerator.run())
         found = explanation.first
         assert (None if found is None else found.layer) == truth
-        assert paragraph(wanted, explanation).endswith(".")
+        assert paragraph(reference, explanation).endswith(".")

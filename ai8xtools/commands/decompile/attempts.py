@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from ai8xtools.commands.decompile.files import network_files
-from ai8xtools.commands.decompile.network import Found, found_network, guesses
+from ai8xtools.commands.decompile.network import Candidate, candidate_network, guesses
 from ai8xtools.commands.decompile.words import Agreement, compare, memory_of
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
@@ -35,7 +35,7 @@ _USUAL_INCREASE = 2
 class Attempt:
     """A description with options, and what the loader makes of them: words, or a refusal."""
 
-    found: Found
+    candidate: Candidate
     agreement: Agreement | None
     result: Synthesis | None
     refusal: DiagnosticError | None
@@ -56,13 +56,13 @@ class Attempt:
 def best_attempt(memory: Memory, name: str) -> Attempt:
     """Return the description whose words are the most like those in memory.
 
-    Raises EmulatorError as `found_network` if no guess leads to a network.
+    Raises EmulatorError as `candidate_network` if no guess leads to a network.
     """
     best: Attempt | None = None
     refusal: EmulatorError | None = None
     for guess in guesses(memory):
         try:
-            other = _best_of(memory, found_network(memory, name, guess), name)
+            other = _best_of(memory, candidate_network(memory, name, guess), name)
         except EmulatorError as error:
             refusal = refusal or error
             continue
@@ -80,9 +80,9 @@ def best_attempt(memory: Memory, name: str) -> Attempt:
     return best
 
 
-def _best_of(memory: Memory, found: Found, name: str) -> Attempt:
+def _best_of(memory: Memory, candidate: Candidate, name: str) -> Attempt:
     """Return the best of the changes that what departs suggests."""
-    best = attempt(memory, found, name)
+    best = attempt(memory, candidate, name)
     for change in _CHANGES:
         if best.right:
             break
@@ -93,26 +93,26 @@ def _best_of(memory: Memory, found: Found, name: str) -> Attempt:
     return best
 
 
-def attempt(memory: Memory, found: Found, name: str) -> Attempt:
+def attempt(memory: Memory, candidate: Candidate, name: str) -> Attempt:
     """Let the loader read the files of a network, and compare the words."""
-    files = network_files(found, name, "")
+    files = network_files(candidate, name, "")
     with tempfile.TemporaryDirectory() as folder:
         for file, content in files.items():
             Path(folder, file).write_bytes(content)
-        words = command_words(found, name, memory.chip.name, folder)
+        words = command_words(candidate, name, memory.chip.name, folder)
         try:
             options = parse(words)
             result = synthesize(options.config_file, options.chip, options.resolve, options.encode)
         except DiagnosticError as refusal:
-            return Attempt(found, None, None, refusal)
+            return Attempt(candidate, None, None, refusal)
         except SystemExit:  # of the parser, which has said why
-            wrong = Diagnostic("E890", f"options out of their range: {' '.join(found.words)}")
-            return Attempt(found, None, None, DiagnosticError(wrong))
+            wrong = Diagnostic("E890", f"options out of their range: {' '.join(candidate.words)}")
+            return Attempt(candidate, None, None, DiagnosticError(wrong))
     agreement = compare(memory, memory_of(result.program, result.chip, options.encode.apb_base))
-    return Attempt(found, agreement, result, None)
+    return Attempt(candidate, agreement, result, None)
 
 
-def command_words(found: Found, name: str, chip: str, folder: str) -> list[str]:
+def command_words(candidate: Candidate, name: str, chip: str, folder: str) -> list[str]:
     """Return the words behind `ai8xize.py` that make a project of the files in a folder."""
     paths = (
         ("--config-file", f"{name}.yaml"),
@@ -122,43 +122,45 @@ def command_words(found: Found, name: str, chip: str, folder: str) -> list[str]:
     words = ["--device", chip, "--test-dir", folder, "--prefix", f"{name}-project"]
     for option, file in paths:
         words += [option, str(Path(folder, file))]
-    return [*words, *found.words]
+    return [*words, *candidate.words]
 
 
-def _with_words(found: Found, *words: str) -> Found:
-    return replace(found, words=(*found.words, *words))
+def _with_words(candidate: Candidate, *words: str) -> Candidate:
+    return replace(candidate, words=(*candidate.words, *words))
 
 
-def _with_layouts(found: Found, change: Callable[[int, LayerLayout], LayerLayout]) -> Found:
-    layers = {index: change(index, layout) for index, layout in found.layout.layers.items()}
-    return replace(found, layout=replace(found.layout, layers=layers))
+def _with_layouts(
+    candidate: Candidate, change: Callable[[int, LayerLayout], LayerLayout]
+) -> Candidate:
+    layers = {index: change(index, layout) for index, layout in candidate.layout.layers.items()}
+    return replace(candidate, layout=replace(candidate.layout, layers=layers))
 
 
-def _overlapping(best: Attempt, _memory: Memory) -> Iterator[Found]:
+def _overlapping(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
     """Outputs that overwrite what was not read: data may overlap."""
     refusal = best.refusal
     if refusal is not None and any(d.code == _OVERLAPS for d in refusal.diagnostics):
-        yield _with_words(best.found, "--overlap-data")
+        yield _with_words(best.candidate, "--overlap-data")
 
 
-def _kernels_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Found]:
+def _kernels_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
     """Kernels where the registers say, or written by the older loader."""
     if best.agreement is not None and not best.agreement.kinds["kernel"]:
         return
-    yield _with_words(best.found, "--old-kernel-loader")
+    yield _with_words(best.candidate, "--old-kernel-loader")
     columns = {
         one.layer.index: one.decoded.config.kernels.start // KERNEL_COLUMN_BYTES
-        for one in best.found.layers
+        for one in best.candidate.layers
         if one.layer.weights is not None
     }
     fixed = _with_layouts(
-        best.found, lambda index, layout: replace(layout, kernel_offset=columns.get(index))
+        best.candidate, lambda index, layout: replace(layout, kernel_offset=columns.get(index))
     )
     yield fixed
     yield _with_words(fixed, "--no-deduplicate-weights")
 
 
-def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Found]:
+def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
     """Biases in the groups that the registers say: of all layers, or of those that depart."""
     if best.agreement is not None and not best.agreement.kinds["bias"]:
         return
@@ -168,30 +170,30 @@ def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Found]:
             for group, offset in enumerate(one.decoded.config.output.bias_offsets)
             if offset is not None
         )
-        for one in best.found.layers
+        for one in best.candidate.layers
         if one.layer.bias is not None and not one.layer.depthwise
     }
     yield _with_layouts(
-        best.found, lambda index, layout: replace(layout, bias_groups=groups.get(index))
+        best.candidate, lambda index, layout: replace(layout, bias_groups=groups.get(index))
     )
 
 
-def _streams_otherwise(best: Attempt, memory: Memory) -> Iterator[Found]:
+def _streams_otherwise(best: Attempt, memory: Memory) -> Iterator[Candidate]:
     """Streams with the settings of the first layer's registers, or that wait for more data."""
     result = best.result
     if result is None or best.agreement is None or not best.agreement.kinds["register"]:
         return
-    streams = [one.decoded.config for one in best.found.layers if one.layout.streaming]
+    streams = [one.decoded.config for one in best.candidate.layers if one.layout.streaming]
     if not streams:
         return
     fields = [_stream_fields(memory, config) for config in streams]
-    if streams[0] is best.found.layers[0].decoded.config:
-        yield _with_words(best.found, *(
+    if streams[0] is best.candidate.layers[0].decoded.config:
+        yield _with_words(best.candidate, *(
             word for option, value in fields[0].items()
             for word in (f"--override-{option}", str(value))
         ))  # fmt: skip
     later = [(one.layer.index, values) for one, values in zip(
-        (one for one in best.found.layers if one.layout.streaming), fields, strict=True
+        (one for one in best.candidate.layers if one.layout.streaming), fields, strict=True
     ) if one.layer.index]  # fmt: skip
     if later:
         index, values = later[0]
@@ -202,7 +204,7 @@ def _streams_otherwise(best: Attempt, memory: Memory) -> Iterator[Found]:
             "delta2": values["delta2"] - own.delta2,
         }
         words = (w for name, n in more.items() for w in (f"--increase-{name}", str(n)))
-        yield _with_words(best.found, *words)
+        yield _with_words(best.candidate, *words)
 
 
 def _stream_fields(memory: Memory, config: LayerConfig) -> dict[str, int]:

@@ -35,10 +35,10 @@ class Decoded:
     flattened: int = 0
     bias_bytes: int | None = None
 
-    def effective(self, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def effective(self, effects: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which of the channels that it reads have an effect, if these outputs have: [channel]."""
         if self.parameters is None or not self.config.kind.sums_channels:
-            return wanted | self.outputs
+            return effects | self.outputs
         pixels = self.flattened or 1
         used = self.parameters.kernels.any(axis=(0, 2, 3))
         return np.asarray(used.reshape(pixels, -1).any(axis=0))
@@ -82,41 +82,41 @@ def channels_of(layers: Sequence[Decoded], *, sparse: bool) -> tuple[list[Inputs
     With `sparse` lanes without kernels are no outputs where nothing reads any.
     Raises EmulatorError (E890) for something else than whole outputs of layers, or the input.
     """
-    read, wanted = _wanted(layers)
+    read, effects = _effective_outputs(layers)
     inputs: list[Inputs] = []
     outputs: list[Outputs] = []
     for number, layer in enumerate(layers):
-        effective = layer.effective(wanted[number])
-        found = inputs_of(layer, outputs, effective)
-        own = _outputs(layer, read[number], wanted[number], found.channels, sparse=sparse)
-        inputs.append(found)
+        effective = layer.effective(effects[number])
+        inputs_read = inputs_of(layer, outputs, effective)
+        own = _outputs(layer, read[number], effects[number], inputs_read.channels, sparse=sparse)
+        inputs.append(inputs_read)
         outputs.append(own)
     return inputs, outputs
 
 
-def _wanted(
+def _effective_outputs(
     layers: Sequence[Decoded],
 ) -> tuple[list[NDArray[np.bool_]], list[NDArray[np.bool_]]]:
     """Return which outputs of each layer are read, and which of them have an effect."""
     read = [np.zeros(len(layer.outputs), np.bool_) for layer in layers]
-    wanted = [np.zeros(len(layer.outputs), np.bool_) for layer in layers]
+    effects = [np.zeros(len(layer.outputs), np.bool_) for layer in layers]
     for number in reversed(range(len(layers))):
         layer = layers[number]
         if not read[number].any() and layer.parameters is None:
-            wanted[number][:] = True
-        effective = np.broadcast_to(layer.effective(wanted[number]), layer.read.writers.shape)
+            effects[number][:] = True
+        effective = np.broadcast_to(layer.effective(effects[number]), layer.read.writers.shape)
         for writer in np.unique(layer.read.writers).tolist():
             if writer >= 0:
                 from_it = layer.read.writers == writer
                 read[writer][layer.read.outputs[from_it]] = True
-                wanted[writer][layer.read.outputs[from_it & effective]] = True
-    return read, wanted
+                effects[writer][layer.read.outputs[from_it & effective]] = True
+    return read, effects
 
 
 def _outputs(
     layer: Decoded,
     read: NDArray[np.bool_],
-    wanted: NDArray[np.bool_],
+    effects: NDArray[np.bool_],
     channels: int,
     *,
     sparse: bool,
@@ -140,7 +140,7 @@ def _outputs(
     slots[-1] = True  # the register says so
     chosen = np.flatnonzero(slots)
     numbers = (np.arange(passes)[:, None] * len(slots) + chosen).reshape(-1)
-    used = (wanted | layer.outputs)[numbers]
+    used = (effects | layer.outputs)[numbers]
     lead = int(chosen[0]) * passes
     stated = None if layer.bias_bytes is None else layer.bias_bytes - lead
     count = _channels(used, len(chosen), passes, stated) if passes > 1 else len(chosen)
@@ -181,20 +181,20 @@ def inputs_of(layer: Decoded, outputs: Sequence[Outputs], effective: NDArray[np.
     """
     if layer.parameters is None and (layer.read.writers == UNKNOWN).all():
         return Inputs((UNKNOWN,), layer.read.writers.shape[1], 0)
-    found = [_run(layer, operand, outputs, effective)
+    runs = [_run(layer, operand, outputs, effective)
              for operand in range(layer.config.input.operands)]  # fmt: skip
     number = layer.config.layer
-    for run in found:
+    for run in runs:
         for writer, channels in run:
             whole = writer >= 0 and channels == [*range(outputs[writer].count)]
             if writer != INPUT and not whole:
                 raise _inexpressible(number, "reads something else than whole outputs")
-    if len({sum(len(channels) for _, channels in run) for run in found}) > 1:
+    if len({sum(len(channels) for _, channels in run) for run in runs}) > 1:
         raise _inexpressible(number, "combines operands of different sizes")
-    if len(found) > 1 and any(len(run) > 1 for run in found):
+    if len(runs) > 1 and any(len(run) > 1 for run in runs):
         raise _inexpressible(number, "combines operands of several layers each")
-    sources = tuple(writer for run in found for writer, _ in run)
-    count = sum(len(channels) for _, channels in found[0])
+    sources = tuple(writer for run in runs for writer, _ in run)
+    count = sum(len(channels) for _, channels in runs[0])
     return Inputs(sources, count, int(layer.read.pixels[0, 0]))
 
 
@@ -207,7 +207,7 @@ def _run(
 ) -> list[tuple[int, list[int]]]:
     """Return writers and their channels, one behind the other; lanes that are none are left out."""
     read, config = layer.read, layer.config
-    known = [{number: c for c, number in enumerate(one.numbers.tolist())} for one in outputs]
+    numbers = [{number: c for c, number in enumerate(one.numbers.tolist())} for one in outputs]
     count, passes = len(effective), config.input.passes // (layer.flattened or 1)
     end = count
     if passes > 1:
@@ -218,8 +218,8 @@ def _run(
     ):
         if writer == INPUT and column < end:
             pairs.append((writer, column))
-        elif writer >= 0 and number in known[writer]:
-            pairs.append((writer, known[writer][number]))
+        elif writer >= 0 and number in numbers[writer]:
+            pairs.append((writer, numbers[writer][number]))
         elif writer != INPUT and column < end:
             pairs.append((INPUT - 1, column))
     return [(w, [c for _, c in part]) for w, part in groupby(pairs, key=lambda pair: pair[0])]

@@ -8,29 +8,29 @@ import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.writer import checkpoint_bytes
-from ai8xtools.commands.decompile.network import Found
+from ai8xtools.commands.decompile.network import Candidate
 from ai8xtools.synthesis.configuration import configuration
 from ai8xtools.synthesis.network import Layer
 
 _FULL_BITS = 8
 
 
-def network_files(found: Found, name: str, title: str) -> dict[str, bytes]:
+def network_files(candidate: Candidate, name: str, title: str) -> dict[str, bytes]:
     """Return the files by their names."""
-    text = configuration(found.network, found.layout, title)
+    text = configuration(candidate.network, candidate.layout, title)
     sample = io.BytesIO()
-    np.save(sample, found.network.sample)
+    np.save(sample, candidate.network.sample)
     return {
         f"{name}.yaml": text.encode(),
-        f"{name}.pth.tar": checkpoint_bytes(f"{name}.pth.tar", checkpoint_of(found, name)),
+        f"{name}.pth.tar": checkpoint_bytes(f"{name}.pth.tar", checkpoint_of(candidate, name)),
         f"sample_{name}.npy": sample.getvalue(),
     }
 
 
-def checkpoint_of(found: Found, name: str) -> Checkpoint:
+def checkpoint_of(candidate: Candidate, name: str) -> Checkpoint:
     """Return the quantized checkpoint: whole numbers, shifts and widths."""
     state: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = {}
-    for layer in found.network.layers:
+    for layer in candidate.network.layers:
         if layer.weights is not None:
             prefix = f"layer{layer.index}"
             bits = abs(layer.weight_bits)

@@ -79,27 +79,27 @@ def reads(memory: Memory, layers: Sequence[LayerConfig]) -> tuple[list[LayerConf
 
     Where MAX78000 takes the passes of combined operands for more rows, they are passes again.
     """
-    owners, found, whole = _Owners(memory.data_bytes.shape), list[Read](), list[LayerConfig]()
+    owners, all_reads, whole = _Owners(memory.data_bytes.shape), list[Read](), list[LayerConfig]()
     for position, config in enumerate(layers):
         instance, offset = (part[..., 0] for part in input_bytes(config, 1 << 30))
         if position == 0 and not memory.pushes:
             owners.load(config)
         if position == 0 and memory.pushes:
             count = np.arange(len(config.processors))[None]
-            found.append(Read(0 * count + INPUT, count, 0 * count))
+            all_reads.append(Read(0 * count + INPUT, count, 0 * count))
         elif position and config.stream_start:
-            found.append(_streamed(position - 1, whole[-1], instance, offset))
+            all_reads.append(_streamed(position - 1, whole[-1], instance, offset))
         else:
             writer = int(owners.read(instance, offset).writers[0, 0])
             passes = whole[writer].output.passes if writer >= 0 else 1
             config = _with_passes(memory, config, passes)
             instance, offset = (part[..., 0] for part in input_bytes(config, 1 << 30))
-            found.append(owners.read(instance, offset))
+            all_reads.append(owners.read(instance, offset))
         whole.append(config)
         following = layers[position + 1] if position + 1 < len(layers) else None
         if following is None or not following.stream_start:
             owners.write(position, config)
-    return whole, found
+    return whole, all_reads
 
 
 def _with_passes(memory: Memory, config: LayerConfig, passes: int) -> LayerConfig:

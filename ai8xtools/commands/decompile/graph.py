@@ -48,15 +48,15 @@ def graph_bytes(network: Network, *, average_rounding: bool) -> bytes:
         builder.add(layer)
     model = builder.model()
     expected = simulate(network, average_rounding=average_rounding).outputs
-    wanted = [expected[layer.index].reshape(-1) for layer in network.outputs()]
+    targets = [expected[layer.index].reshape(-1) for layer in network.outputs()]
     last = "nothing executes it"
     for run in runners(model, _INPUT):
         try:
-            found = run(network.sample[None].astype(np.float32))
+            results = run(network.sample[None].astype(np.float32))
         except Exception as exc:
             last = reason_of(exc)
             continue
-        if all(map(np.array_equal, found, wanted)):
+        if all(map(np.array_equal, results, targets)):
             return bytes(model.SerializeToString())
         last = "its sums are too large to be exact"
     raise NoGraphError(f"the graph does not compute what the words do: {last}")

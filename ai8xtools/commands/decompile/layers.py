@@ -62,10 +62,10 @@ def decoded_layers(memory: Memory, configs: Sequence[LayerConfig]) -> list[Decod
         LayerExecution(memory, config, configs[number + 1 :], [], first=number == 0)
         for number, config in enumerate(configs)
     ]
-    whole, found = reads(memory, [execution.config for execution in executions])
+    whole, all_reads = reads(memory, [execution.config for execution in executions])
     return [
         Decoded(config, execution.parameters(), read, bias_bytes=_bias_bytes(memory, whole, config))
-        for config, execution, read in zip(whole, executions, found, strict=True)
+        for config, execution, read in zip(whole, executions, all_reads, strict=True)
     ]
 
 

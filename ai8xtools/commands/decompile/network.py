@@ -29,7 +29,7 @@ from device import SNOOP_REGISTERS, SNOOP_RESULTS
 
 
 @frozen(slots=False)
-class Found:
+class Candidate:
     """A network as it was found, where it works, and the options of ai8xize.py beside files."""
 
     network: Network
@@ -76,7 +76,7 @@ def _configured(memory: Memory) -> list[LayerConfig]:
     return [config for config in configs if config.groups]
 
 
-def found_network(memory: Memory, name: str, guess: Guess = Guess()) -> Found:  # noqa: B008
+def candidate_network(memory: Memory, name: str, guess: Guess = Guess()) -> Candidate:  # noqa: B008
     """Return the network of an accelerator that is loaded and about to start.
 
     Raises EmulatorError: what no description expresses (E890), and as the emulator does.
@@ -127,7 +127,7 @@ def found_network(memory: Memory, name: str, guess: Guess = Guess()) -> Found:  
     words += ["--link-layer"] if _links(memory, configs) else []
     if guess.repeat > 1:
         words += ["--repeat-layers", str(guess.repeat)]
-    return Found(network, layout, tuple(words), tuple(built))
+    return Candidate(network, layout, tuple(words), tuple(built))
 
 
 def _snoops(memory: Memory) -> bool:
@@ -186,9 +186,9 @@ def _with_lost_rows(memory: Memory, first: LayerConfig, sample: Tensor) -> Tenso
     taller = inputs.size[0] + inputs.stride - 1
     for rows in range(taller, inputs.size[0], -1):
         config = replace(first, input=replace(inputs, size=(rows, inputs.size[1])))
-        found = _all_written(memory, config)
-        if found is not None:
-            return found
+        image = _all_written(memory, config)
+        if image is not None:
+            return image
     return sample
 
 
@@ -203,8 +203,8 @@ def _all_written(memory: Memory, config: LayerConfig) -> Tensor | None:
     if not memory.data_written[instance, offset].all():
         return None
     values = memory.data_bytes[instance, offset].view(np.int8).transpose(1, 2, 0, 3)
-    found: Tensor = values.reshape(-1, *config.input.size).astype(np.int64)
-    return found
+    image: Tensor = values.reshape(-1, *config.input.size).astype(np.int64)
+    return image
 
 
 def _without_resets(memory: Memory, layers: list[LayerConfig]) -> list[LayerConfig]:

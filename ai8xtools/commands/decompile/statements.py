@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from ai8xtools.commands.decompile.layers import Rebuilt
-from ai8xtools.commands.decompile.network import Found
+from ai8xtools.commands.decompile.network import Candidate
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.configuration.keys import mask_text, offset_text
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer
@@ -34,19 +34,19 @@ class Statement:
         return f"{self.subject}: {self.text} ({self.confidence.value})"
 
 
-def statements(found: Found, memory: Memory) -> list[Statement]:
+def statements(candidate: Candidate, memory: Memory) -> list[Statement]:
     """Return all statements: of the network, then layer by layer."""
-    own = [*_of_network(found, memory)]
-    for one in found.layers:
-        own += _of_layer(found, one)
+    own = [*_of_network(candidate, memory)]
+    for one in candidate.layers:
+        own += _of_layer(candidate, one)
     return own
 
 
-def picture(found: Found) -> list[str]:
+def picture(candidate: Candidate) -> list[str]:
     """Return a line for each layer: what it reads, what it does, and the sizes."""
     rows = []
-    for layer in found.network.layers:
-        read = (_named(s, "input", "") for s in _sources(found, layer))
+    for layer in candidate.network.layers:
+        read = (_named(s, "input", "") for s in _sources(candidate, layer))
         size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
         rows.append((str(layer.index), ", ".join(read), _work(layer), f"{size} -> {_shape(layer)}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -80,8 +80,8 @@ def _work(layer: Layer) -> str:
     return ", ".join(parts)
 
 
-def _of_network(found: Found, memory: Memory) -> Iterator[Statement]:
-    network, layout = found.network, found.layout
+def _of_network(candidate: Candidate, memory: Memory) -> Iterator[Statement]:
+    network, layout = candidate.network, candidate.layout
     shape = "x".join(map(str, network.sample.shape))
     form = "CHW" if layout.layers[0].channels_first else "HWC"
     port = layout.input_port.value
@@ -92,7 +92,7 @@ def _of_network(found: Found, memory: Memory) -> Iterator[Statement]:
     if network.buffer is not None:
         size = f"{network.buffer.entries} entries of {network.buffer.channels} channels"
         yield Statement("rolling buffer", f"{size}, zeros at first", Confidence.ASSUMED)
-    rounds = memory.control_register("CTL", found.layers[0].decoded.config.groups[0])
+    rounds = memory.control_register("CTL", candidate.layers[0].decoded.config.groups[0])
     yield Statement("average pooling", "rounds" if rounds["average_rounding"] else "truncates",
                     Confidence.REGISTER)  # fmt: skip
     for layer in network.outputs():
@@ -112,12 +112,12 @@ def _shape(layer: Layer) -> str:
     return "x".join(map(str, (layer.out_channels, *layer.out_dim)))
 
 
-def _of_layer(found: Found, one: Rebuilt) -> Iterator[Statement]:
+def _of_layer(candidate: Candidate, one: Rebuilt) -> Iterator[Statement]:
     layer, config = one.layer, one.decoded.config
     subject = str(layer)
     size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
     yield Statement(subject, f"{layer.operator}, {size} to {_shape(layer)}", Confidence.REGISTER)
-    named = [_named(s, "the input", "layer ") for s in _sources(found, layer)]
+    named = [_named(s, "the input", "layer ") for s in _sources(candidate, layer)]
     yield Statement(subject, f"reads {' and '.join(named)}", Confidence.FLOW)
     pooling = layer.pooling
     if pooling.reduces:
@@ -140,14 +140,14 @@ def _of_layer(found: Found, one: Rebuilt) -> Iterator[Statement]:
     if config.output.passes > 1:
         yield Statement(subject, f"{layer.out_channels} output channels: zeros behind them in the "
                         "last pass are none", Confidence.ASSUMED)  # fmt: skip
-    if layer.flatten and _sources(found, layer) == (NETWORK_INPUT,):
+    if layer.flatten and _sources(candidate, layer) == (NETWORK_INPUT,):
         yield Statement(subject, "flattens an image of one column", Confidence.ASSUMED)
     if layer.operator.fully_connected and not layer.flatten:
         yield Statement(subject, "a linear layer, not a 1x1 convolution", Confidence.ASSUMED)
 
 
-def _sources(found: Found, layer: Layer) -> tuple[int, ...]:
+def _sources(candidate: Candidate, layer: Layer) -> tuple[int, ...]:
     if layer.sources is not None:
         return layer.sources
-    previous = found.network.predecessor(layer)
+    previous = candidate.network.predecessor(layer)
     return (NETWORK_INPUT if previous is None else previous.index,)

@@ -36,23 +36,23 @@ def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
     proof = computed(memory, best)
     if proof.wrong:
         raise EmulatorError("E890", f"no description was found: {proof.text}")
-    found = best.found
-    command = shlex.join(["python", "ai8xize.py",
-                          *command_words(found, name, memory.chip.name, str(folder))])  # fmt: skip
+    candidate = best.candidate
+    words = command_words(candidate, name, memory.chip.name, str(folder))
+    command = shlex.join(["python", "ai8xize.py", *words])
     title = (
         f"{name} for {memory.chip.name}, read back by emulate.py --decompile; "
         f"{name}.txt tells how each part is known."
     )
     graph, reason = _graph(best)
-    said = [*map(str, statements(found, memory)), f"sample: {sample}",
+    lines = [*map(str, statements(candidate, memory)), f"sample: {sample}",
             f"words from these files: {command}"]  # fmt: skip
-    files = network_files(found, name, title)
+    files = network_files(candidate, name, title)
     if graph is not None:
         files[f"{name}.onnx"] = graph
-    said += [f"graph: {reason}", "layers:", *picture(found)]
-    files[f"{name}.txt"] = "\n".join([*said, *_verdict(best, proof), ""]).encode()
+    lines += [f"graph: {reason}", "layers:", *picture(candidate)]
+    files[f"{name}.txt"] = "\n".join([*lines, *_verdict(best, proof), ""]).encode()
     write_project(files, folder)
-    for line in said:
+    for line in lines:
         print(line)
     print(f"Wrote {', '.join(files)} to {folder}")
     for line in _verdict(best, proof):
@@ -65,7 +65,7 @@ def _graph(best: Attempt) -> tuple[bytes | None, str]:
     from ai8xtools.commands.decompile.graph import NoGraphError, graph_bytes  # few need it
 
     assert best.result is not None
-    rounding = "--avg-pool-rounding" in best.found.words
+    rounding = "--avg-pool-rounding" in best.candidate.words
     try:
         graph = graph_bytes(best.result.network, average_rounding=rounding)
     except NoGraphError as error:

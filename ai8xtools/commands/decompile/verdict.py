@@ -27,18 +27,18 @@ def computed(memory: Memory, best: Attempt) -> Computed:
     """Prove that the words compute the network of the description for every input."""
     assert best.result is not None
     rounding = bool(memory.control_register("CTL")["average_rounding"])
-    wanted = Wanted.of("", best.result.network, average_rounding=rounding)
+    reference = Wanted.of("", best.result.network, average_rounding=rounding)
     addresses = delivered(best.result.program)
     places = data_places(memory, addresses - memory.addresses.apb_base)
     try:
-        found = judge(wanted, memory.snapshot(), places, has_sample=True)
+        judgement = judge(reference, memory.snapshot(), places, has_sample=True)
     except EmulatorError as error:
         return Computed(f"not proven: {error.message}", False, False)
-    if found.proven:
+    if judgement.proven:
         return Computed("the words compute the network of the description for every input",
                         True, False)  # fmt: skip
-    reasons = [*found.reasons, *map(str, found.findings)]
-    if found.example is not None:
+    reasons = [*judgement.reasons, *map(str, judgement.findings)]
+    if judgement.example is not None:
         return Computed(f"the words compute something else: {'; '.join(reasons[:1])}", False, True)
     return Computed(f"not proven: {'; '.join(reasons[:1])}", False, False)
 

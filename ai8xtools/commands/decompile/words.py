@@ -31,8 +31,8 @@ class Departure:
     kind: str
     where: tuple[int, ...]
     place: str
-    wanted: int | None
-    found: int | None
+    expected: int | None
+    actual: int | None
 
     def address(self, memory: Memory) -> int:
         """Return where the word is written, of a kernel column the first one."""
@@ -48,10 +48,11 @@ class Departure:
                 return where[0]
 
     def __str__(self) -> str:
-        wanted, found = (
-            "nothing" if value is None else f"0x{value:08x}" for value in (self.wanted, self.found)
+        expected, actual = (
+            "nothing" if value is None else f"0x{value:08x}"
+            for value in (self.expected, self.actual)
         )
-        return f"{self.place}: {found}, not {wanted}"
+        return f"{self.place}: {actual}, not {expected}"
 
 
 @frozen
@@ -79,47 +80,47 @@ def memory_of(program: Program, chip: Chip, apb_base: int = DEFAULT_APB_BASE) ->
     return memory
 
 
-def compare(wanted: Memory, found: Memory) -> Agreement:
+def compare(expected: Memory, actual: Memory) -> Agreement:
     """Compare registers, kernels, biases, data and FIFOs as they are before the start.
 
     Registers that are not written are zero.
     """
-    departures = [*_registers(wanted, found), *_kernels(wanted, found), *_biases(wanted, found),
-                  *_data(wanted, found), *_pushes(wanted, found)]  # fmt: skip
-    count = len(wanted.registers) + _COLUMN_WORDS * int(wanted.kernels_written.sum())
-    count += int(wanted.bias_written.sum()) + int(_words_written(wanted).sum())
-    count += sum(map(len, wanted.pushes.values()))
-    return Agreement(count, tuple(departures))
+    parts = (_registers, _kernels, _biases, _data, _pushes)
+    departures = tuple(one for part in parts for one in part(expected, actual))
+    count = len(expected.registers) + _COLUMN_WORDS * int(expected.kernels_written.sum())
+    count += int(expected.bias_written.sum()) + int(_words_written(expected).sum())
+    count += sum(map(len, expected.pushes.values()))
+    return Agreement(count, departures)
 
 
-def _registers(wanted: Memory, found: Memory) -> Iterator[Departure]:
-    for address in sorted({*wanted.registers, *found.registers}):
-        pair = wanted.registers.get(address, 0), found.registers.get(address, 0)
+def _registers(expected: Memory, actual: Memory) -> Iterator[Departure]:
+    for address in sorted({*expected.registers, *actual.registers}):
+        pair = expected.registers.get(address, 0), actual.registers.get(address, 0)
         if pair[0] != pair[1]:
-            yield Departure("register", (address,), wanted.addresses.describe(address), *pair)
+            yield Departure("register", (address,), expected.addresses.describe(address), *pair)
 
 
-def _kernels(wanted: Memory, found: Memory) -> Iterator[Departure]:
-    differs = (wanted.kernels != found.kernels).any(axis=2)
-    differs &= wanted.kernels_written | found.kernels_written
-    differs |= wanted.kernels_written != found.kernels_written
+def _kernels(expected: Memory, actual: Memory) -> Iterator[Departure]:
+    differs = (expected.kernels != actual.kernels).any(axis=2)
+    differs &= expected.kernels_written | actual.kernels_written
+    differs |= expected.kernels_written != actual.kernels_written
     for processor, column in np.argwhere(differs).tolist():
         pair = (
             int.from_bytes(one.kernels[processor, column, 5:].tobytes(), "big")
             if one.kernels_written[processor, column] else None
-            for one in (wanted, found)
+            for one in (expected, actual)
         )  # fmt: skip
         yield Departure(
             "kernel", (processor, column), f"processor {processor}, kernel column {column}", *pair
         )
 
 
-def _biases(wanted: Memory, found: Memory) -> Iterator[Departure]:
-    differs = wanted.bias_written != found.bias_written
-    differs |= (wanted.bias != found.bias) & wanted.bias_written
+def _biases(expected: Memory, actual: Memory) -> Iterator[Departure]:
+    differs = expected.bias_written != actual.bias_written
+    differs |= (expected.bias != actual.bias) & expected.bias_written
     for group, index in np.argwhere(differs).tolist():
         pair = (int(one.bias[group, index]) & 0xFF if one.bias_written[group, index] else None
-                for one in (wanted, found))  # fmt: skip
+                for one in (expected, actual))  # fmt: skip
         yield Departure("bias", (group, index), f"group {group}, bias {index}", *pair)
 
 
@@ -127,22 +128,22 @@ def _words_written(memory: Memory) -> NDArray[np.bool_]:
     return np.asarray(np.any(memory.data_written.reshape(len(memory.data), -1, 4), axis=2))
 
 
-def _data(wanted: Memory, found: Memory) -> Iterator[Departure]:
-    written = [_words_written(one) for one in (wanted, found)]
-    differs = (written[0] != written[1]) | ((wanted.data != found.data) & written[0])
+def _data(expected: Memory, actual: Memory) -> Iterator[Departure]:
+    written = [_words_written(one) for one in (expected, actual)]
+    differs = (written[0] != written[1]) | ((expected.data != actual.data) & written[0])
     for instance, word in np.argwhere(differs).tolist():
-        pair = (int(one.data[instance, word]) if known[instance, word] else None
-                for one, known in zip((wanted, found), written, strict=True))  # fmt: skip
+        pair = (int(one.data[instance, word]) if is_written[instance, word] else None
+                for one, is_written in zip((expected, actual), written, strict=True))  # fmt: skip
         place = f"data memory instance {instance}, word {word}"
         yield Departure("input", (instance, word), place, *pair)
 
 
-def _pushes(wanted: Memory, found: Memory) -> Iterator[Departure]:
-    for address in sorted({*wanted.pushes, *found.pushes}):
-        one, other = wanted.pushes.get(address, []), found.pushes.get(address, [])
+def _pushes(expected: Memory, actual: Memory) -> Iterator[Departure]:
+    for address in sorted({*expected.pushes, *actual.pushes}):
+        one, other = expected.pushes.get(address, []), actual.pushes.get(address, [])
         for number in range(max(len(one), len(other))):
             pair = (words[number] if number < len(words) else None for words in (one, other))
             place = f"FIFO {address:#x}, word {number}"
             departure = Departure("push", (address, number), place, *pair)
-            if departure.wanted != departure.found:
+            if departure.expected != departure.actual:
                 yield departure

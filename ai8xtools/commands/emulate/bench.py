@@ -61,25 +61,25 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
         limit = options.time_limit_s
         twin = Board(emulated, f"{project} in the emulator", limit, limit, tries=1,
                      remedy="Give it more time with --time-limit.")  # fmt: skip
-        given = inputs_of(options, twin.description.input, trained_on(project))
-        _, labels, samples = given
+        inputs = inputs_of(options, twin.description.input, trained_on(project))
+        _, labels, samples = inputs
         if labels is not None and samples is None and _is_class(twin.description):
             check_labels(labels, twin.description.outputs[0].channels, options.labels)
         with opened(options.serial, options.baud) as port:
             board = Board(port, options.serial, _patience(options.baud), options.time_limit_s)
-            told = board.description
-            if told != twin.description:
+            description, own = board.description, twin.description
+            if description != own:
                 raise BoardError(
-                    "E887", f"the board has {_text(told)}, the project {_text(twin.description)}",
+                    "E887", f"the board has {_text(description)}, the project {_text(own)}",
                     options.serial, "Flash the program of this project.",
                 )  # fmt: skip
-            print(f"Board at {options.serial}: {_text(told)}")
-            return _compare(project, options, board, twin, given)
+            print(f"Board at {options.serial}: {_text(description)}")
+            return _compare(project, options, board, twin, inputs)
 
 
-def _is_class(told: Description) -> bool:
+def _is_class(description: Description) -> bool:
     """Whether a network has one output, with a value for each class."""
-    return [one.size for one in told.outputs] == [told.outputs[0].channels]
+    return [one.size for one in description.outputs] == [description.outputs[0].channels]
 
 
 def _compare(
@@ -87,11 +87,11 @@ def _compare(
     options: EmulateOptions,
     board: Board,
     twin: Board,
-    given: tuple[NDArray[np.int8], Integers | None, Samples | None],
+    inputs: tuple[NDArray[np.int8], Integers | None, Samples | None],
 ) -> int:
     """Run all inputs on the board and its twin; print what they gave, and the verdict."""
-    told, trained = board.description, trained_on(project)
-    images, labels, samples = given
+    description, trained = board.description, trained_on(project)
+    images, labels, samples = inputs
     began, pairs = time.monotonic(), []
     for number in with_progress(range(len(images)), len(images)):
         pairs.append((_values(board, images[number]), _values(twin, images[number])))
@@ -101,11 +101,11 @@ def _compare(
           f"requests repeated: {board.retries}, restarts of the board: {board.resets}")  # fmt: skip
     for line_of_times in _times(board, twin):
         print(line_of_times)
-    simulation = _simulation(project, told)
+    simulation = _simulation(project, description)
     doubt = None
     if samples is not None and samples.trained.is_marked:
-        doubt = _show_marks(simulation, told, values, samples, project)
-    elif labels is not None and _is_class(told):
+        doubt = _show_marks(simulation, description, values, samples, project)
+    elif labels is not None and _is_class(description):
         doubt = show_accuracy(values, labels, samples, options.labels)
     else:
         for line in class_lines(values, trained):
@@ -131,12 +131,12 @@ def _values(board: Board, image: NDArray[np.int8]) -> Integers:
     return np.concatenate(values).astype(np.int64)
 
 
-def _simulation(project: Path, told: Description) -> Simulation | str:
+def _simulation(project: Path, description: Description) -> Simulation | str:
     """Return the simulation of the network on a board, or why there is none."""
     simulation = built_again(project)
     if isinstance(simulation, str):
         return simulation
-    return delivered_by(simulation, told.input, [one.size for one in told.outputs])
+    return delivered_by(simulation, description.input, [one.size for one in description.outputs])
 
 
 def _simulated(
@@ -152,7 +152,7 @@ def _simulated(
 
 def _show_marks(
     simulation: Simulation | str,
-    told: Description,
+    description: Description,
     values: Integers,
     samples: Samples,
     project: Path,
@@ -163,7 +163,7 @@ def _show_marks(
     from ai8xtools.commands.emulate.marked import Map, show_marks  # loads torch
 
     maps, first = [], 0
-    for index, one in zip(simulation.outputs, told.outputs, strict=True):
+    for index, one in zip(simulation.outputs, description.outputs, strict=True):
         part = values[:, first : first + one.size]
         shape = len(values), one.channels, one.rows, one.columns
         maps.append(Map(simulation.network.layer(index).name or "", part.reshape(shape)))
@@ -185,10 +185,12 @@ def _patience(baud: int) -> float:
     return _LEAST_SECONDS + _OTHERS * MOST_BYTES * _BITS_PER_BYTE / baud
 
 
-def _text(told: Description) -> str:
-    shape = "x".join(map(str, told.input))
-    outputs = ", ".join(f"{o.channels}x{o.rows}x{o.columns} of {o.bits} bits" for o in told.outputs)
-    return f"network {line(told.name)}, input {shape}, output {outputs}"
+def _text(network: Description) -> str:
+    shape = "x".join(map(str, network.input))
+    outputs = ", ".join(
+        f"{o.channels}x{o.rows}x{o.columns} of {o.bits} bits" for o in network.outputs
+    )
+    return f"network {line(network.name)}, input {shape}, output {outputs}"
 
 
 def serve_board(project: Path, core: str | None, options: EmulateOptions) -> int:

@@ -73,9 +73,9 @@ def _edit(project: Path) -> Edit | None:
         right, path = files[name], project / name
         if isinstance(right, bytes) or not path.is_file():
             continue
-        found = source_text(path)
-        if _GENERATED.sub("", found) != _GENERATED.sub("", right):
-            return _difference(path, found, right)
+        actual = source_text(path)
+        if _GENERATED.sub("", actual) != _GENERATED.sub("", right):
+            return _difference(path, actual, right)
     return None if files else _of_words(project)
 
 
@@ -96,16 +96,16 @@ def _of_words(project: Path) -> Edit | None:
 def _of_word(word: WrongWord, texts: Mapping[Path, str]) -> Edit | None:
     if word.expected is None or word.actual is None:
         return None
-    found, right = (f"0x{value:08x}" for value in (word.actual, word.expected))
+    actual, right = (f"0x{value:08x}" for value in (word.actual, word.expected))
     before = rf"0x{word.address:08x}\)\s*=\s*" if word.kind.has_fields else ""
-    pattern = re.compile(rf"{before}({found})\b")
+    pattern = re.compile(rf"{before}({actual})\b")
     matches = [(path, match) for path, text in texts.items() for match in pattern.finditer(text)]
     if len(matches) != 1:
         return None
     [(path, match)] = matches
     line = texts[path].count("\n", 0, match.start(1)) + 1
     column = match.start(1) - texts[path].rfind("\n", 0, match.start(1))
-    return Edit(Place(str(path), line, column), found, right, certain=False)
+    return Edit(Place(str(path), line, column), actual, right, certain=False)
 
 
 def _again(project: Path) -> Files:
@@ -118,9 +118,9 @@ def _again(project: Path) -> Files:
     return {} if isinstance(files, str) else files
 
 
-def _difference(path: Path, found: str, right: str) -> Edit:
+def _difference(path: Path, actual: str, right: str) -> Edit:
     """Return the lines of one text that are others in the other, as one block."""
-    old, new = found.splitlines(keepends=True), right.splitlines(keepends=True)
+    old, new = actual.splitlines(keepends=True), right.splitlines(keepends=True)
     before = _same(old, new)
     behind = _same(old[before:][::-1], new[before:][::-1])
     place = Place(str(path), before + 1, 1)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.commands.emulate.loaded import made_again, network_alone
+from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
 from ai8xtools.commands.emulate.simulation import synthesized_again
-from ai8xtools.commands.explain.explanation import Wanted, explained, paragraph
+from ai8xtools.commands.explain.explanation import Reference, explained, paragraph
 from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.decode.own_input import loaded_input, set_input
@@ -28,19 +28,19 @@ def explain_project(project: Path, options: EmulateOptions) -> int:
     network = network_alone(project, options)
     network.start(sample=network.has_sample)
     memory = network.board.accelerator.memory.snapshot()
-    wanted = Wanted(_wanted(project, network, options))
+    reference = Reference(_reference(project, network, options))
     if options.config_file is not None or not network.has_sample:
-        _same_input(wanted.memory, memory)
-    explanation = explained(wanted, memory)
+        _same_input(reference.memory, memory)
+    explanation = explained(reference, memory)
     if explanation is not None:
-        print(paragraph(wanted, explanation))
+        print(paragraph(reference, explanation))
         return 1
-    text = _of_results(network, wanted)
+    text = _of_results(network, reference)
     print(text or "Nothing departs: words, layers and results are those of the description.")
     return 1 if text else 0
 
 
-def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Synthesis:
+def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Synthesis:
     if options.config_file is None:
         result = synthesized_again(project)
     else:
@@ -55,31 +55,31 @@ def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Sy
             average_rounding=rounding,
         )
         result = synthesize(options.config_file, memory.chip, resolve, encode)
-    return made_again(result, project)
+    return rebuilt(result, project)
 
 
-def _same_input(wanted: Memory, found: Memory) -> None:
+def _same_input(reference: Memory, actual: Memory) -> None:
     """Give both the same input: that of the project, or if it has none, that of the description."""
-    shapes = loaded_input(wanted), loaded_input(found)
+    shapes = loaded_input(reference), loaded_input(actual)
     if shapes[0].shape != shapes[1].shape:
         raise EmulatorError(
             "E881", f"the description's input is {shapes[0].shape}, the program's {shapes[1].shape}"
         )
-    found.data_written[:] = wanted.data_written
-    set_input(found, shapes[0])
+    actual.data_written[:] = reference.data_written
+    set_input(actual, shapes[0])
 
 
-def _of_results(network: NetworkAlone, wanted: Wanted) -> str:
+def _of_results(network: NetworkAlone, reference: Reference) -> str:
     """Say what is wrong behind the last layer, if something is."""
     try:
         network.run(None if network.has_sample else np.zeros(network.input_shape, np.int8))
     except EmulatorError as error:
         return f"The words are right, but the program goes wrong: {error.message}"
-    final = wanted.result.network.final
+    final = reference.result.network.final
     if final.final_scale == 0 and network.has("unload"):
-        text = _of_unloading(network, wanted)
+        text = _of_unloading(network, reference)
         if text:
-            name = wanted.name(wanted.numbers[final.index]).rstrip(",")
+            name = reference.name(reference.numbers[final.index]).rstrip(",")
             return f"All layers are right. The cause is cnn_unload(): {text} of {name}."
     if network.comparison is False:
         return (
@@ -89,21 +89,21 @@ def _of_results(network: NetworkAlone, wanted: Wanted) -> str:
     return ""
 
 
-def _of_unloading(network: NetworkAlone, wanted: Wanted) -> str:
+def _of_unloading(network: NetworkAlone, reference: Reference) -> str:
     """Say which byte of the result is another one; where the program reads it if it copies."""
-    memory, addresses = network.board.accelerator.memory, delivered(wanted.result.program)
+    memory, addresses = network.board.accelerator.memory, delivered(reference.result.program)
     base, chip = memory.addresses.apb_base, memory.chip
     instance, offset = data_places(memory, addresses - base)
     right = memory.data_bytes[instance, offset]
-    found = network.unloaded(len(right), fill=0)
-    wrong = np.flatnonzero(right != found)
+    delivered_bytes = network.unloaded(len(right), fill=0)
+    wrong = np.flatnonzero(right != delivered_bytes)
     if not len(wrong):
         return ""
     byte = int(wrong[0])
-    places, right_place = result_places(network, wanted.run), f"0x{int(addresses[byte]):08x}"
+    places, right_place = result_places(network, reference.run), f"0x{int(addresses[byte]):08x}"
     reason = f"which stands at {right_place}"
     if places.of_program and byte < len(places.instance):
         read = base + chip.data_address(int(places.instance[byte]), int(places.offset[byte]))
         reason = f"as it reads 0x{read:08x}, not {right_place}"
-    values = f"{int(found[byte]):#04x}, not {int(right[byte]):#04x}"
+    values = f"{int(delivered_bytes[byte]):#04x}, not {int(right[byte]):#04x}"
     return f"it delivers {values}, {reason}, as byte {byte} of the result"

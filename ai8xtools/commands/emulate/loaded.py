@@ -8,7 +8,7 @@ from typing import TypeVar
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def network_alone(project: Path, options: EmulateOptions) -> NetworkAlone:
@@ -21,12 +21,12 @@ def network_alone(project: Path, options: EmulateOptions) -> NetworkAlone:
     return network
 
 
-def made_again(made: Made | str, project: Path) -> Made:
+def rebuilt(result: Result | str, project: Path) -> Result:
     """Return what was made of description and checkpoint; EmulatorError E881 if it is a reason why
     there is nothing.
     """
-    if isinstance(made, str):
+    if isinstance(result, str):
         raise EmulatorError(
-            "E881", made, str(project), "Name the files with --config-file and --checkpoint-file."
+            "E881", result, str(project), "Name the files with --config-file and --checkpoint-file."
         )
-    return made
+    return result

@@ -72,9 +72,9 @@ def _overlap(maps: Sequence[Map], samples: Samples) -> Mean:
     masks, count = samples.labels.long(), len(samples.classes)
     expected = count, *masks.shape[1:]
     if len(maps) != 1 or maps[0].values.shape[1:] != expected:
-        found = ", ".join("x".join(map(str, one.values.shape[1:])) for one in maps)
+        sizes = ", ".join("x".join(map(str, one.values.shape[1:])) for one in maps)
         raise EmulatorError(
-            "E863", f"the network has outputs of {found}, {count} classes of pixels need "
+            "E863", f"the network has outputs of {sizes}, {count} classes of pixels need "
             f"{'x'.join(map(str, expected))}", None, "Generate the project without --stop-after.",
         )  # fmt: skip
     predicted = torch.from_numpy(maps[0].values).argmax(1)
@@ -101,8 +101,8 @@ def _precision(maps: Sequence[Map], samples: Samples, project: Path) -> Mean:
     parts = [f"{name}: {value:.5f}" for name, value in classes if value is not None]
     print("    ".join([f"==> mAP: {mean.share:.5f}", *parts]))
     rows = []
-    found = detect(outputs, priors, parameters)
-    for (boxes, labels), (there, kinds, scores) in zip(targets, found, strict=True):
+    detections = detect(outputs, priors, parameters)
+    for (boxes, labels), (there, kinds, scores) in zip(targets, detections, strict=True):
         fits = overlap(boxes, there[scores > 0]) >= _FITS
         fits &= labels[:, None] == kinds[scores > 0]
         rows.append((int((~fits.any(1)).sum()), int((~fits.any(0)).sum()), len(labels)))

@@ -106,9 +106,9 @@ def _show_separation(values: Integers, samples: Samples) -> str | None:
               f"{scores[n]}, threshold {threshold:.0f}")  # fmt: skip
     if len(wrong) > _SHOWN:
         print(f"and {len(wrong) - _SHOWN} more")
-    found = Separation.of(scores.tolist(), (samples.labels > 0).tolist(), threshold)
-    print(f"AUC of the firmware: {found}")
-    return found.doubt
+    separation = Separation.of(scores.tolist(), (samples.labels > 0).tolist(), threshold)
+    print(f"AUC of the firmware: {separation}")
+    return separation.doubt
 
 
 def _show_error(values: Integers, samples: Samples) -> str | None:
@@ -118,13 +118,13 @@ def _show_error(values: Integers, samples: Samples) -> str | None:
             "E863", f"the network has {values.shape[1]} outputs, one number was learned", None,
             "Generate the project without --stop-after.",
         )  # fmt: skip
-    numbers, wanted = samples.trained.numbers(values), samples.labels.astype(np.float64)
+    numbers, expected = samples.trained.numbers(values), samples.labels.astype(np.float64)
     assert numbers is not None
-    errors = numbers - wanted
+    errors = numbers - expected
     for n in np.argsort(-np.abs(errors), kind="stable")[:_SHOWN].tolist():
-        print(f"input {n} ({samples.names[n]}): {samples.classes[0]} = {wanted[n]:.6g}, taken for "
-              f"{numbers[n]:.6g}")  # fmt: skip
-    deviations = wanted - samples.trained.preparation.target[0]
+        print(f"input {n} ({samples.names[n]}): {samples.classes[0]} = {expected[n]:.6g}, taken "
+              f"for {numbers[n]:.6g}")  # fmt: skip
+    deviations = expected - samples.trained.preparation.target[0]
     error = Error.of(errors.tolist(), deviations.tolist())
     print(f"RMSE of the firmware: {error}")
     return error.doubt

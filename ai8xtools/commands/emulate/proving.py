@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.commands.emulate.loaded import made_again, network_alone
+from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
 from ai8xtools.commands.emulate.simulation import built_again, built_of
 from ai8xtools.commands.proof.project import prove
 from ai8xtools.commands.proof.wanted import Wanted
@@ -18,25 +18,25 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     Raises EmulatorError as `prove`, and: description or checkpoint are not there (E881).
     """
     network = network_alone(project, options)
-    wanted = _wanted(project, network, options)
+    reference = _reference(project, network, options)
     own_sample = options.config_file is None
-    return 0 if prove(network, wanted, options.dump, own_sample=own_sample) else 1
+    return 0 if prove(network, reference, options.dump, own_sample=own_sample) else 1
 
 
-def _wanted(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
+def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
     if options.config_file is None:
-        made = built_again(project)
+        simulation = built_again(project)
     else:
         memory = network.board.accelerator.memory
         rounding = bool(memory.control_register("CTL")["average_rounding"])
-        made = built_of(
+        simulation = built_of(
             options.config_file,
             options.checkpoint_file,
             memory.chip,
             network.input_shape,
             average_rounding=rounding,
         )
-    simulation = made_again(made, project)
+    simulation = rebuilt(simulation, project)
     return Wanted.of(
         simulation.name, simulation.network, average_rounding=simulation.average_rounding
     )

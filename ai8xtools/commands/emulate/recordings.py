@@ -64,13 +64,13 @@ def _files(name: str | None, option: str, endings: Collection[str]) -> list[Path
     if not path.is_dir():
         path.stat()
         return [path]
-    found = sorted(one for one in path.rglob("*") if one.suffix.lower() in endings)
-    if not found:
+    files = sorted(one for one in path.rglob("*") if one.suffix.lower() in endings)
+    if not files:
         raise EmulatorError(
             "E872", f"there are no files of {option.lstrip('-')} in the folder", name,
             f"Name a folder with {', '.join(sorted(endings))}.",
         )  # fmt: skip
-    return found
+    return files
 
 
 def _pictures(

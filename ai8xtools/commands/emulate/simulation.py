@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ai8xtools.synthesis.pipeline import Synthesis
 
 Integers = NDArray[np.int64]
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 _WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
 
@@ -107,7 +107,7 @@ def built_again(project: Path) -> Simulation | str:
     return _again(project, _simulation)
 
 
-def _again(project: Path, make: Callable[[LoaderOptions, bool], Made]) -> Made | str:
+def _again(project: Path, make: Callable[[LoaderOptions, bool], Result]) -> Result | str:
     """Return what is made of the options that a project names, or why there is nothing."""
     command = command_of(project)
     if command is None:
@@ -117,9 +117,9 @@ def _again(project: Path, make: Callable[[LoaderOptions, bool], Made]) -> Made |
     except ValueError:
         return "the project's command line cannot be read"
     for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
-        made = _read(words, folder, make)
-        if made is not None:
-            return made
+        result = _read(words, folder, make)
+        if result is not None:
+            return result
     return "the network of the project is not where its command line says, or has changed"
 
 
@@ -157,8 +157,8 @@ def built_of(
 
 
 def _read(
-    words: list[str], folder: Path, make: Callable[[LoaderOptions, bool], Made]
-) -> Made | None:
+    words: list[str], folder: Path, make: Callable[[LoaderOptions, bool], Result]
+) -> Result | None:
     """Build the network again, with paths relative to a folder; None if its files are missing."""
     from ai8xtools.commands.loader.model_sources import with_description
     from ai8xtools.commands.loader.recorded import with_recorded_data

@@ -65,8 +65,8 @@ def judge(
         takes_any = check is not None and check.takes_any_input
         ended = outcome.exit_code == 0 or board.sensors.ended is not None
         if ended and (source is not None or takes_any):
-            told = "; ".join([_inferences(outcome), *_input(board, played, source)])
-            return Verdict(True, f"DONE ({told}; nothing is said of the output)")
+            summary = "; ".join([_inferences(outcome), *_input(board, played, source)])
+            return Verdict(True, f"DONE ({summary}; nothing is said of the output)")
         missing = (
             "the program ended without a result: it printed neither *** PASS *** nor *** FAIL ***"
             if not outcome.exit_code

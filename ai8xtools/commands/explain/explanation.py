@@ -46,7 +46,7 @@ class Explanation:
 
 
 @frozen(slots=False)
-class Wanted:
+class Reference:
     """The words of a description: what an accelerator should be loaded with."""
 
     result: Synthesis
@@ -90,8 +90,8 @@ class Wanted:
         """Return the hardware layer whose word differs."""
         match departure.kind:
             case "register":
-                found = _LAYER.search(departure.place)
-                return int(found[1]) if found else None
+                match = _LAYER.search(departure.place)
+                return int(match[1]) if match else None
             case "kernel":
                 owner = int(self.result.placement.kernel_memory.owner[departure.where])
                 return self.numbers.get(owner)
@@ -103,53 +103,55 @@ class Wanted:
     def _owner_of_bias(self, group: int, place: int) -> int | None:
         before = [
             (offset, index)
-            for index, found in self.result.placement.biases.items()
-            if (offset := found.offsets[group]) is not None and offset <= place
+            for index, biases in self.result.placement.biases.items()
+            if (offset := biases.offsets[group]) is not None and offset <= place
         ]
         return self.numbers[max(before)[1]] if before else None
 
 
-def explained(wanted: Wanted, found: Memory) -> Explanation | None:
+def explained(reference: Reference, actual: Memory) -> Explanation | None:
     """Explain how an accelerator that is about to start departs; None if no word does.
 
     If several words differ, those that cause the first wrong value are found by changing nothing
     else.
     """
-    departures = compare(wanted.memory, found).departures
+    departures = compare(reference.memory, actual).departures
     if not departures:
         return None
-    first = first_difference(wanted.run, executed(found), wanted.answers)
-    groups = _grouped(wanted, departures, first)
-    cause = _cause(wanted, found, groups, first)
-    told = None
+    first = first_difference(reference.run, executed(actual), reference.answers)
+    groups = _grouped(reference, departures, first)
+    cause = _cause(reference, actual, groups, first)
+    explained_words = None
     if cause is not None:
-        told = Cause(*cause, _texts(wanted, found, cause[2]))
-    count = len(departures) - (0 if told is None else len(told.departures))
-    return Explanation(first, told, count)
+        explained_words = Cause(*cause, _texts(reference, actual, cause[2]))
+    count = len(departures) - (0 if explained_words is None else len(explained_words.departures))
+    return Explanation(first, explained_words, count)
 
 
 _Group = tuple[str, int | None, tuple[Departure, ...]]
 
 
-def _grouped(wanted: Wanted, departures: Sequence[Departure], first: First | None) -> list[_Group]:
+def _grouped(
+    reference: Reference, departures: Sequence[Departure], first: First | None
+) -> list[_Group]:
     """Return words of a kind and a layer together, those of the first wrong layer first."""
     groups: dict[tuple[str, int | None], list[Departure]] = {}
     for departure in departures:
-        groups.setdefault((departure.kind, wanted.owner(departure)), []).append(departure)
+        groups.setdefault((departure.kind, reference.owner(departure)), []).append(departure)
     layer = None if first is None else first.layer
     order = sorted(groups, key=lambda key: key[1] != layer)
     return [(*key, tuple(groups[key])) for key in order]
 
 
 def _cause(
-    wanted: Wanted, found: Memory, groups: Sequence[_Group], first: First | None
+    reference: Reference, actual: Memory, groups: Sequence[_Group], first: First | None
 ) -> _Group | None:
     """Return the words that alone lead to the first wrong value."""
     if len(groups) == 1:
         return groups[0]
     for group in groups[:_TRIED]:
-        alone = _changed(wanted.memory, found, group[2])
-        other = first_difference(wanted.run, executed(alone), wanted.answers)
+        alone = _changed(reference.memory, actual, group[2])
+        other = first_difference(reference.run, executed(alone), reference.answers)
         if first is not None and other is not None and other == first:
             return group
     layer = None if first is None else first.layer
@@ -175,12 +177,14 @@ def _changed(memory: Memory, source: Memory, departures: Sequence[Departure]) ->
     return changed
 
 
-def _texts(wanted: Wanted, found: Memory, departures: Sequence[Departure]) -> tuple[str, ...]:
+def _texts(
+    reference: Reference, actual: Memory, departures: Sequence[Departure]
+) -> tuple[str, ...]:
     """Say what differs: fields of registers, kernels by their channels."""
-    right = Loaded.of(wanted.memory, has_input=True)
+    right = Loaded.of(reference.memory, has_input=True)
     try:
-        wrong = Loaded.of(_changed(wanted.memory, found, departures), has_input=True)
-        texts = tuple(told.text for told in word_differences(wrong, right, wanted.answers))
+        wrong = Loaded.of(_changed(reference.memory, actual, departures), has_input=True)
+        texts = tuple(one.text for one in word_differences(wrong, right, reference.answers))
     except EmulatorError:
         texts = ()
     sides = ((" there", " in the project"), (" here", " by the description"))
@@ -189,19 +193,19 @@ def _texts(wanted: Wanted, found: Memory, departures: Sequence[Departure]) -> tu
     return texts or tuple(map(str, departures))
 
 
-def paragraph(wanted: Wanted, explanation: Explanation) -> str:
+def paragraph(reference: Reference, explanation: Explanation) -> str:
     """Return an explanation for people."""
-    return " ".join(_sentences(wanted, explanation))
+    return " ".join(_sentences(reference, explanation))
 
 
-def _sentences(wanted: Wanted, explanation: Explanation) -> Iterator[str]:
+def _sentences(reference: Reference, explanation: Explanation) -> Iterator[str]:
     first, cause = explanation.first, explanation.cause
     if first is None:
         yield "Words differ, but no layer computes anything else for the sample."
     elif first.layer is None:
         yield f"{first.text[0].upper()}{first.text[1:]}."
     else:
-        name = wanted.name(first.layer)
+        name = reference.name(first.layer)
         yield f"{name[0].upper()}{name[1:]} is the first that is wrong: {first.text}."
     if cause is None:
         yield f"The cause is several of the {explanation.others} words that differ, together."
@@ -210,8 +214,8 @@ def _sentences(wanted: Wanted, explanation: Explanation) -> Iterator[str]:
     more = len(cause.texts) - _SHOWN
     shown = [*cause.texts[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
     same = cause.layer is None or (first is not None and first.layer == cause.layer)
-    described = "" if same else f" of {wanted.name(cause.layer or 0).rstrip(',')}"
-    place = f"0x{word.address(wanted.memory):08x}, {word.place}"
+    described = "" if same else f" of {reference.name(cause.layer or 0).rstrip(',')}"
+    place = f"0x{word.address(reference.memory):08x}, {word.place}"
     yield f"The cause is the {_KINDS[cause.kind]}{described}: {'; '.join(shown)} ({place})."
     if explanation.others:
         count = explanation.others

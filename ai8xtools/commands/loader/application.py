@@ -21,13 +21,13 @@ def application_of(options: LoaderOptions, *, sdk: bool = True) -> Application |
     if project.application is None:
         return None
     board = project.board_name if sdk else ""
-    made = Application(project.application, project.name, board, head=project.head)
+    result = Application(project.application, project.name, board, head=project.head)
     if DESCRIPTION not in files:
-        return made
+        return result
     facts = json.loads(files[DESCRIPTION])
     how, names = Preparation.of(facts["preparation"]), tuple(facts["classes"])
     detector = files.get(DETECTOR_FILE)
     return replace(
-        made, data=how.kind, fold=how.fold, rate=how.rate, header=HEADER in files, names=names,
+        result, data=how.kind, fold=how.fold, rate=how.rate, header=HEADER in files, names=names,
         detector=None if detector is None else Detector(json.loads(detector), names),
     )  # fmt: skip

@@ -59,15 +59,15 @@ def create_or_cure(options: LoaderOptions) -> int:
     except (DiagnosticError, ToolError, OSError) as exc:
         if not is_read_at_once():
             raise
-        found = diagnostics_of(exc)
-        raise DiagnosticError(with_cure(options, found)) from None
+        messages = diagnostics_of(exc)
+        raise DiagnosticError(with_cure(options, messages)) from None
 
 
 def with_cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Return the messages, of which the error nearest to the cure has it, if there is one."""
     errors = [d for d in messages if d.severity.is_error]
-    told = any(d.edit is not None for d in errors)
-    edit = None if told or not errors else cure(options, messages)
+    has_edit = any(d.edit is not None for d in errors)
+    edit = None if has_edit or not errors else cure(options, messages)
     if edit is None:
         return [*messages]
     nearest = min(errors, key=lambda error: _distance(error.place, edit.place))
@@ -89,7 +89,7 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
     errors = [d for d in messages if d.severity.is_error]
     words = shlex.split(options.project.command_line)[1:]
     search = _Search(_rank(messages), time.process_time() + MOST_SECONDS)
-    search.among(option_changes(words, errors), lambda one: _said_of_words(words, one))
+    search.among(option_changes(words, errors), lambda one: _messages_of_words(words, one))
     text = _text(options)
     inside = any(d.place is not None and d.place.file == options.config_file for d in errors)
     other = next(of_another_kind(words), None)
@@ -100,21 +100,21 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
     names = [checkpoint.arch] if checkpoint and checkpoint.arch else []
     drawn = candidates(text, str(options.config_file), messages, names, _channels(checkpoint))
     changes = [*islice(_unlike(drawn, search.until), MOST_TRIALS)]
-    search.among(changes, lambda one: _said_of_text(options, text, one, whole=False))
+    search.among(changes, lambda one: _messages_of_text(options, text, one, whole=False))
     if search.cure is None:
         apart = [edit for edit in changes if edit.old.strip(" -")]  # layers stay apart
-        search.among(apart[:MOST_RECOVERIES], lambda one: _said_of_text(options, text, one))
+        search.among(apart[:MOST_RECOVERIES], lambda one: _messages_of_text(options, text, one))
     return search.cure or search.relief
 
 
 def _unlike(edits: Iterable[Edit], until: float) -> Iterator[Edit]:
     """Yield each edit once, as long as there is time."""
-    known: set[Edit] = set()
+    seen: set[Edit] = set()
     for edit in edits:
         if time.process_time() > until:
             return
-        if edit not in known:
-            known.add(edit)
+        if edit not in seen:
+            seen.add(edit)
             yield edit
 
 
@@ -146,9 +146,9 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """Whether nothing better can be found, or not in time."""
-        known = self.cure is not None and self.best[1] <= self.before[1]
+        cured = self.cure is not None and self.best[1] <= self.before[1]
         enough = not self.best[1] or self.further >= MOST_FURTHER
-        over = (known and enough) or _is_slip(self.cure)
+        over = (cured and enough) or _is_slip(self.cure)
         return over or time.process_time() > self.until
 
     def among(self, changes: Iterable[Edit], judge: Judge) -> None:
@@ -196,17 +196,17 @@ def _text(options: LoaderOptions) -> str | None:
     return text if text.count("\n") < MOST_LINES else None
 
 
-def _said_of_words(words: Sequence[str], edit: Edit) -> tuple[Diagnostic, ...]:
+def _messages_of_words(words: Sequence[str], edit: Edit) -> tuple[Diagnostic, ...]:
     """Return what is said of a command line after an edit."""
     from ai8xtools.commands.loader.arguments import parse
 
     def examined() -> tuple[Diagnostic, ...]:
         return _examined(completed(parse(changed_words(words, edit))))
 
-    return _said(examined)
+    return _messages(examined)
 
 
-def _said_of_text(
+def _messages_of_text(
     options: LoaderOptions, text: str, edit: Edit, *, whole: bool = True
 ) -> tuple[Diagnostic, ...]:
     """Return what is said of a description after an edit, the `whole` or what is said first."""
@@ -217,9 +217,9 @@ def _said_of_text(
             resolve(parse_file(changed.config_file), options.chip, options.resolve)
         return _examined(changed)
 
-    said = _said(examined)
+    messages = _messages(examined)
     # an error at an early stage hides those of later ones
-    return said if whole or _rank(said)[0] == 0 else _UNSOUND
+    return messages if whole or _rank(messages)[0] == 0 else _UNSOUND
 
 
 _UNSOUND = (Diagnostic("E009", "not sound"),) * 1000
@@ -228,13 +228,13 @@ _UNSOUND = (Diagnostic("E009", "not sound"),) * 1000
 def _examined(options: LoaderOptions) -> tuple[Diagnostic, ...]:
     """Return all messages about a project that is not written, nor its report."""
     options = replace(options, output=Output())
-    said = examine(options.config_file, options.chip, options.resolve, options.encode)[2]
-    if options.rtl is not None or has_errors(said):
-        return said
+    messages = examine(options.config_file, options.chip, options.resolve, options.encode)[2]
+    if options.rtl is not None or has_errors(messages):
+        return messages
     return embedded(options, synthesized(options)).diagnostics
 
 
-def _said(examined: Callable[[], tuple[Diagnostic, ...]]) -> tuple[Diagnostic, ...]:
+def _messages(examined: Callable[[], tuple[Diagnostic, ...]]) -> tuple[Diagnostic, ...]:
     """Return the messages of a trial, none of which is shown."""
     try:
         with unheard():

@@ -26,12 +26,12 @@ def read_measurements(path: str) -> tuple[Measurement, ...]:
     Raises InputError E073 for other lines, with their number.
     """
     lines = [line.partition("#")[0].strip() for line in source_text(Path(path)).splitlines()]
-    found = tuple(
+    measurements = tuple(
         _measurement(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line
     )
-    if not found:
+    if not measurements:
         raise _refused("it has no line of numbers", path)
-    return found
+    return measurements
 
 
 def _measurement(line: str, place: str) -> Measurement:

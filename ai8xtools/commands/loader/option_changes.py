@@ -27,28 +27,28 @@ _MOST_NEAR = 8
 
 def option_changes(words: Sequence[str], errors: Sequence[Diagnostic]) -> Iterator[Edit]:
     """Yield other files of the same folder for the options, other names, the other chip."""
-    given = dict(zip(words, [*words[1:], ""], strict=True))
+    options = dict(zip(words, [*words[1:], ""], strict=True))
     for option, endings in _FILES.items():
-        if option in given:
-            if _concerned(option, given[option], errors):
-                yield from _others(option, given[option], _near_files(given[option], endings))
-        elif option != "--checkpoint-file" or "--weight-input" not in given:
+        if option in options:
+            if _concerned(option, options[option], errors):
+                yield from _others(option, options[option], _near_files(options[option], endings))
+        elif option != "--checkpoint-file" or "--weight-input" not in options:
             stem = option.strip("-").split("-")[0]
-            found = _near_files(f"{stem}{endings[0]}", endings)
-            yield from (Edit(Place(option=option), "", name, certain=False) for name in found)
-    said = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
-    named = re.findall(r"[\w.-]*\w", said)
-    named += _trained_on(given.get("--checkpoint-file"))
-    if "--model" in given:
-        near = get_close_matches(given["--model"], named, _MOST_NEAR)
-        yield from _others("--model", given["--model"], dict.fromkeys([*near, *named]))
-    if "--model" in given and "--dataset" in given:
-        yield from _others("--dataset", given["--dataset"], _data_sets(given))
-    for option in dict.fromkeys(re.findall(r"--[a-z-]+", said)):
-        if option in given and option not in (*_FILES, "--device", "--model"):
+            files = _near_files(f"{stem}{endings[0]}", endings)
+            yield from (Edit(Place(option=option), "", name, certain=False) for name in files)
+    text = " ".join(f"{d.message} {d.remedy or ''}" for d in errors)
+    named = re.findall(r"[\w.-]*\w", text)
+    named += _trained_on(options.get("--checkpoint-file"))
+    if "--model" in options:
+        near = get_close_matches(options["--model"], named, _MOST_NEAR)
+        yield from _others("--model", options["--model"], dict.fromkeys([*near, *named]))
+    if "--model" in options and "--dataset" in options:
+        yield from _others("--dataset", options["--dataset"], _data_sets(options))
+    for option in dict.fromkeys(re.findall(r"--[a-z-]+", text)):
+        if option in options and option not in (*_FILES, "--device", "--model"):
             yield Edit(Place(option=option), option, "", certain=False)
-    if "--device" in given:
-        yield from _others("--device", given["--device"], [chip.name for chip in CHIPS])
+    if "--device" in options:
+        yield from _others("--device", options["--device"], [chip.name for chip in CHIPS])
 
 
 def of_another_kind(words: Sequence[str]) -> Iterator[Edit]:
@@ -63,8 +63,8 @@ def _concerned(option: str, path: str, errors: Sequence[Diagnostic]) -> bool:
     if option == "--config-file":
         return not Path(path).exists() or not path.endswith(_FILES[option])
     name = Path(path).name
-    told = (f"{d.place} {d.message} {d.remedy}" for d in errors)
-    return any(option in one or name in one for one in told)
+    texts = (f"{d.place} {d.message} {d.remedy}" for d in errors)
+    return any(option in one or name in one for one in texts)
 
 
 def _others(option: str, old: str, values: Sequence[str] | dict[str, None]) -> Iterator[Edit]:
@@ -91,7 +91,7 @@ def _trained_on(path: str | None) -> list[str]:
     return [] if checkpoint is None or checkpoint.arch is None else [checkpoint.arch]
 
 
-def _data_sets(given: Mapping[str, str]) -> list[str]:
+def _data_sets(options: Mapping[str, str]) -> list[str]:
     """Return the names of data sets: those that stand in the name of the checkpoint, the others.
 
     The model is known by then, so that PyTorch is loaded anyway.
@@ -99,8 +99,8 @@ def _data_sets(given: Mapping[str, str]) -> list[str]:
     from ai8xtools.training.catalog.discovery import find_datasets
 
     names = find_datasets()
-    parts = re.findall(r"\w+", Path(given.get("--checkpoint-file", "")).name.lower())
-    near = get_close_matches(given["--dataset"], names, _MOST_NEAR)
+    parts = re.findall(r"\w+", Path(options.get("--checkpoint-file", "")).name.lower())
+    near = get_close_matches(options["--dataset"], names, _MOST_NEAR)
     return sorted(names, key=lambda name: (name.lower() not in parts, name not in near))
 
 

@@ -85,10 +85,10 @@ def read_teacher(path: str, classes: tuple[str, ...]) -> Teacher | LowBitNetwork
     return teacher
 
 
-def _check_classes(found: tuple[str, ...], classes: tuple[str, ...], path: str) -> None:
+def _check_classes(own: tuple[str, ...], classes: tuple[str, ...], path: str) -> None:
     """Raise InputError (E726) unless a teacher knows the classes in question."""
-    if found != classes:
-        raise InputError("E726", f"this teacher was trained for the classes {', '.join(found)}",
+    if own != classes:
+        raise InputError("E726", f"this teacher was trained for the classes {', '.join(own)}",
                          path, f"Take one for the classes {', '.join(classes)}.")  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def run(sweep: Sweep, options: TrainingOptions) -> int:
                 f"Trial {trial.number}: {noted[_NAME]} {noted[_SCORE]:.6g}, "
                 f"{noted[_CYCLES]:,} cycles", flush=True,
             )  # fmt: skip
-    return _told(study, sweep, folder)
+    return _report(study, sweep, folder)
 
 
 class _LeftOutError(Exception):
@@ -112,9 +112,9 @@ def _tried(trial: Any, sweep: Sweep, options: TrainingOptions, folder: Path) -> 
     if done.returncode:
         raise _LeftOutError(f"training ended with status {done.returncode}: {_last(done.stdout)}")
     (metrics,) = folder.glob(f"trial-{trial.number}___*/metrics.json")
-    found = json.loads(metrics.read_bytes())
-    name, score = next((key, value) for key, value in found["best"].items() if key != "epoch")
-    measured = measured_of(found.get("accuracy", {}).get(_CHIP))
+    record = json.loads(metrics.read_bytes())
+    name, score = next((key, value) for key, value in record["best"].items() if key != "epoch")
+    measured = measured_of(record.get("accuracy", {}).get(_CHIP))
     for what, noted in ((_NAME, name), (_SCORE, score), (_TEST, str(measured or ""))):
         trial.set_user_attr(what, noted)
     return -score if any(part in name for part in _LOW) else score, float(cycles)
@@ -160,7 +160,7 @@ def _last(text: str) -> str:
     return (errors or lines or ["it printed nothing"])[-1]
 
 
-def _told(study: Any, sweep: Sweep, folder: Path) -> int:
+def _report(study: Any, sweep: Sweep, folder: Path) -> int:
     """Write table and picture, print the Pareto front; return the exit status."""
     trials = study.get_trials(deepcopy=False)
     complete = [one for one in trials if one.values]

@@ -286,7 +286,7 @@ class LayerBuilder:
                 layer.error(
                     "E218",
                     f"the weights are for {tensors.weights.shape[1]} input channels, "
-                    f"the layer has {ins}{self._size_in_front(tensors)}",
+                    f"the layer has {ins}{self._origin(tensors)}",
                     "in_channels",
                     "in_sequences",
                     "op",
@@ -311,7 +311,7 @@ class LayerBuilder:
                 layer.error(
                     "E218",
                     f"{ins} inputs of the flattened layer are not a multiple of "
-                    f"{sizes.pooled_dim[0]}x{sizes.pooled_dim[1]} pixels{self._size_in_front(tensors)}",
+                    f"{sizes.pooled_dim[0]}x{sizes.pooled_dim[1]} pixels{self._origin(tensors)}",
                     *(("in_dim",) if "in_dim" in layer else ()),
                     "flatten",
                     remedy=self._remedy_of_flattened(layer, ins, sizes.pooled_dim),
@@ -330,7 +330,7 @@ class LayerBuilder:
         shape = "x".join(map(str, self.sample.shape))
         return f"{remedy_of_flattened(inputs, channels, size)} The sample is {shape}."
 
-    def _size_in_front(self, tensors: LayerTensors | None) -> str:
+    def _origin(self, tensors: LayerTensors | None) -> str:
         """Say what the layer before gives, and which tensor is for something else."""
         named = f" (tensor '{tensors.weight_name}')" if tensors and tensors.weight_name else ""
         if self.previous is None:

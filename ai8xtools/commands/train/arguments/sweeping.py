@@ -76,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def conflicts(args: argparse.Namespace) -> dict[str, bool]:
     """Return messages about options that do not go together, and whether they do not."""
-    given = {
+    own = {
         "--trials": args.trials != TRIALS, "--sweep-dir": args.sweep_dir != "sweep",
         "--budget-cycles": args.budget_cycles is not None,
         "--budget-flash": args.budget_flash is not None,
@@ -87,7 +87,7 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         "--yaml-template": args.yaml_template is not None, "--name": args.name is not None,
     }  # fmt: skip
     return {f"{option}: add --sweep": used and args.sweep is None
-            for option, used in given.items()} | {
+            for option, used in own.items()} | {
         f"--sweep: not together with {option}": used and args.sweep is not None
         for option, used in others.items()
     }  # fmt: skip
@@ -137,8 +137,8 @@ def _space(path: str, options: Mapping[str, argparse.Action]) -> Space:
 
 
 def _choices(value: object) -> tuple[str | bool, ...] | None:
-    known = (str, int, float, bool)
-    if not isinstance(value, list) or not value or not all(type(one) in known for one in value):
+    types = (str, int, float, bool)
+    if not isinstance(value, list) or not value or not all(type(one) in types for one in value):
         return None
     return tuple(one if isinstance(one, bool) else str(one) for one in value)
 
