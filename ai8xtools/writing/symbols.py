@@ -41,8 +41,8 @@ _SDK = frozenset({"CNN_IRQn", "CNN_IRQHandler"})
 _GUARD = re.compile(r"\b__(CNN_H)__\b")
 
 
-def complaints(prefix: str | None) -> Iterator[Diagnostic]:
-    """Yield E911 for a word that cannot begin names of C and C++, and of files."""
+def complaints(prefix: str | None, option: str = OPTION) -> Iterator[Diagnostic]:
+    """Yield E911 for a word of an option that cannot begin names of C and C++, and of files."""
     if prefix is None:
         return
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
@@ -58,7 +58,7 @@ def complaints(prefix: str | None) -> Iterator[Diagnostic]:
         remedy = f"Use at most {_LONGEST} characters, without __ and _ at the end."
     else:
         return
-    yield Diagnostic("E911", f"{prefix!r} {why}", Place(option=OPTION), remedy)
+    yield Diagnostic("E911", f"{prefix!r} {why}", Place(option=option), remedy)
 
 
 def prefixed(files: Mapping[str, str], prefix: str) -> dict[str, str]:

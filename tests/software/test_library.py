@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -24,7 +23,6 @@ from ai8xtools.software.plan.plan import Scheme
 from ai8xtools.software.plan.planner import plan
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
-from ai8xtools.writing.packages import package_files
 from ai8xtools.writing.symbols import complaints
 from tests.software.compiled import SANITIZED, local_compiler
 from tests.software.operators import NETWORKS, network_of
@@ -289,54 +287,3 @@ def test_command_writes_a_library_or_nothing(tmp_path: Path) -> None:
     assert "#define DIGITS_IN_SIZE 64\n" in header
     unit = re.search(r"#define DIGITS_OUT_UNIT (.*)f\n", header)
     assert unit is not None and float(unit[1]) == 2.0**-14
-
-
-def test_cmake_builds_tests_installs_and_finds_the_package(tmp_path: Path) -> None:
-    cmake = shutil.which("cmake")
-    if cmake is None or local_compiler() is None:
-        pytest.skip("cmake or a compiler is not installed")
-    _, files = library("transposed", "small")
-    project, out, place = tmp_path / "net", tmp_path / "out", tmp_path / "place"
-    project.mkdir()
-    for name, text in (files | package_files(["cmake"], "small", files)).items():
-        (project / name).write_text(text)
-
-    def run(*words: str | Path, status: int = 0) -> str:
-        done = subprocess.run([*words], capture_output=True, text=True, check=False)
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout
-
-    run(cmake, "-B", out, "-S", project)
-    run(cmake, "--build", out)
-    assert "100% tests passed" in run(Path(cmake).with_name("ctest"), "--test-dir", out)
-    run(cmake, "--install", out, "--prefix", place)
-    user = tmp_path / "user"
-    user.mkdir()
-    (user / "user.c").write_text('#include "small.h"\nint main(void) { return small_init(); }\n')
-    for version, status in (("1.0", 0), ("2.0", 1)):
-        (user / "CMakeLists.txt").write_text(
-            f"cmake_minimum_required(VERSION 3.15)\nproject(user C)\nfind_package(small {version} "
-            "REQUIRED)\nadd_executable(user user.c)\ntarget_link_libraries(user small::small)\n"
-        )
-        built_in = tmp_path / f"user-{version}"
-        run(cmake, "-B", built_in, "-S", user, f"-DCMAKE_PREFIX_PATH={place}", status=status)
-        if not status:
-            run(cmake, "--build", built_in)
-            run(built_in / "user")
-
-
-def test_metadata_names_all_sources_but_the_program(tmp_path: Path) -> None:
-    words = ("--mcu", "rp2040", "--symbol-prefix", "digits", "--build", "cmake", "--build")
-    assert create(tmp_path, *words, "platformio") == 0
-    sources = {path.name for path in (tmp_path / "net").glob("*.c")} - {"main.c"}
-    described = json.loads((tmp_path / "net" / "library.json").read_text())
-    assert {*described["build"]["srcFilter"]} == {"-<*>", *(f"+<{name}>" for name in sources)}
-    assert (tmp_path / "net" / described["headers"]).is_file() and described["version"]
-    listed = re.search(r"STATIC (.*)\)", (tmp_path / "net" / "CMakeLists.txt").read_text())
-    assert listed is not None and {*listed[1].split()} == sources
-
-
-def test_build_systems_are_for_libraries(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        create(Path("nowhere"), "--build", "cmake")
-    assert caught.value.code == 2 and "add --symbol-prefix NAME" in capsys.readouterr().err

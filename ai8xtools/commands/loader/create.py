@@ -42,6 +42,7 @@ from ai8xtools.synthesis.pipeline import Synthesis, examine, synthesize, what_fi
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.summarize import wide_share
 from ai8xtools.values import frozen
+from ai8xtools.writing.packages import STACK_OF_TEST, Package
 
 if TYPE_CHECKING:
     from ai8xtools.synthesis.report import Report
@@ -194,6 +195,10 @@ def project_files(
 
         export = export_of(result.mapped, result.program, text, application_of(options))
     texts = emit_project(result.program, result.summary, text, export)
+    if text.build and text.symbol_prefix is not None:
+        package = Package(text.symbol_prefix, f"{text.symbol_prefix}.h", STACK_OF_TEST,
+                          accelerated=True)  # fmt: skip
+        texts |= package.files(text.build, texts)
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
     files[FILE_NAME] = answer_file(options, result, files)

@@ -12,7 +12,7 @@ from ai8xtools.checkpoint.atomic import refuse_other_than_file
 from ai8xtools.commands.deliver import Folder, deliver
 from ai8xtools.commands.loader.pages import report_files, write_pages
 from ai8xtools.commands.lowbit.arguments.loader import LowBitOptions
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors
 from ai8xtools.quantization.lowbit import packed_inputs
 from ai8xtools.reading.npy import NpyError, read_array
 from ai8xtools.software.lowbit.emit import Samples, beside, dense_layers, emit, sizes
@@ -20,10 +20,12 @@ from ai8xtools.software.lowbit.engine import Run, run
 from ai8xtools.software.lowbit.header import read_header
 from ai8xtools.software.lowbit.network import LowBitNetwork
 from ai8xtools.software.profile import Profile, read_profile
+from ai8xtools.writing.packages import STACK_OF_TEST, Package, unsuitable
 
 
 def create_lowbit(options: LowBitOptions) -> int:
     """Write the project; return the exit status. Raises DiagnosticError."""
+    refuse_errors([*unsuitable(options.build, options.name)])
     profile = None if options.mcu is None else read_profile(options.mcu)
     paths = () if options.report is None else report_files(options.report)
     for path in paths:
@@ -55,6 +57,7 @@ def create_lowbit(options: LowBitOptions) -> int:
         _write_report(options, network, result, needs, profile, problems)
         raise DiagnosticError(problems)
     classes = result.classes
+    files |= Package(options.name, "lowbit.h", stack + STACK_OF_TEST).files(options.build, files)
     written = deliver(files, folder)
     _write_report(options, network, result, needs, profile)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""

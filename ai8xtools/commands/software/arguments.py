@@ -27,7 +27,6 @@ from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.software.profile import names as profiles
 from ai8xtools.writing.application import ARGMAX, BENCH
-from ai8xtools.writing.packages import SYSTEMS
 from device import MAX78002
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
@@ -138,8 +137,6 @@ def arguments() -> Parser:
     option("--stream", type=hop, metavar="HOP", help="results of a window that slides by HOP rows "
            "(time steps of one-dimensional data), which computes what is new")  # fmt: skip
     add_library_options(parser.group(PLAN))
-    option("--build", action="append", choices=(*SYSTEMS,), default=[],
-           help="also write the files for this build system (repeatable)")  # fmt: skip
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
            "the project firmware that runs such files")  # fmt: skip
@@ -164,6 +161,7 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         "--plan-report": args.plan_report,
         "--symbol-prefix": args.symbol_prefix is not None,
         "--application": args.application is not None,
+        "--build": bool(args.build),
     }
     for option in (name for name, is_set in asked.items() if is_set and args.container is not None):
         parser.error(f"argument {option}: containers have none; ask without --container")
@@ -180,13 +178,11 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         parser.error("argument --head: add --application")
     if args.head != ARGMAX and args.application == BENCH:
         parser.error("argument --head: --application bench gives all outputs back, leave it out")
-    for option in ("build", "application"):
-        if getattr(args, option) and args.symbol_prefix is None:
-            parser.error(f"argument --{option}: add --symbol-prefix NAME")
+    if args.application is not None and args.symbol_prefix is None:
+        parser.error("argument --application: add --symbol-prefix NAME")
     if args.build and args.application:
         parser.error("argument --build: packages hold the library alone, leave out --application")
-    build = tuple(args.build)
-    software = software_options(parser, args, words, container=container, build=build)
+    software = software_options(parser, args, words, container=container)
     if args.mcu is None:
         software = replace(software, notices=(*software.notices, _portable()))
     return software

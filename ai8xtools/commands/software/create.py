@@ -22,7 +22,7 @@ def create_software(software: SoftwareOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
     options = software.source
     check_report(options)
-    refuse_errors([*complaints_of_names(options.project)])
+    refuse_errors([*complaints_of_names(options.project, software.library)])
     software.folder(options).check_beside()
     if options.output.fits is not None:
         from ai8xtools.commands.software.fits import show_fits
@@ -69,7 +69,7 @@ def create_software(software: SoftwareOptions) -> int:
     sample = sample_of(network, average_rounding=options.encode.average_rounding)
     exponents = (output_exponent(layer.index, network) for layer in network.outputs())
     names = (layer.name or "" for layer in network.outputs())
-    built = completed(plan, sample, profile, software, options, exponents, names=names)
+    built = completed(plan, sample, profile, options, exponents, names=names)
     print_diagnostics(options.visible(messages))
     log = log_text(built, profile, options.project.command_line)
     finish(options, software, built, profile, plan_text(built, profile), log)

@@ -9,6 +9,7 @@ from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.text import sentence
 from ai8xtools.software.profile import Profile
+from ai8xtools.writing.packages import STACK_OF_TEST, Package
 
 
 def finish(
@@ -26,8 +27,12 @@ def finish(
         source = options.resolve.checkpoint_file if software.qformat else options.config_file
         print(f"No errors in {source}")
         return
+    project = options.project
+    name = project.symbol_prefix
+    package = Package(name or project.name, f"{name or 'cnn'}.h", built.need.stack + STACK_OF_TEST)
     files: dict[str, str | bytes] = dict(options.files)
-    files |= with_log(built.files, options.project.log_filename, log)
+    files |= with_log(built.files, project.log_filename, log)
+    files |= package.files(project.build, built.files)
     written = deliver(files, software.folder(options))
     print(sentence(built, profile))
     print(f"Wrote {written}")

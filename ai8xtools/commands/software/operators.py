@@ -82,8 +82,7 @@ def create_from_operators(
     built = planned(steps, profile, software)
     outputs = _results(network.operators, network.sample[0])
     sample = Sample(_maps(network.sample), tuple(map(_maps, outputs)))
-    built = completed(built, sample, profile, software, options, network.exponents,
-                      network.fraction)  # fmt: skip
+    built = completed(built, sample, profile, options, network.exponents, network.fraction)
     print_diagnostics(options.visible(messages))
     for node in network.left:
         print(f"Left to the application: {node}")

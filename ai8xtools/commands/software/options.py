@@ -43,9 +43,9 @@ class SoftwareOptions:
     `scheme` is the word of --scheme; `l2` and `l3`, which can be written, take the place of the
     profile's; with `dma` copies go on while the core computes. With `container` the network becomes
     a binary file. With `interleaving` fully connected layers of calls take the weights of `_opt`.
-    `build` are systems for which metadata is written. `planning` are options that plans in integers
-    of 16 or 8 bits do not have, as they were typed. `qformat`: the checkpoint holds the network,
-    which is no description. `stream`: the window slides by so many rows (None: it does not).
+    `planning` are options that plans in integers of 16 or 8 bits do not have, as they were typed.
+    `qformat`: the checkpoint holds the network, which is no description. `stream`: the window
+    slides by so many rows (None: it does not).
     """
 
     source: LoaderOptions
@@ -66,7 +66,6 @@ class SoftwareOptions:
     planning: tuple[str, ...] = ()
     qformat: bool = False
     interleaving: bool = False
-    build: tuple[str, ...] = ()
     stream: int | None = None
 
     def folder(self, options: LoaderOptions) -> Folder:

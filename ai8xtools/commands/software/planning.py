@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ai8xtools.commands.loader.application import application_of
 from ai8xtools.commands.loader.options import LoaderOptions
@@ -19,7 +18,6 @@ from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
 from ai8xtools.writing.library import INPUT_FRACTION
-from ai8xtools.writing.packages import package_files
 from device import Chip
 
 
@@ -41,7 +39,6 @@ def completed(
     built: Built,
     sample: Sample,
     profile: Profile,
-    software: SoftwareOptions,
     options: LoaderOptions,
     exponents: Iterable[int],
     fraction: int = INPUT_FRACTION,
@@ -61,10 +58,7 @@ def completed(
             application_of(options, sdk=False), tuple(names),
         )  # fmt: skip
         built = build.as_library(built, profile, naming)
-    built = build.emitted(built, sample, project.name, project.command_line)
-    if prefix is None:
-        return built
-    return replace(built, files=built.files | package_files(software.build, prefix, built.files))
+    return build.emitted(built, sample, project.name, project.command_line)
 
 
 def planned(graph: Graph, profile: Profile, software: SoftwareOptions) -> Built:

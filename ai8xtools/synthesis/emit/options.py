@@ -19,6 +19,7 @@ from ai8xtools.values import frozen
 from ai8xtools.writing import symbols
 from ai8xtools.writing.application import ARGMAX, BENCH
 from ai8xtools.writing.application import OPTION as APPLICATION
+from ai8xtools.writing.packages import unsuitable
 
 _TIMERS = 6
 _PORTS = 4
@@ -39,7 +40,8 @@ class ProjectOptions:
     """How the project is written.
 
     `name` is the project's name and that of its folder; with `symbol_prefix` it is a library, whose
-    names begin so; `application` is the kind of the program around it. `sdk` is the generation of
+    names begin so; `application` is the kind of the program around it, `build` are systems whose
+    metadata are added. `sdk` is the generation of
     the vendor's tools whose interface it has: `2024`, or `studio`. `folder` the path of that
     folder as the user gave it; `command_line` stands in the headers of the generated files. File
     names are names inside the folder; `api_filename` and `sample_output_filename` may be `none`
@@ -65,6 +67,7 @@ class ProjectOptions:
     command_line: str = ""
     tool: str = "ai8xize.py"
     tool_version: str = ""
+    build: tuple[str, ...] = ()
 
     c_filename: str = "main"
     api_filename: str = "cnn.c"
@@ -236,6 +239,15 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
         yield from (excludes(symbols.OPTION, option) for option in used)
     elif options.application is not None:
         yield needs(APPLICATION, symbols.OPTION)
+    yield from unsuitable(
+        options.build, options.name, options.symbol_prefix or "", accelerated=True
+    )
+    if options.build and options.symbol_prefix is None:
+        yield needs("--build", symbols.OPTION)
+    if options.build and options.application is not None:
+        yield excludes("--build", APPLICATION)
+    if options.build and options.c_filename != "main":
+        yield excludes("--build", "--c-filename")
     if options.application is None and options.head != ARGMAX:
         yield needs("--head", APPLICATION)
     if options.application == BENCH and options.head != ARGMAX:

@@ -12,6 +12,7 @@ from typing import Any
 from ai8xtools.commands.arguments import Parser
 from ai8xtools.commands.loader.arguments.converters import input_shape, layer_list, number
 from ai8xtools.writing.application import ARGMAX, HEADS, KINDS
+from ai8xtools.writing.packages import SYSTEMS
 
 _EPILOG = (
     "docs/writing-a-network.md explains how a description is written, docs/errors.md every message "
@@ -114,6 +115,13 @@ def add_folder_options(group: Any) -> None:
            help="name of the project and its folder")  # fmt: skip
     option("--test-dir", default=".", metavar="DIR", help="folder in which it is created")
     option("--overwrite", action="store_true", help="replace the files of an existing project")
+    add_build_option(group)
+
+
+def add_build_option(group: Any) -> None:
+    """Add the build systems that the project is also for."""
+    group.add_argument("--build", action="append", choices=SYSTEMS, default=[], help="also write "
+                       "the files for this build system (repeatable)")  # fmt: skip
 
 
 def add_library_options(group: Any) -> None:

@@ -124,6 +124,7 @@ def described(
                 tool_version=__version__,
             ),
             args,
+            build=tuple(args.build),
             log_filename=args.log_filename if args.log else None,
         ),
         overwrite=args.overwrite,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ai8xtools.commands.arguments import Parser
+from ai8xtools.commands.loader.arguments.shared import add_build_option
 from ai8xtools.values import frozen
 
 
@@ -14,7 +15,8 @@ class LowBitOptions:
     """Which header becomes which project; `labels` are the classes of the samples, if given.
 
     `report` is the page to write. With `floor` sums that are shifted are not rounded, whatever the
-    header says; with `compress` weights are stored as Huffman codes.
+    header says; with `compress` weights are stored as Huffman codes. `build` are systems whose
+    metadata are added.
     """
 
     header: str
@@ -28,6 +30,7 @@ class LowBitOptions:
     compress: bool
     command_line: str
     report: str | None = None
+    build: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -59,6 +62,7 @@ def arguments() -> Parser:
     option("--prefix", required=True, metavar="NAME", help="name of the project")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is written")
     option("--overwrite", action="store_true", help="replace a project that exists")
+    add_build_option(parser)
     option("--debug", action="store_true", help="show where in the program a failure occurs")
     return parser
 
@@ -73,5 +77,5 @@ def parse(words: Sequence[str]) -> LowBitOptions:
     return LowBitOptions(
         args.checkpoint_file, args.sample_input, args.sample_labels, args.mcu, name,
         args.test_dir, args.overwrite, args.shiftnorm == "floor", args.compress_weights,
-        "ai8xize.py " + " ".join(words), args.report,
+        "ai8xize.py " + " ".join(words), args.report, tuple(args.build),
     )  # fmt: skip
