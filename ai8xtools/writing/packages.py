@@ -18,7 +18,7 @@ _VERSION = "1.0.0"
 _PROGRAM = "main.c"
 _FOLDER = "build"
 _END = ".j2"
-_INCLUDE = re.compile(r'^#include "(.*)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*\S\s*include "(.*)"', re.MULTILINE)
 SYSTEMS = ("sdk", "cmake", "zephyr", "platformio", "arduino", "esp-idf", "cmsis-pack")
 """What there is, by its word: the name of its folder in templates/build."""
 ACCELERATED = ("sdk",)
