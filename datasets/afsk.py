@@ -14,6 +14,7 @@ import torch
 from ai8xtools.reading import read_bytes
 from datasets.errors import REPLACE, DatasetError
 from datasets.images import ImageDataset
+from datasets.parts import train_and_test
 
 _SAMPLES = 22
 _FILES = ("zeros.bit", "ones.bit")
@@ -49,15 +50,13 @@ def afsk_get_datasets(
     targets = torch.cat([torch.full((len(part),), bit) for bit, part in enumerate(parts)])
     low, high = int(bits.min()), int(bits.max())
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(bits)))
-    train, test = order.split([end := int(len(order) * _TRAIN_SHARE), len(order) - end])
-    sets = [
-        ImageDataset(bits[rows] - low, targets[rows], data[1], max(high - low, 1))
-        for rows in (train, test)
-    ]
-    return (
-        sets[0] if load_train else None,
-        sets[1].as_test_set(data[1]) if load_test else None,
-    )
+    end = int(len(order) * _TRAIN_SHARE)
+
+    def part(training: bool) -> ImageDataset:
+        rows = order[:end] if training else order[end:]
+        return ImageDataset(bits[rows] - low, targets[rows], data[1], max(high - low, 1))
+
+    return train_and_test(part, data[1], load_train, load_test)
 
 
 datasets = [

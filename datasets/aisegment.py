@@ -7,7 +7,6 @@ Source: docs/datasets.md, "Images in folders".
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import as_tensor, opened
+from datasets.parts import Samples, is_held_back, train_and_test
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,7 +33,7 @@ _LAYOUT = (
 )
 
 
-class PortraitDataset(Dataset[tuple[Tensor, Tensor]]):
+class PortraitDataset(Samples[tuple[Tensor, Tensor]]):
     """Squares of portraits: input float32 [3*f*f, H/f, W/f], target int64 [H, W], f = `fold`.
 
     `pairs` are the files of picture and matte; the target is 1 where the matte is transparent.
@@ -46,15 +45,6 @@ class PortraitDataset(Dataset[tuple[Tensor, Tensor]]):
         self.fold = ai8x.fold(fold)
         self.normalize = ai8x.normalize(args)
         self.length = _SQUARES * len(pairs)
-
-    def as_test_set(self, args: Any) -> PortraitDataset:
-        """Return the set itself, cut to its first square with `args.truncate_testset`."""
-        if args.truncate_testset:
-            self.length = 1
-        return self
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         from PIL.Image import Resampling
@@ -106,12 +96,6 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
     return pairs
 
 
-def _tests(picture: Path) -> bool:
-    """Return whether a picture belongs to the test set, one in ten by its name."""
-    chance = int(hashlib.sha256(picture.name.encode()).hexdigest(), 16) % 100
-    return chance < _TEST_PERCENT
-
-
 def aisegment_get_datasets(
     size: int,
     fold: int,
@@ -121,9 +105,12 @@ def aisegment_get_datasets(
 ) -> tuple[PortraitDataset | None, PortraitDataset | None]:
     """Return training and test set."""
     pairs, args = _pairs(Path(data[0]) / "AISegment"), data[1]
-    parts = [[pair for pair in pairs if _tests(pair[0]) == tests] for tests in (False, True)]
-    train, test = (PortraitDataset(part, size, fold, args) for part in parts)
-    return train if load_train else None, test.as_test_set(args) if load_test else None
+
+    def part(training: bool) -> PortraitDataset:
+        own = [pair for pair in pairs if is_held_back(pair[0].name, _TEST_PERCENT) != training]
+        return PortraitDataset(own, size, fold, args)
+
+    return train_and_test(part, args, load_train, load_test)
 
 
 datasets = [

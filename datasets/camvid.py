@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading import read_text
@@ -28,6 +26,7 @@ from datasets import cache
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import image_files, opened, read_image
 from datasets.images import fold_batch
+from datasets.parts import Batches, loader
 from datasets.progress import progress
 
 _HEIGHT, _WIDTH = 720, 960
@@ -60,7 +59,7 @@ class Cutting:
     fold: int = 1
 
 
-class SquareDataset(Dataset[tuple[Tensor, Tensor]]):
+class SquareDataset(Batches):
     """Squares of pictures: inputs float32 [B, 3*f*f, H/f, W/f], targets int64 [B, H, W].
 
     `pictures` is uint8 [N, 4, 720, 960], the class in the last plane; `classes` int64 [33] gives
@@ -84,15 +83,7 @@ class SquareDataset(Dataset[tuple[Tensor, Tensor]]):
             for side, common in zip((_HEIGHT, _WIDTH), overlap, strict=True)
         )
         self.places = list(product(range(len(pictures)), *starts))
-
-    def as_test_set(self, args: Any) -> SquareDataset:
-        """Return the set itself, cut to its first square with `args.truncate_testset`."""
-        if args.truncate_testset:
-            self.places = self.places[:1]
-        return self
-
-    def __len__(self) -> int:
-        return len(self.places)
+        self.length = len(self.places)
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Return inputs and targets of `indices` [B]."""
@@ -105,10 +96,6 @@ class SquareDataset(Dataset[tuple[Tensor, Tensor]]):
         )
         images = fold_batch(squares[:, :_LABEL].to(torch.float32).div_(256), self.cutting.fold)
         return self.normalize(images), self.classes[squares[:, _LABEL].long()]
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        images, targets = self.batch(torch.tensor([index]))
-        return images[0], targets[0]
 
 
 def _pictures(folder: Path, part: str) -> Tensor:
@@ -191,25 +178,14 @@ def _read_classes(path: Path, colours: dict[int, int]) -> npt.NDArray[np.uint8]:
     return class_map
 
 
-def camvid_get_datasets(
-    cutting: Cutting,
-    three: bool,
-    data: tuple[str, Any],
-    load_train: bool = True,
-    load_test: bool = True,
-) -> tuple[SquareDataset | None, SquareDataset | None]:
-    """Return training and test set; with `three` classes 0 to 2 and 3 for all others."""
-    folder, args = Path(data[0]) / "CamVid", data[1]
+def _part(cutting: Cutting, three: bool, folder: Path, args: Any, training: bool) -> SquareDataset:
+    """Return a part; with `three` it has classes 0 to 2 and 3 for all others."""
     classes = torch.arange(len(CLASSES))
     if three:
         classes = torch.tensor([_THREE.index(n) if n in _THREE else len(_THREE) for n in CLASSES])
-    make = partial(SquareDataset, cutting=cutting, classes=classes, args=args)
-    train = test = None
-    if load_train:
-        train = make(_pictures(folder, "train"), overlap=cutting.train)
-    if load_test:
-        test = make(_pictures(folder, "test"), overlap=cutting.test).as_test_set(args)
-    return train, test
+    pictures = _pictures(folder / "CamVid", "train" if training else "test")
+    overlap = cutting.train if training else cutting.test
+    return SquareDataset(pictures, cutting, overlap, classes, args)
 
 
 S80 = Cutting(80, (20, 20), (20, 20))
@@ -220,7 +196,7 @@ datasets = [
         "name": f"CamVid_s{cutting.size}_c{3 if three else 33}",
         "input": (3 * cutting.fold**2, cutting.size // cutting.fold, cutting.size // cutting.fold),
         "output": (0, 1, 2, 3) if three else CLASSES,
-        "loader": partial(camvid_get_datasets, cutting, three),
+        "loader": loader(_part, cutting, three),
         "fold_ratio": cutting.fold,
         **({"weight": weight} if three else {}),
     }

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.data import Dataset
 
 import ai8x
 from datasets.image_files import as_tensor, image_files, opened
+from datasets.parts import Samples, loader
 
 _SIZE = 128
 _SHORTER_SIDE = 153  # pixels to which pictures are reduced before they are cut
@@ -36,7 +36,7 @@ _NOISE = 0.02  # largest standard deviation
 _GREY = torch.tensor([0.299, 0.587, 0.114])
 
 
-class PictureDataset(Dataset[tuple[Tensor, int]]):
+class PictureDataset(Samples[tuple[Tensor, int]]):
     """Pictures in folders, one for each class; items are float32 [3, 128, 128] and the class."""
 
     def __init__(self, folder: Path, args: Any, augment: bool) -> None:
@@ -45,13 +45,9 @@ class PictureDataset(Dataset[tuple[Tensor, int]]):
             for target, name in enumerate(_FOLDERS)
             for path in image_files(folder / name, _LAYOUT)
         ]
-        if args.truncate_testset and not augment:
-            self.files = self.files[:1]
+        self.length = len(self.files)
         self.augment = augment
         self.normalize = ai8x.normalize(args)
-
-    def __len__(self) -> int:
-        return len(self.files)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         path, target = self.files[index]
@@ -119,14 +115,12 @@ def _recolour(picture: Tensor) -> Tensor:
     return picture + torch.empty(3, 1, 1).uniform_(-_COLOUR_SHIFT, _COLOUR_SHIFT)
 
 
-def cats_vs_dogs_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[PictureDataset | None, PictureDataset | None]:
-    """Return training and test set."""
-    folder = Path(data[0]) / "cats_vs_dogs"
-    train = PictureDataset(folder / "train", data[1], augment=True) if load_train else None
-    test = PictureDataset(folder / "test", data[1], augment=False) if load_test else None
-    return train, test
+def _part(folder: Path, args: Any, training: bool) -> PictureDataset:
+    own = folder / "cats_vs_dogs" / ("train" if training else "test")
+    return PictureDataset(own, args, augment=training)
+
+
+cats_vs_dogs_get_datasets = loader(_part)
 
 
 datasets = [

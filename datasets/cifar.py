@@ -23,7 +23,8 @@ from ai8xtools.checkpoint.unpickler import Unpickler
 from ai8xtools.reading import read_bytes
 from datasets.downloads import Download, fetch, unpack
 from datasets.errors import ANEW_FOLDER, REPLACE, DatasetError
-from datasets.images import ImageDataset, RandomCrop, train_and_test
+from datasets.images import ImageDataset, RandomCrop, image_loader
+from datasets.parts import Loader
 
 _SIZE = (3, 32, 32)
 _MAX_FILE_BYTES = 256 << 20
@@ -169,19 +170,10 @@ def _read(collection: Collection, data_folder: str, train: bool) -> tuple[Tensor
     return images, labels
 
 
-def cifar_get_datasets(
-    collection: Collection,
-    data: tuple[str, Any],
-    load_train: bool = True,
-    load_test: bool = True,
-) -> tuple[ImageDataset | None, ImageDataset | None]:
-    """Return training and test set; the former is shifted by up to 4 pixels and mirrored."""
-    return train_and_test(
-        partial(_read, collection, data[0]),
-        data[1],
-        (load_train, load_test),
-        crop=RandomCrop(4, mirror=True),
-    )
+def collection_loader(collection: Collection) -> Loader[ImageDataset]:
+    """Return the loader of a collection, whose training images are shifted by up to 4 pixels and
+    mirrored."""
+    return image_loader(partial(_read, collection), crop=RandomCrop(4, mirror=True))
 
 
 CIFAR10 = Collection(
@@ -224,7 +216,7 @@ datasets = [
         "name": collection.folder,
         "input": _SIZE,
         "output": collection.names,
-        "loader": partial(cifar_get_datasets, collection),
+        "loader": collection_loader(collection),
     }
     for collection in (CIFAR10, CIFAR100)
 ]

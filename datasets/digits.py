@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from datasets.images import ImageDataset, RandomAffine
+from datasets.parts import train_and_test
 
 _DISTORTION = RandomAffine(degrees=8, shear=5, pixels=0.7)
 _WHITE = 16  # the brightest value
@@ -29,12 +30,13 @@ def digits_get_datasets(
     targets = torch.from_numpy(collection.target[order].astype(np.int64))
     first = -(-len(images) // _TEST_SHARE)
     args = data[1]
-    train = test = None
-    if load_train:
-        train = ImageDataset(images[first:], targets[first:], args, _WHITE, _DISTORTION)
-    if load_test:
-        test = ImageDataset(images[:first], targets[:first], args, _WHITE).as_test_set(args)
-    return train, test
+
+    def part(training: bool) -> ImageDataset:
+        if not training:
+            return ImageDataset(images[:first], targets[:first], args, _WHITE)
+        return ImageDataset(images[first:], targets[first:], args, _WHITE, _DISTORTION)
+
+    return train_and_test(part, args, load_train, load_test)
 
 
 datasets = [

@@ -7,16 +7,16 @@ Source: docs/datasets.md, "Images in memory".
 
 from __future__ import annotations
 
-import functools
 import string
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from datasets.errors import DatasetError
 from datasets.idx import SIZE, find, read_pair
-from datasets.images import ImageDataset, RandomAffine, train_and_test
+from datasets.images import ImageDataset, RandomAffine, image_loader
+from datasets.parts import Loader
 
 _DIGITS = tuple(string.digits)
 _MERGED = "abdefghnqrt"
@@ -33,24 +33,15 @@ SPLITS: dict[str, tuple[str, ...]] = {
 """By split, the names of the classes."""
 _LAST_LETTER = 26
 _UNPACK = "Unpack gzip.zip of NIST's page on EMNIST into this folder."
-_DISTORTION = RandomAffine(degrees=10, shear=5, pixels=2)
 
 
-def emnist_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True, *, split: str
-) -> tuple[ImageDataset | None, ImageDataset | None]:
-    """Return training and test set of a split; the former is turned, sheared, shifted at random."""
-    raw = Path(data[0]) / "EMNIST" / "raw"
-    return train_and_test(
-        lambda train: _read(raw, split, train),
-        data[1],
-        (load_train, load_test),
-        augment=_DISTORTION,
-    )
+def split_loader(split: str) -> Loader[ImageDataset]:
+    """Return the loader of a split; training images are turned, sheared and shifted at random."""
+    return image_loader(partial(_read, split), RandomAffine(degrees=10, shear=5, pixels=2))
 
 
-def _read(raw: Path, split: str, train: bool) -> tuple[Tensor, Tensor]:
-    paths = []
+def _read(split: str, folder: Path, train: bool) -> tuple[Tensor, Tensor]:
+    raw, paths = folder / "EMNIST" / "raw", []
     for part in ("images-idx3", "labels-idx1"):
         name = f"emnist-{split.lower()}-{'train' if train else 'test'}-{part}-ubyte"
         path = find(raw, name)
@@ -75,7 +66,7 @@ datasets = [
         "name": f"EMNIST_{split}",
         "input": (1, *SIZE),
         "output": names,
-        "loader": functools.partial(emnist_get_datasets, split=split),
+        "loader": split_loader(split),
     }
     for split, names in SPLITS.items()
 ]

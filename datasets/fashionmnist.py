@@ -5,11 +5,10 @@ Source: docs/datasets.md, "Images in memory".
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from datasets.idx import SIZE, read_collection
-from datasets.images import ImageDataset, RandomCrop, train_and_test
+from datasets.images import RandomCrop, image_loader
 
 ADDRESS = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 _DIGESTS = {
@@ -20,17 +19,10 @@ _DIGESTS = {
 }
 
 
-def fashionmnist_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[ImageDataset | None, ImageDataset | None]:
-    """Return training and test set; the former is shifted by up to 4 pixels and mirrored."""
-    raw = Path(data[0]) / "FashionMNIST" / "raw"
-    return train_and_test(
-        lambda train: read_collection(raw, train, ADDRESS, _DIGESTS),
-        data[1],
-        (load_train, load_test),
-        crop=RandomCrop(4, mirror=True),
-    )
+fashionmnist_get_datasets = image_loader(
+    partial(read_collection, "FashionMNIST", ADDRESS, _DIGESTS), crop=RandomCrop(4, mirror=True)
+)
+"""Load training and test set; the former is shifted by up to 4 pixels and mirrored."""
 
 
 datasets = [

@@ -28,13 +28,14 @@ _PARTS = {True: "train", False: "t10k"}
 
 
 def read_collection(
-    raw: Path, train: bool, address: str, digests: dict[str, str]
+    name: str, address: str, digests: dict[str, str], folder: Path, train: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return images uint8 [N, 1, 28, 28] and labels int64 [N] of the folder `raw`.
+    """Return images uint8 [N, 1, 28, 28] and labels int64 [N] of `folder`/`name`/raw.
 
     Files may be compressed or not; one that is missing is downloaded from below `address`, where
     `digests` gives the digest of each compressed file.
     """
+    raw = folder / name / "raw"
     names = [f"{_PARTS[train]}-{part}-ubyte" for part in ("images-idx3", "labels-idx1")]
     image_path, label_path = (
         find(raw, name) or fetch(Download(f"{address}{name}.gz", digests[f"{name}.gz"]), raw)

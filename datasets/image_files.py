@@ -16,7 +16,7 @@ from datasets.own.pictures import opened
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["as_tensor", "image_files", "opened", "read_image"]
+__all__ = ["as_tensor", "image_files", "opened", "read_image", "recoloured"]
 _SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
 
 
@@ -42,3 +42,11 @@ def read_image(path: Path) -> Tensor:
     """Return the picture of a file in colour as uint8 [3, H, W]."""
     with opened(path) as image:
         return as_tensor(image)
+
+
+def recoloured(picture: Tensor, by: float) -> Tensor:
+    """Change contrast, brightness and saturation of a picture [3, H, W] of 0..1 at random."""
+    contrast, brightness, saturation = 1 + torch.empty(3).uniform_(-by, by)
+    grey = picture.mean(0, keepdim=True)
+    picture = torch.lerp(grey, picture, saturation)
+    return (torch.lerp(grey.mean(), picture, contrast) * brightness).clamp_(0, 1)

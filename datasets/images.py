@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.data import Dataset
 
 import ai8x
+from datasets.parts import Batches, Loader, loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class RandomCrop:
         return framed.flatten(2).gather(2, places).view(images.shape)
 
 
-class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
+class ImageDataset(Batches):
     """Images held as bytes, normalized (and augmented) when a batch is taken.
 
     `images` is uint8 [N, C, H, W], `white` the value that stands for 1.0, `targets` int64 [N];
@@ -84,19 +85,11 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
     ) -> None:
         self.images = images
         self.targets = targets
+        self.length = len(images)
         self.white = white
         self.augment = augment
         self.crop = crop
         self.normalize = ai8x.normalize(args)
-
-    def as_test_set(self, args: Any) -> ImageDataset:
-        """Return the set itself, cut to its first image with `args.truncate_testset`."""
-        if args.truncate_testset:
-            self.images, self.targets = self.images[:1], self.targets[:1]
-        return self
-
-    def __len__(self) -> int:
-        return len(self.images)
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Return images (float32) and targets of `indices` [B]."""
@@ -108,10 +101,6 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
             images = self.augment(images)
         return self.normalize(images), self.targets[indices]
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        images, targets = self.batch(torch.tensor([index]))
-        return images[0], targets[0]
-
 
 def fold_batch(images: Tensor, ratio: int) -> Tensor:
     """Do what ai8x.fold does for a batch: [N, C, H, W] to [N, C*r*r, H/r, W/r], r = `ratio`."""
@@ -121,18 +110,17 @@ def fold_batch(images: Tensor, ratio: int) -> Tensor:
     return blocks.permute(0, 3, 5, 1, 2, 4).reshape(folded)
 
 
-def train_and_test(
-    read: Callable[[bool], tuple[Tensor, Tensor]],
-    args: Any,
-    parts: tuple[bool, bool],
+def image_loader(
+    read: Callable[[Path, bool], tuple[Tensor, Tensor]],
     augment: RandomAffine | None = None,
     crop: RandomCrop | None = None,
-) -> tuple[ImageDataset | None, ImageDataset | None]:
-    """Return training and test set, each None unless it is one of the `parts`.
+) -> Loader[ImageDataset]:
+    """Return the loader of a set whose images and targets `read(folder of --data, training)`
+    returns; only those of training are augmented."""
 
-    `read` returns the images and targets of the training (True) or test (False) part; only the
-    former is augmented.
-    """
-    train = ImageDataset(*read(True), args, augment=augment, crop=crop) if parts[0] else None
-    test = ImageDataset(*read(False), args).as_test_set(args) if parts[1] else None
-    return train, test
+    def part(folder: Path, args: Any, training: bool) -> ImageDataset:
+        if not training:
+            return ImageDataset(*read(folder, False), args)
+        return ImageDataset(*read(folder, True), args, augment=augment, crop=crop)
+
+    return loader(part)

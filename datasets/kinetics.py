@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading.system import in_order
@@ -23,6 +22,7 @@ from datasets import cache
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.image_files import as_tensor, image_files, opened
 from datasets.images import fold_batch
+from datasets.parts import Samples, loader
 from datasets.progress import progress
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _LAYOUT = (
 )
 
 
-class ClipDataset(Dataset[tuple[Tensor, int]]):
+class ClipDataset(Samples[tuple[Tensor, int]]):
     """Clips: `frames` is uint8 [N, 50, 3, 240, 240], `classes` int64 [N].
 
     Training sees 16 frames from a random one on, moved and half of them mirrored; tests see three
@@ -55,11 +55,8 @@ class ClipDataset(Dataset[tuple[Tensor, int]]):
         self.classes = classes
         self.augment = augment
         parts = 1 if augment else len(_TESTED)
-        self.length = 1 if args.truncate_testset and not augment else parts * len(frames)
+        self.length = parts * len(frames)
         self.normalize = ai8x.normalize(args)
-
-    def __len__(self) -> int:
-        return self.length
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         clip, part = (index, 0) if self.augment else divmod(index, len(_TESTED))
@@ -166,14 +163,12 @@ def _decoded(path: Path) -> Iterator[Image]:
         raise DatasetError("E613", f"the video cannot be read ({exc})", str(path), REPLACE) from exc
 
 
-def kinetics_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[ClipDataset | None, ClipDataset | None]:
-    """Return training and test set."""
-    folder, args = Path(data[0]) / "Kinetics", data[1]
-    train = ClipDataset(*_prepared(folder, "train"), args, augment=True) if load_train else None
-    test = ClipDataset(*_prepared(folder, "test"), args, augment=False) if load_test else None
-    return train, test
+def _part(folder: Path, args: Any, training: bool) -> ClipDataset:
+    frames, classes = _prepared(folder / "Kinetics", "train" if training else "test")
+    return ClipDataset(frames, classes, args, augment=training)
+
+
+kinetics_get_datasets = loader(_part)
 
 
 datasets = [

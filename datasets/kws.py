@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from datasets.kws_cache import NOISE_DB, Prepared, prepared
+from datasets.parts import Batches, train_and_test
 from datasets.sounds import FRAME, SILENCE, as_item
 from datasets.speech_files import CLASSES, OFFICIAL_TEST, TEST, TRAIN, VALIDATION
 
@@ -57,7 +57,7 @@ class Mixer(Protocol):
         """
 
 
-class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
+class KeywordDataset(Batches):
     """Recordings held as bytes, or as words of 16 bits, normalized (and augmented) when a batch is
     taken.
 
@@ -77,7 +77,7 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
         mixer: Mixer | None = None,
     ) -> None:
         self.source = source
-        self.rows = rows
+        self.rows, self.length = rows, len(rows)
         self.targets = targets
         self.augment = augment
         self.mixer = mixer
@@ -85,9 +85,6 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
         if augment and self.validates.any():
             self.valid_indices = self.validates.nonzero()[:, 0]
         self.item = partial(as_item, exact=source.data.dtype == torch.int16, args=args)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Return items float32 [B, 128, 128] and targets int64 [B] of `indices` [B].
@@ -115,10 +112,6 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
             self.mixer(sound, indices, self.validates[indices])
         return sound
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        items, targets = self.batch(torch.tensor([index]))
-        return items[0], targets[0]
-
 
 def _add_noise(sound: Tensor, noisy: Tensor) -> None:
     """Add white noise to the recordings [B, 16384] that are `noisy` [B], in place."""
@@ -127,26 +120,20 @@ def _add_noise(sound: Tensor, noisy: Tensor) -> None:
     sound.addcmul_(torch.randn_like(sound), level * noisy[:, None])
 
 
-def _choose(
-    source: Prepared,
-    selection: Selection,
-    parts: tuple[int, ...],
-    args: Any,
-    augment: bool,
-    mixer: Mixer | None,
+def _chosen(
+    source: Prepared, selection: Selection, training: bool, args: Any, mixer: Mixer | None
 ) -> KeywordDataset:
-    """Return the items of some parts with the classes of a selection."""
+    """Return the items of a part with the classes of a selection."""
     classes = torch.full((256,), len(selection.words))
     for target, word in enumerate(selection.words):
         classes[CLASSES.index(word)] = target
     labels = source.labels[:, 0]
+    parts = (TRAIN, VALIDATION) if training else (selection.test,)
     chosen = torch.isin(source.parts[:, 0], torch.tensor(parts, dtype=torch.uint8))
     if not selection.librispeech:
         chosen &= labels != CLASSES.index("librispeech")
     rows = chosen.nonzero()[:, 0]
-    if args.truncate_testset and not augment:
-        rows = rows[:1]
-    return KeywordDataset(source, rows, classes[labels[rows].long()], args, augment, mixer)
+    return KeywordDataset(source, rows, classes[labels[rows].long()], args, training, mixer)
 
 
 def kws_get_datasets(
@@ -161,13 +148,11 @@ def kws_get_datasets(
     `mixers` are those of the two sets.
     """
     source = prepared(Path(data[0]) / "KWS", selection.exact)
-    choose = partial(_choose, source, selection, args=data[1])
-    train = test = None
-    if load_train:
-        train = choose(parts=(TRAIN, VALIDATION), augment=True, mixer=mixers[0])
-    if load_test:
-        test = choose(parts=(selection.test,), augment=False, mixer=mixers[1])
-    return train, test
+
+    def part(training: bool) -> KeywordDataset:
+        return _chosen(source, selection, training, data[1], mixers[not training])
+
+    return train_and_test(part, data[1], load_train, load_test)
 
 
 TWENTY = (

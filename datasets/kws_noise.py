@@ -96,15 +96,17 @@ def noisy_get_datasets(
     MixedKWS20_10dB all items, always the same noise in tests.
     """
     raw = Path(data[0]) / "MSnoise" / "raw"
-    mixers: list[NoiseMixer | None] = [None, None]
-    if selection is _AT_10_DB:
-        if load_train:
-            mixers[0] = NoiseMixer(read_noises(raw / "noise_train"), (10, 10))
-        if load_test:
-            mixers[1] = NoiseMixer(read_noises(raw / "noise_test"), (10, 10), fixed=True)
-    elif load_train:
-        mixers[0] = NoiseMixer(read_noises(raw / "noise_train"), (-5, 9), 0.8, validation=False)
-    return kws_get_datasets(selection, data, load_train, load_test, (mixers[0], mixers[1]))
+
+    def mixer(training: bool) -> NoiseMixer | None:
+        if selection is _AT_10_DB:
+            noises = read_noises(raw / f"noise_{'train' if training else 'test'}")
+            return NoiseMixer(noises, (10, 10), fixed=not training)
+        if not training:
+            return None
+        return NoiseMixer(read_noises(raw / "noise_train"), (-5, 9), 0.8, validation=False)
+
+    mixers = mixer(True) if load_train else None, mixer(False) if load_test else None
+    return kws_get_datasets(selection, data, load_train, load_test, mixers)
 
 
 datasets = [record(selection, noisy_get_datasets) for selection in (_MIXED, _AT_10_DB)]

@@ -5,11 +5,10 @@ Source: docs/datasets.md, "Images in memory".
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from datasets.idx import CLASSES, SIZE, read_collection
-from datasets.images import ImageDataset, RandomAffine, train_and_test
+from datasets.images import RandomAffine, image_loader
 
 ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 DIGESTS = {
@@ -18,20 +17,12 @@ DIGESTS = {
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-_DISTORTION = RandomAffine(degrees=10, shear=5, pixels=2)
 
 
-def mnist_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[ImageDataset | None, ImageDataset | None]:
-    """Return training and test set; the former is turned, sheared and shifted at random."""
-    raw = Path(data[0]) / "MNIST" / "raw"
-    return train_and_test(
-        lambda train: read_collection(raw, train, ADDRESS, DIGESTS),
-        data[1],
-        (load_train, load_test),
-        augment=_DISTORTION,
-    )
+mnist_get_datasets = image_loader(
+    partial(read_collection, "MNIST", ADDRESS, DIGESTS), RandomAffine(degrees=10, shear=5, pixels=2)
+)
+"""Load training and test set; the former is turned, sheared and shifted at random."""
 
 
 datasets = [

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ai8xtools.reading.system import in_order
 from datasets.audio import LENGTH
 from datasets.errors import DatasetError
 from datasets.kws_noise import LAYOUT, read_noises
+from datasets.parts import Samples, train_and_test
 from datasets.sounds import as_item
 
 _CUTS = 20  # of each recording in an epoch
@@ -35,7 +35,7 @@ class Noises:
     exact: bool
 
 
-class NoiseDataset(Dataset[tuple[Tensor, int]]):
+class NoiseDataset(Samples[tuple[Tensor, int]]):
     """Cuts of 16384 samples at random places; those of tests are the same in every run.
 
     `recordings` are int16 [n], n from 16384.
@@ -47,10 +47,7 @@ class NoiseDataset(Dataset[tuple[Tensor, int]]):
         self.recordings, self.classes = recordings, classes
         self.test = test
         self.item = partial(as_item, exact=exact, args=args)
-        self.length = 1 if test and args.truncate_testset else _CUTS * len(recordings)
-
-    def __len__(self) -> int:
-        return self.length
+        self.length = _CUTS * len(recordings)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         number = index // _CUTS
@@ -73,7 +70,7 @@ def msnoise_get_datasets(
 ) -> tuple[NoiseDataset | None, NoiseDataset | None]:
     """Return training and test set."""
     raw, args = Path(data[0]) / "MSnoise" / "raw", data[1]
-    parts = {part: _read(raw / f"noise_{part}") for part in ("train", "test")}
+    parts = {name: _read(raw / f"noise_{name}") for name in ("train", "test")}
     classes = sorted({name for names, _ in parts.values() for name in names})
     if len(classes) > noises.classes:
         raise DatasetError(
@@ -83,11 +80,13 @@ def msnoise_get_datasets(
             str(raw),
             f"Take those of some classes out of both folders. {LAYOUT}",
         )
-    sets = {}
-    for part, (names, recordings) in parts.items():
+
+    def part(training: bool) -> NoiseDataset:
+        names, recordings = parts["train" if training else "test"]
         numbers = [classes.index(name) for name in names]
-        sets[part] = NoiseDataset(recordings, numbers, noises.exact, args, part == "test")
-    return sets["train"] if load_train else None, sets["test"] if load_test else None
+        return NoiseDataset(recordings, numbers, noises.exact, args, not training)
+
+    return train_and_test(part, args, load_train, load_test)
 
 
 datasets = [

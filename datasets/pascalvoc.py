@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading import read_bytes, read_text
-from datasets.boxes import Objects, collate
+from datasets.boxes import Objects, collate, mirrored
 from datasets.errors import REPLACE, DatasetError
-from datasets.image_files import read_image
+from datasets.image_files import read_image, recoloured
+from datasets.parts import Samples, loader
 
 CLASSES = tuple(
     """aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike
@@ -52,16 +51,13 @@ class Scene:
     annotation: Path
 
 
-class SceneDataset(Dataset[tuple[Tensor, Objects]]):
+class SceneDataset(Samples[tuple[Tensor, Objects]]):
     """Pictures [3, 256, 320] with the boxes of their objects and labels from 1."""
 
     def __init__(self, scenes: list[Scene], args: Any, augment: bool) -> None:
-        self.scenes = scenes[:1] if args.truncate_testset and not augment else scenes
+        self.scenes, self.length = scenes, len(scenes)
         self.augment = augment
         self.normalize = ai8x.normalize(args)
-
-    def __len__(self) -> int:
-        return len(self.scenes)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Objects]:
         scene = self.scenes[index]
@@ -116,18 +112,14 @@ def _pixel(item: ElementTree.Element, key: str) -> float:
 
 def _varied(picture: Tensor, boxes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return a picture recoloured, on a larger ground or cut, and mirrored, each at random."""
-    contrast, brightness, saturation = 1 + torch.empty(3).uniform_(-_COLOUR, _COLOUR)
-    grey = picture.mean(0, keepdim=True)
-    picture = torch.lerp(grey, picture, saturation)
-    picture = (torch.lerp(grey.mean(), picture, contrast) * brightness).clamp_(0, 1)
+    picture = recoloured(picture, _COLOUR)
     chance = float(torch.rand(()))
     if chance < 1 / 3:
         picture, boxes = _expanded(picture, boxes)
     elif chance < 2 / 3:
         picture, boxes, labels = _cut(picture, boxes, labels)
     if int(torch.randint(2, ())):
-        picture = picture.flip(2)
-        boxes = torch.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], 1)
+        picture, boxes = picture.flip(2), mirrored(boxes)
     return picture, boxes, labels
 
 
@@ -187,15 +179,13 @@ def _scenes(folder: Path, parts: tuple[tuple[str, str], ...]) -> list[Scene]:
     return scenes
 
 
-def pascalvoc_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[SceneDataset | None, SceneDataset | None]:
-    """Return training and test set: trainval of both years, and test of 2007."""
-    folder, args = Path(data[0]) / "PascalVOC" / "VOCdevkit", data[1]
-    read = partial(_scenes, folder)
-    train = SceneDataset(read(_TRAIN), args, augment=True) if load_train else None
-    test = SceneDataset(read(_TEST), args, augment=False) if load_test else None
-    return train, test
+def _part(folder: Path, args: Any, training: bool) -> SceneDataset:
+    scenes = _scenes(folder / "PascalVOC" / "VOCdevkit", _TRAIN if training else _TEST)
+    return SceneDataset(scenes, args, augment=training)
+
+
+pascalvoc_get_datasets = loader(_part)
+"""Load trainval of both years, and test of 2007."""
 
 
 datasets = [

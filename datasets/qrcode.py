@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from datasets.boxes import collate
 from datasets.errors import library
 from datasets.image_files import image_files, opened
+from datasets.parts import Samples, loader
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -49,7 +48,7 @@ class Scenes:
     slant: float = _PLAIN
 
 
-class CodeDataset(Dataset[tuple[Tensor, Target]]):
+class CodeDataset(Samples[tuple[Tensor, Target]]):
     """Pictures [3, 120, 160] with QR codes; a picture follows from `first` + its number."""
 
     def __init__(
@@ -57,15 +56,12 @@ class CodeDataset(Dataset[tuple[Tensor, Target]]):
     ) -> None:
         library("segno", "draws QR codes", "datasets/qrcode.py")
         self.scenes = scenes
-        self.first, self.count = first, count
+        self.first, self.length = first, count
         self.grounds = grounds
         self.normalize = ai8x.normalize(args)
 
-    def __len__(self) -> int:
-        return self.count
-
     def __getitem__(self, index: int) -> tuple[Tensor, Target]:
-        if not 0 <= index < self.count:
+        if not 0 <= index < self.length:
             raise IndexError(index)
         rng = np.random.default_rng(self.first + index)
         picture = _ground(self.grounds, rng)
@@ -171,16 +167,11 @@ def _lit(picture: npt.NDArray[np.float32], rng: np.random.Generator) -> npt.NDAr
     return result.astype(np.float32)
 
 
-def qrcode_get_datasets(
-    scenes: Scenes, data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[CodeDataset | None, CodeDataset | None]:
-    """Return training and test set."""
-    folder, args = Path(data[0]) / "qrcode", data[1]
-    grounds = image_files(folder, "Put pictures there, or delete it.") if folder.is_dir() else []
-    make = partial(CodeDataset, scenes, grounds=grounds, args=args)
-    train = make(first=_TEST, count=_TRAIN) if load_train else None
-    test = make(first=0, count=1 if args.truncate_testset else _TEST) if load_test else None
-    return train, test
+def _part(scenes: Scenes, folder: Path, args: Any, training: bool) -> CodeDataset:
+    own = folder / "qrcode"
+    grounds = image_files(own, "Put pictures there, or delete it.") if own.is_dir() else []
+    first, count = (_TEST, _TRAIN) if training else (0, _TEST)
+    return CodeDataset(scenes, first, count, grounds, args)
 
 
 datasets = [
@@ -188,7 +179,7 @@ datasets = [
         "name": scenes.name,
         "input": (3, HEIGHT, WIDTH),
         "output": (1,),
-        "loader": partial(qrcode_get_datasets, scenes),
+        "loader": loader(_part, scenes),
         "collate": collate,
     }
     for scenes in (

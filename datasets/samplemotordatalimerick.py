@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading import read_text
 from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError, library
+from datasets.parts import Batches, train_and_test
 from datasets.progress import progress
 
 MAX_BYTES = 256 << 20
@@ -53,28 +53,17 @@ class Recordings:
     states: Tensor
 
 
-class SpectrumDataset(Dataset[tuple[Tensor, Tensor]]):
+class SpectrumDataset(Batches):
     """Spectra; a target is the state of the motor, or the input itself with `signal`."""
 
     def __init__(self, recordings: Recordings, signal: bool, args: Any) -> None:
         self.inputs = ai8x.normalize(args)(recordings.spectra)
         self.targets = self.inputs if signal else recordings.states
-
-    def as_test_set(self, args: Any) -> SpectrumDataset:
-        """Return the set itself, cut to its first item with `args.truncate_testset`."""
-        if args.truncate_testset:
-            self.inputs, self.targets = self.inputs[:1], self.targets[:1]
-        return self
-
-    def __len__(self) -> int:
-        return len(self.inputs)
+        self.length = len(self.inputs)
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Return inputs [B, 256, 3] and targets of `indices` [B]."""
         return self.inputs[indices], self.targets[indices]
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.inputs[index], self.targets[index]
 
 
 def read_acceleration(path: Path) -> Values:
@@ -166,9 +155,11 @@ def motor_get_datasets(
     if not anomalies:
         normal = testing.states == _NORMAL
         testing = Recordings(testing.spectra[normal], testing.states[normal])
-    train = SpectrumDataset(training, signal, data[1]) if load_train else None
-    test = SpectrumDataset(testing, signal, data[1]).as_test_set(data[1]) if load_test else None
-    return train, test
+
+    def part(trains: bool) -> SpectrumDataset:
+        return SpectrumDataset(training if trains else testing, signal, data[1])
+
+    return train_and_test(part, data[1], load_train, load_test)
 
 
 _SIGNAL = {"input": (_BINS, 3), "output": ("signal",), "regression": True}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading import open_file
@@ -27,6 +25,7 @@ from datasets import cache
 from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError, library
 from datasets.image_files import as_tensor, opened
+from datasets.parts import Batches, loader
 from datasets.progress import progress
 
 _SIZE = 74
@@ -60,7 +59,7 @@ class House:
     labels: npt.NDArray[np.int64]
 
 
-class HouseNumberDataset(Dataset[tuple[Tensor, Objects]]):
+class HouseNumberDataset(Batches):
     """House numbers with the boxes of their digits.
 
     `tensors` are those of the prepared file; with `simplified` all labels are 1.
@@ -72,15 +71,6 @@ class HouseNumberDataset(Dataset[tuple[Tensor, Objects]]):
         self.length = len(self.images)
         self.normalize = ai8x.normalize(args)
 
-    def as_test_set(self, args: Any) -> HouseNumberDataset:
-        """Return the set itself, cut to its first picture with `args.truncate_testset`."""
-        if args.truncate_testset:
-            self.length = 1
-        return self
-
-    def __len__(self) -> int:
-        return self.length
-
     def batch(self, indices: Tensor) -> tuple[Tensor, list[Objects]]:
         """Return images float32 [B, 3, 74, 74] and the objects of each."""
         images = self.normalize(self.images[indices].to(torch.float32).div_(256))
@@ -91,10 +81,6 @@ class HouseNumberDataset(Dataset[tuple[Tensor, Objects]]):
         part = slice(first, first + int(self.count[index]))
         labels = self.labels[part]
         return self.boxes[part], torch.ones_like(labels) if self.simplified else labels
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Objects]:
-        images, objects = self.batch(torch.tensor([index]))
-        return images[0], objects[0]
 
 
 def _prepared(folder: Path, part: str) -> tuple[Tensor, ...]:
@@ -222,20 +208,9 @@ def _house(name: str, columns: list[npt.NDArray[np.float64]], path: Path) -> Hou
     return House(name, boxes, labels.astype(np.int64))
 
 
-def svhn_get_datasets(
-    simplified: bool,
-    data: tuple[str, Any],
-    load_train: bool = True,
-    load_test: bool = True,
-) -> tuple[HouseNumberDataset | None, HouseNumberDataset | None]:
-    """Return training and test set."""
-    folder, args = Path(data[0]) / "SVHN", data[1]
-    train = test = None
-    if load_train:
-        train = HouseNumberDataset(_prepared(folder, "train"), simplified, args)
-    if load_test:
-        test = HouseNumberDataset(_prepared(folder, "test"), simplified, args).as_test_set(args)
-    return train, test
+def _part(simplified: bool, folder: Path, args: Any, training: bool) -> HouseNumberDataset:
+    tensors = _prepared(folder / "SVHN", "train" if training else "test")
+    return HouseNumberDataset(tensors, simplified, args)
 
 
 datasets = [
@@ -243,7 +218,7 @@ datasets = [
         "name": name,
         "input": (3, _SIZE, _SIZE),
         "output": (1,) if simplified else tuple(range(1, _DIGITS + 1)),
-        "loader": partial(svhn_get_datasets, simplified),
+        "loader": loader(_part, simplified),
         "collate": collate,
     }
     for name, simplified in (("SVHN_74", False), ("SVHN_74_simplified", True))

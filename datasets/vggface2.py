@@ -8,10 +8,8 @@ Source: docs/datasets.md, "Faces".
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 import ai8x
 from ai8xtools.reading import MIB, read_text
-from datasets.boxes import Objects, collate
+from datasets.boxes import Objects, collate, mirrored
 from datasets.errors import DatasetError
-from datasets.image_files import as_tensor, opened
+from datasets.image_files import as_tensor, opened, recoloured
+from datasets.parts import Samples, is_held_back, loader, train_and_test
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -141,7 +139,7 @@ def similarity(
     return np.array([[a, -b, right], [b, a, down]])
 
 
-class FaceDataset(Dataset[tuple[Tensor, Tensor]]):
+class FaceDataset(Samples[tuple[Tensor, Tensor]]):
     """Faces as items of six channels [6, H, W]: cut out (0..2) and aligned (3..5).
 
     The network looks at the former, its teacher at the latter; there is no label. Training mirrors
@@ -149,13 +147,10 @@ class FaceDataset(Dataset[tuple[Tensor, Tensor]]):
     """
 
     def __init__(self, faces: list[Face], size: tuple[int, int], args: Any, augment: bool) -> None:
-        self.faces = faces[:1] if args.truncate_testset and not augment else faces
+        self.faces, self.length = faces, len(faces)
         self.size = size
         self.augment = augment
         self.normalize = ai8x.normalize(args)
-
-    def __len__(self) -> int:
-        return len(self.faces)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         face = self.faces[index]
@@ -164,21 +159,18 @@ class FaceDataset(Dataset[tuple[Tensor, Tensor]]):
         item = pixels.to(torch.float32).div_(255)
         if self.augment:
             item = item.flip(2) if int(torch.randint(2, ())) else item
-            item[:3] = _erased(_recoloured(item[:3]))
+            item[:3] = _erased(recoloured(item[:3], _COLOUR))
         return self.normalize(item), torch.zeros(1)
 
 
-class IdentityDataset(Dataset[tuple[Tensor, int]]):
+class IdentityDataset(Samples[tuple[Tensor, int]]):
     """Aligned faces [3, 112, 112] and the number of the identity; training mirrors half of them."""
 
     def __init__(self, faces: list[Face], identities: list[str], args: Any, augment: bool) -> None:
-        self.faces = faces[:1] if args.truncate_testset and not augment else faces
+        self.faces, self.length = faces, len(faces)
         self.numbers = {name: number for number, name in enumerate(identities)}
         self.augment = augment
         self.normalize = ai8x.normalize(args)
-
-    def __len__(self) -> int:
-        return len(self.faces)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         face = self.faces[index]
@@ -189,18 +181,15 @@ class IdentityDataset(Dataset[tuple[Tensor, int]]):
         return self.normalize(item), self.numbers[face.identity]
 
 
-class FaceBoxDataset(Dataset[tuple[Tensor, Objects]]):
+class FaceBoxDataset(Samples[tuple[Tensor, Objects]]):
     """Whole pictures scaled to [3, 224, 168] with the box of the face, label 1."""
 
     height, width = 224, 168
 
     def __init__(self, faces: list[Face], args: Any, augment: bool) -> None:
-        self.faces = faces[:1] if args.truncate_testset and not augment else faces
+        self.faces, self.length = faces, len(faces)
         self.augment = augment
         self.normalize = ai8x.normalize(args)
-
-    def __len__(self) -> int:
-        return len(self.faces)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Objects]:
         face = self.faces[index]
@@ -212,19 +201,10 @@ class FaceBoxDataset(Dataset[tuple[Tensor, Objects]]):
         box.clamp_(0, 1)
         item = pixels.to(torch.float32).div_(255)
         if self.augment:
-            item = _recoloured(item)
+            item = recoloured(item, _COLOUR)
             if int(torch.randint(2, ())):
-                item, box = item.flip(2), torch.stack([1 - box[:, 2], box[:, 1], 1 - box[:, 0],
-                                                       box[:, 3]], 1)  # fmt: skip
+                item, box = item.flip(2), mirrored(box)
         return self.normalize(item), (box, torch.ones(1, dtype=torch.int64))
-
-
-def _recoloured(picture: Tensor) -> Tensor:
-    """Change contrast, brightness and saturation of a picture [3, H, W] of 0..1 at random."""
-    contrast, brightness, saturation = 1 + torch.empty(3).uniform_(-_COLOUR, _COLOUR)
-    grey = picture.mean(0, keepdim=True)
-    picture = torch.lerp(grey, picture, saturation)
-    return (torch.lerp(grey.mean(), picture, contrast) * brightness).clamp_(0, 1)
 
 
 def _erased(picture: Tensor) -> Tensor:
@@ -238,14 +218,9 @@ def _erased(picture: Tensor) -> Tensor:
     return picture
 
 
-def faces_get_datasets(
-    size: tuple[int, int], data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[FaceDataset | None, FaceDataset | None]:
-    """Return training and test set of faces for a network and its teacher."""
-    folder, args = Path(data[0]) / "VGGFace-2", data[1]
-    train = FaceDataset(read_faces(folder, "train"), size, args, True) if load_train else None
-    test = FaceDataset(read_faces(folder, "test"), size, args, False) if load_test else None
-    return train, test
+def _faces(size: tuple[int, int], folder: Path, args: Any, training: bool) -> FaceDataset:
+    faces = read_faces(folder / "VGGFace-2", "train" if training else "test")
+    return FaceDataset(faces, size, args, training)
 
 
 def identities_get_datasets(
@@ -261,26 +236,21 @@ def identities_get_datasets(
             "E625", f"it has {len(identities)} identities; VGGFace2 has {_IDENTITIES}",
             str(folder / "train"), _LAYOUT,
         )  # fmt: skip
-    parts = [[face for face in faces if _tests(face) == tests] for tests in (False, True)]
-    train = IdentityDataset(parts[0], identities, args, True) if load_train else None
-    test = IdentityDataset(parts[1], identities, args, False) if load_test else None
-    return train, test
+
+    def part(training: bool) -> IdentityDataset:
+        own = [one for one in faces if is_held_back(_name(one), _HELD_BACK) != training]
+        return IdentityDataset(own, identities, args, training)
+
+    return train_and_test(part, args, load_train, load_test)
 
 
-def _tests(face: Face) -> bool:
-    """Return whether a picture belongs to the test set, by its name."""
-    name = f"{face.identity}/{face.path.name}"
-    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 100 < _HELD_BACK
+def _name(face: Face) -> str:
+    return f"{face.identity}/{face.path.name}"
 
 
-def boxes_get_datasets(
-    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
-) -> tuple[FaceBoxDataset | None, FaceBoxDataset | None]:
-    """Return training and test set of pictures with boxes."""
-    folder, args = Path(data[0]) / "VGGFace-2", data[1]
-    train = FaceBoxDataset(read_faces(folder, "train"), args, True) if load_train else None
-    test = FaceBoxDataset(read_faces(folder, "test"), args, False) if load_test else None
-    return train, test
+def _boxes(folder: Path, args: Any, training: bool) -> FaceBoxDataset:
+    faces = read_faces(folder / "VGGFace-2", "train" if training else "test")
+    return FaceBoxDataset(faces, args, training)
 
 
 datasets = [
@@ -290,7 +260,7 @@ datasets = [
             "input": (3, *size),
             "output": ("id",),
             "regression": True,
-            "loader": partial(faces_get_datasets, size),
+            "loader": loader(_faces, size),
         }
         for name, size in (
             ("VGGFace2_FaceID", (112, 112)),
@@ -307,7 +277,7 @@ datasets = [
         "name": "VGGFace2_FaceDetection",
         "input": (3, FaceBoxDataset.height, FaceBoxDataset.width),
         "output": (1,),
-        "loader": boxes_get_datasets,
+        "loader": loader(_boxes),
         "collate": collate,
     },
 ]

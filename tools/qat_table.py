@@ -39,7 +39,7 @@ import ai8x
 from ai8xtools.diagnostics import run
 from ai8xtools.training.saving import checkpoints
 from datasets.idx import read_collection
-from datasets.images import train_and_test
+from datasets.images import ImageDataset
 from datasets.mnist import ADDRESS, DIGESTS, mnist_get_datasets
 from models.ai85net import ai85net5, ai85netextrasmall
 
@@ -124,11 +124,7 @@ def mostly_plain_mnist(folder: str) -> Data:
     A network of single bits does not carry over from distorted images, which are softer, to others.
     """
     args = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
-    raw = Path(folder) / "MNIST" / "raw"
-    plain, _ = train_and_test(
-        lambda train: read_collection(raw, train, ADDRESS, DIGESTS), args, (True, False)
-    )
-    assert plain is not None
+    plain = ImageDataset(*read_collection("MNIST", ADDRESS, DIGESTS, Path(folder), True), args)
     distorted = mnist(folder)
 
     def batch(part: Tensor) -> tuple[Tensor, Tensor]:

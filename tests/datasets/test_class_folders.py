@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import ai8x
 from datasets import imagenet
 from datasets.class_folders import centre_cut
 from datasets.errors import DatasetError
+from datasets.parts import loader
 
 FEW = 3
 
@@ -29,16 +29,9 @@ def _picture(path: Path, value: int, size: tuple[int, int] = (90, 60)) -> None:
 def _few(name: str, folder: str = "ImageNet") -> Any:
     """Return the loader of a set, of three classes."""
     record = next(r for r in imagenet.datasets if r["name"] == name)
-    loader: Any = record["loader"]
     size = record["input"][1]  # type: ignore[index]
-    return partial(
-        imagenet.imagenet_get_datasets,
-        (folder, "ImageNet"),
-        FEW,
-        size,
-        *loader.args[3:],
-        **loader.keywords,
-    )
+    standard = not name.endswith("_plain")
+    return loader(imagenet.photographs, (folder, "ImageNet"), FEW, size, standard)
 
 
 @pytest.fixture
@@ -91,7 +84,7 @@ def test_mosaic_belongs_to_its_picture(
     data: Path, integers: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        imagenet, "_samples", lambda folder, _names, _classes, part: _samples(folder, part)
+        imagenet, "_samples", lambda folder, _names, _classes, _training: _samples(folder, "val")
     )
     _, test = imagenet.bayer_get_datasets((str(data), integers), load_train=False)
     assert test is not None

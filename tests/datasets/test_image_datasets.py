@@ -7,6 +7,7 @@ import hashlib
 import struct
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 from datasets import emnist, fashionmnist, idx, mnist, torchvision_access
 from datasets.digits import digits_get_datasets
 from datasets.errors import DatasetError
-from datasets.images import ImageDataset, RandomAffine, RandomCrop
+from datasets.images import ImageDataset, RandomAffine, RandomCrop, image_loader
 
 ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 
@@ -75,7 +76,7 @@ def test_splits_of_emnist_are_upright(split: str, tmp_path: Path) -> None:
     for part in ("train", "test"):
         for kind, values in (("images-idx3", images), ("labels-idx1", labels)):
             (raw / f"emnist-{split.lower()}-{part}-{kind}-ubyte").write_bytes(_idx(values))
-    _, test = emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split=split)
+    _, test = emnist.split_loader(split)((str(tmp_path), ARGS), False)
     assert test is not None
     assert torch.equal(test.images[:, 0], images.transpose(1, 2))
     assert test.targets.tolist() == [0, 1, count - 2, count - 1]
@@ -83,14 +84,14 @@ def test_splits_of_emnist_are_upright(split: str, tmp_path: Path) -> None:
 
 def test_missing_and_damaged_files_of_emnist_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="emnist-letters-test-images-idx3-ubyte"):
-        emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split="LETTERS")
+        emnist.split_loader("LETTERS")((str(tmp_path), ARGS), False)
     raw = tmp_path / "EMNIST" / "raw"
     raw.mkdir(parents=True)
     for kind, values in (("images-idx3", torch.zeros(1, 28, 28)), ("labels-idx1", torch.ones(1))):
         values[-1:] = 47
         (raw / f"emnist-balanced-test-{kind}-ubyte").write_bytes(_idx(values.byte()))
     with pytest.raises(DatasetError, match="holds the label 47; labels are 0 to 46"):
-        emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split="BALANCED")
+        emnist.split_loader("BALANCED")((str(tmp_path), ARGS), False)
 
 
 @pytest.mark.parametrize(("split", "last"), [("BALANCED", 46), ("LETTERS", 26)])
@@ -102,19 +103,16 @@ def test_files_of_another_split_of_emnist_are_refused(
     for kind, values in (("images-idx3", torch.zeros(9, 28, 28)), ("labels-idx1", torch.arange(9))):
         (raw / f"emnist-{split.lower()}-test-{kind}-ubyte").write_bytes(_idx(values.byte()))
     with pytest.raises(DatasetError, match=f"end at 8, those of {split} at {last}") as refused:
-        emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split=split)
+        emnist.split_loader(split)((str(tmp_path), ARGS), False)
     assert "gzip.zip" in str(refused.value.remedy), "these files are not downloaded"
 
 
-def test_missing_files_are_downloaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[..., str]
-) -> None:
+def test_missing_files_are_downloaded(tmp_path: Path, serve: Callable[..., str]) -> None:
     _store(tmp_path / "server", packed=True)
     source = tmp_path / "server" / "MNIST" / "raw"
     digests = {p.name: hashlib.md5(p.read_bytes()).hexdigest() for p in source.iterdir()}
-    monkeypatch.setattr(mnist, "ADDRESS", serve(source))
-    monkeypatch.setattr(mnist, "DIGESTS", digests)
-    _, test = mnist.mnist_get_datasets((str(tmp_path / "data"), ARGS), load_train=False)
+    loader = image_loader(partial(idx.read_collection, "MNIST", serve(source), digests))
+    _, test = loader((str(tmp_path / "data"), ARGS), load_train=False)
     assert test is not None
     assert len(test) == 7
     raw = tmp_path / "data" / "MNIST" / "raw"
@@ -124,12 +122,10 @@ def test_missing_files_are_downloaded(
     ]
 
 
-def test_without_network_the_missing_file_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mnist, "ADDRESS", "http://127.0.0.1:9/")
+def test_without_network_the_missing_file_is_named(tmp_path: Path) -> None:
+    read = partial(idx.read_collection, "MNIST", "http://127.0.0.1:9/", mnist.DIGESTS)
     with pytest.raises(DatasetError) as info:
-        mnist.mnist_get_datasets((str(tmp_path), ARGS))
+        image_loader(read)((str(tmp_path), ARGS))
     assert info.value.code == "E612"
     assert info.value.place == str(tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz")
 
