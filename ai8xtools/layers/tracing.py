@@ -27,8 +27,6 @@ class NotTraceableError(ValueError):
 def torch_class(module: nn.Module) -> type[nn.Module]:
     """Return the class of a module, or that of PyTorch's whose forward function it inherits."""
     own = type(module)
-    if hasattr(module, "parametrizations"):
-        return own
     theirs = (kind for kind in own.__mro__ if kind.__module__.startswith("torch.nn.modules."))
     kind: Any = next(theirs, nn.Module)
     return kind if kind is not nn.Module and kind.forward is own.forward else own
@@ -52,6 +50,9 @@ class _Data(fx.Proxy):
 
     def __itruediv__(self, other: Any) -> Any:
         return self._changed(operator.itruediv, other)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise fx.proxy.TraceError("a value is assigned to a part of its data")
 
     def _changed(self, how: Any, other: Any) -> Any:
         return self.tracer.create_proxy("call_function", how, (self, other), {})

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
 import ai8x
+from ai8xtools.commands.q15 import mcu, network
 from ai8xtools.commands.q15.network import graph_of
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.door import read_module
@@ -71,10 +74,10 @@ class ByName(torch.nn.Module):
 
 
 def _network(sample: Any) -> Any:
-    network = planting.Network(sample, False).eval()
+    made = planting.Network(sample, False).eval()
     with torch.no_grad():
-        network(planting.INPUTS)
-    return network
+        made(planting.INPUTS)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,9 @@ def _network(sample: Any) -> Any:
         ("max_pool2d_with_indices", lambda a, b: functional.max_pool2d_with_indices(a, 2)[1] + 0.5),
         ("max_pool3d", lambda a, b: functional.max_pool3d(a, 2)),
         ("avg_pool1d", lambda a, b: functional.avg_pool1d(a.flatten(1), 2)),
+        ("dropout", lambda a, b: functional.dropout(a, 0.3)),
+        ("samples", lambda a, b: a - a.mean(0, keepdim=True)),
+        ("samples", lambda a, b: a.softmax(0)),
     ],
 )
 def test_what_has_no_operator_is_refused_by_name(name: str, sample: Any) -> None:
@@ -116,6 +122,16 @@ def test_arguments_by_name_are_taken() -> None:
         lambda a, b: torch.split_with_sizes(a, split_sizes=[2, 2], dim=1)[1],
     ):
         import_network(_network(sample), planting.INPUTS[:1], "net", {})
+
+
+def test_results_that_are_no_numbers_depart(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing, graph = np.full((1, 3), np.nan), SimpleNamespace(output=None)
+    monkeypatch.setattr(network, "compute", lambda *_: {None: nothing})
+    with pytest.raises(InputError, match="something else"):
+        network._compare(torch.ones(1, 3), cast(Any, graph), nothing, (), "net", "net")
+    monkeypatch.setattr(mcu.passes, "results", lambda *_: [nothing])
+    with pytest.raises(InputError, match="something else"):
+        mcu._compare(cast(Any, graph), [nothing], [np.ones((1, 3))], "net")
 
 
 @pytest.mark.parametrize("axis", [1, 2, -1])

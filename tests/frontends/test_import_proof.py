@@ -30,6 +30,7 @@ from ai8xtools.frontends.modules.plain import network as importing
 from ai8xtools.frontends.modules.plain.network import import_network, import_operators
 from ai8xtools.frontends.onnx.door import read_fractions, read_operators
 from ai8xtools.training.catalog.imported import load_plain, taking_vectors
+from ai8xtools.training.catalog.own_file import own_model
 from tests.frontends.test_onnx_networks import graph, onnx, op
 
 EXAMPLE = torch.zeros(1, 3, 12, 12)
@@ -147,6 +148,53 @@ def test_what_computes_the_same_is_taken(make: Any) -> None:
     assert "softmax" in found.left[0]
     assert "softmax" not in str(found.network)
     assert found.network.training
+
+
+WRAPPED = """
+import torch
+from torch import nn
+from torch.nn.utils import parametrizations
+from tests.frontends.test_import_proof import Small
+
+def normalized():
+    model = Small()
+    parametrizations.weight_norm(model.second)
+    return model
+
+def exported():
+    data = torch.rand(1, 3, 12, 12)
+    return torch.export.export(normalized().eval(), (data,))
+
+def parallel():
+    return nn.DataParallel(torch.compile(normalized()))
+
+def averaged():
+    return torch.optim.swa_utils.AveragedModel(normalized())
+
+def scripted():
+    return torch.jit.trace(Small().eval(), torch.rand(1, 3, 12, 12))
+"""
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch.jit, that it is old
+@pytest.mark.parametrize("name", ["exported", "parallel", "averaged"])
+def test_networks_in_wrappers_are_imported(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(WRAPPED)
+    found = import_network(own_model(f"net.py:{name}", 2).make(), EXAMPLE, "net", {})
+    assert "last" in str(found.network) or "linear" in str(found.network)
+    assert "softmax" in found.left[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torchscript_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(WRAPPED)
+    with pytest.raises(InputError, match="TorchScript") as caught:
+        own_model("net.py:scripted", 2).make()
+    assert caught.value.code == "E661"
 
 
 class Closing(nn.Module):

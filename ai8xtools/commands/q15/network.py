@@ -215,7 +215,7 @@ def _compare(
     errors = (float((one.reshape(expected.shape) - expected).abs().max())
               for one in candidates if one.numel() == expected.numel())  # fmt: skip
     error = min(errors, default=math.inf)
-    if error > _TOLERANCE * max(float(expected.abs().max()), 1e-9):
+    if not error <= _TOLERANCE * max(float(expected.abs().max()), 1e-9):  # also of no number
         raise InputError(
             "E668",
             f"the network imported from {name} computes something else: its results differ by "

@@ -14,7 +14,15 @@ from torch import Tensor, nn
 
 from ai8xtools.frontends.graph.nodes import Node as Result
 from ai8xtools.frontends.graph.nodes import ShapeError, constant, make
-from ai8xtools.frontends.graph.operators import Foreign, Operator, Pads, Reshape
+from ai8xtools.frontends.graph.operators import (
+    Foreign,
+    LpNormalization,
+    Operator,
+    Pads,
+    Reduce,
+    Reshape,
+    Softmax,
+)
 from ai8xtools.frontends.modules.instead import instead_of
 
 Shape = tuple[int, ...]
@@ -46,7 +54,12 @@ class Call:
         return operand(self.args[0])
 
     def make(self, operator: Operator, *inputs: Result) -> Result:
-        """Return a result of this node."""
+        """Return a result of this node; one that mixes the samples of a batch is foreign."""
+        axes: Shape = operator.axes if isinstance(operator, Reduce) else ()
+        if isinstance(operator, Softmax | LpNormalization):
+            axes = (operator.axis,)
+        if 0 in axes and inputs[0].shape[0] == 1:
+            return self.foreign(f"{self.shown} over the samples of a batch")
         return make(self.place, operator, *inputs)
 
     def foreign(self, name: str) -> Result:
@@ -106,8 +119,8 @@ def plain_name(name: str) -> str:
 
 def attributes(module: nn.Module) -> dict[str, Any]:
     """Return the settings of a module, with its tensors."""
-    tensors = {**module._parameters, **module._buffers}
-    return {**vars(module), **tensors}
+    made = {name: getattr(module, name) for name in getattr(module, "parametrizations", ())}
+    return {**vars(module), **module._parameters, **module._buffers, **made}
 
 
 def listed(values: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from ai8xtools.frontends.graph.operators import Foreign, Input
 from ai8xtools.frontends.modules import handlers  # noqa: F401 - they register themselves
 from ai8xtools.frontends.modules.calls import Call, attributes, handled, listed, settings_of
 from ai8xtools.frontends.modules.layers import ai8x_elements, ai8x_layer
-from ai8xtools.frontends.modules.tracing import Node, once, path_of, trace, value_of
+from ai8xtools.frontends.modules.tracing import Node, called, once, path_of, trace, value_of
 
 _DATA = ("input", "tensors", "self")
 
@@ -66,8 +66,10 @@ class Door:
             args = [kwargs.pop(next((n for n in _DATA if n in kwargs), next(iter(kwargs))))]
         shape = tuple(node.meta.get("shape") or ())
         if node.op != "call_module":
-            name = str(getattr(node.target, "__name__", node.target))
-            settings = dict(zip(settings_of(name), args[1:], strict=False)) | kwargs
+            name = called(node)
+            schema = getattr(node.target, "_schema", None)
+            names = settings_of(name) if schema is None else [a.name for a in schema.arguments[1:]]
+            settings = dict(zip(names, args[1:], strict=False)) | kwargs
             result = handled(Call(path_of(node), name, args, settings, shape))
             several = node.meta.get("parts") and isinstance(result, Result)
             return [result] if several and not isinstance(result.operator, Foreign) else result

@@ -38,7 +38,7 @@ class _Shapes(fx.Interpreter):
 
 def _drops_batch(node: Node, result: Any) -> bool:
     """Return whether a node drops the batch only because that is one sample here."""
-    name = getattr(node.target, "__name__", node.target)
+    name = called(node)
     bare = name == "squeeze" and len(node.args) == 1 and not node.kwargs
     return bare and isinstance(result, Tensor) and node.args[0].meta["shape"][:1] == (1,)
 
@@ -59,7 +59,11 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     `frames` is their number, else the least that the network takes (`trace_frames`).
     Raises InputError for a network whose data flow depends on its data.
     """
-    where, remedy = "", "The forward function must not branch on the values of its data."
+    where = ""
+    remedy = (
+        "Use modules and functions of PyTorch's alone in the forward function, without branches on "
+        "values of its data and assignments to parts of it."
+    )
     try:
         with once():
             graph = ai8x.graph_of(model, example)
@@ -92,7 +96,7 @@ def _settle_changes(model: nn.Module, graph: Any) -> None:
 
 def _changes(model: nn.Module, node: Node) -> bool:
     """Return whether a node changes its first argument."""
-    name = getattr(node.target, "__name__", str(node.target))
+    name = called(node)
     match node.op:
         case "call_module":
             return bool(getattr(model.get_submodule(node.target), "inplace", False))
@@ -131,6 +135,13 @@ def lines_of(model: nn.Module, graph: Any) -> dict[str, str]:
         if "line" in node.meta:
             lines.setdefault(path_of(node), node.meta["line"])
     return lines
+
+
+def called(node: Node) -> str:
+    """Return the name of the function or method that a node calls; exported programs call overloads
+    such as `add.Tensor`.
+    """
+    return str(getattr(node.target, "__name__", node.target)).partition(".")[0]
 
 
 def path_of(node: Node) -> str:

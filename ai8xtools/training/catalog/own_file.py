@@ -64,7 +64,7 @@ def own_model(name: str, dim: int) -> ModelEntry:
         }
         _refuse_missing(make, signature, arguments, called)
         try:
-            return make(**arguments)
+            return _unwrapped(make(**arguments), called)
         except Exception as exc:
             if complains_itself(exc) or isinstance(exc, AssertionError):
                 raise
@@ -74,6 +74,25 @@ def own_model(name: str, dim: int) -> ModelEntry:
             ) from exc  # fmt: skip
 
     return ModelEntry(called.lower(), filtered, 1, dim)
+
+
+def _unwrapped(model: Any, called: str) -> Any:
+    """Return the network in what wraps it: torch.compile, DataParallel, averaging, torch.export.
+
+    Raises InputError E661 for TorchScript, whose data flow cannot be followed.
+    """
+    from torch import export, fx, jit
+
+    if isinstance(model, jit.ScriptModule):
+        raise InputError("E661", f"{called} returns a network that TorchScript compiled", "--model",
+                         "Let it return the module of which this one was made.")  # fmt: skip
+    if isinstance(model, export.ExportedProgram):
+        model = model.module()
+    if isinstance(model, fx.GraphModule) and hasattr(model, "_guards_fn"):
+        return fx.GraphModule(model, model.graph)  # that of an exported program has no eval()
+    inner = getattr(model, "_orig_mod", getattr(model, "module", None))
+    wraps = type(model).__module__.startswith("torch.") and hasattr(inner, "forward")
+    return _unwrapped(inner, called) if wraps else model
 
 
 def plain_name(name: str) -> str:

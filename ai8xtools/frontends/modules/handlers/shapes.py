@@ -82,6 +82,15 @@ def _getitem(call: Call) -> Result:
     return call.make(Reshape(call.shape), call.make(cut, whole))
 
 
+@handles("slice select", "dim index")
+def _along(call: Call) -> Result:
+    """Return a part along one axis, as exported programs write indices."""
+    whole = slice(call.get("start"), call.get("end"), call.get("step"))
+    axis = int(call.get("dim", 0)) % len(call.data.shape)
+    index = [slice(None)] * axis + [call.get("index", whole)]
+    return _getitem(replace(call, args=[call.data, index]))
+
+
 @handles("channelshuffle pixelshuffle", "factor")
 def _shuffle(call: Call) -> Result:
     batch, channels, *size = call.data.shape

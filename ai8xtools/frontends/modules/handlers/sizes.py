@@ -9,7 +9,8 @@ from ai8xtools.frontends.graph.operators import Foreign, Pad, Pads, Resize
 from ai8xtools.frontends.modules.calls import Call, Shape, handles
 
 
-@handles("interpolate upsample", "size scale_factor mode align_corners recompute_scale_factor")
+@handles("interpolate upsample upsamplenearest",
+         "size scale_factor mode align_corners recompute_scale_factor")  # fmt: skip
 def _interpolate(call: Call) -> Result:
     mode = call.get("mode", "nearest")
     if mode in ("bilinear", "linear"):
@@ -21,7 +22,7 @@ def _interpolate(call: Call) -> Result:
         return call.make(operator, call.data)
     if mode not in ("nearest", "nearest-exact"):
         return call.foreign(f"{call.name} by mode {mode}")
-    factors = call.get("scale_factor")
+    factors = call.get("scale_factor", call.get("scale_factors"))
     places: list[Shape] = [tuple(range(n)) for n in call.shape[:2]]
     for axis, (n, m) in enumerate(zip(call.data.shape[2:], call.shape[2:], strict=True)):
         factor = factors[axis] if isinstance(factors, list | tuple) else factors

@@ -64,7 +64,7 @@ def _matmul(call: Call) -> Result:
 @handles("batchnorm", "running_mean running_var weight bias training momentum eps")
 def _batch_norm(call: Call) -> Result:
     mean, variance = call.get("running_mean"), call.get("running_var")
-    if mean is None:
+    if mean is None or call.get("training", False):
         return call.foreign("normalization by the statistics of each batch")
     gain, offset = call.get("weight", torch.ones_like(mean)), call.get("bias", 0 * mean)
     momentum = call.get("momentum", 0.1)
@@ -77,10 +77,11 @@ def _bias(call: Call) -> list[Result]:
     return [] if bias is None else [operand(bias)]
 
 
-@handles("dropout")
+@handles("dropout", "p training")
 def _dropout(call: Call) -> Result:
-    """Return what training needs of a module; a function passes its data on."""
+    """Return what training needs of a module; a function that is off passes its data on."""
     if not call.shown.startswith("Dropout"):
-        return call.data
+        on = call.get("training", call.get("train", True)) and call.get("p", 0.5)
+        return call.foreign(f"{call.shown} that is not off in evaluation") if on else call.data
     axes = 0 if call.shown == "Dropout" else int(call.shown[-2])
     return call.make(Dropout(float(call.get("p")), axes), call.data)
