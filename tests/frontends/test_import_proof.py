@@ -184,7 +184,7 @@ def test_networks_in_wrappers_are_imported(
     monkeypatch.chdir(tmp_path)
     Path("net.py").write_text(WRAPPED)
     found = import_network(own_model(f"net.py:{name}", 2).make(), EXAMPLE, "net", {})
-    assert "last" in str(found.network) or "linear" in str(found.network)
+    assert "conv2d" in str(found.network) or "second" in str(found.network)
     assert "softmax" in found.left[0]
 
 
@@ -291,9 +291,9 @@ def test_networks_of_features_take_what_data_sets_give(flatten: bool, sizes: Any
     import_network(made, torch.zeros(1, 6, *sizes), "net", {})
 
 
-@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "_orig_mod.module.", "model."])
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "_orig_mod.module.", "net."])
 def test_names_of_wrappers_are_no_part_of_a_network(prefix: str) -> None:
-    """Of several devices, torch.compile, both, and Lightning; of averages with their count."""
+    """Of several devices, torch.compile, both, and a user's; of averages with their count."""
     model, saved = Small(), Small()
     state = {f"{prefix}{name}": value for name, value in saved.state_dict().items()}
     load_plain(model, state | {"n_averaged": torch.tensor(3)}, "net.pth")
@@ -301,6 +301,13 @@ def test_names_of_wrappers_are_no_part_of_a_network(prefix: str) -> None:
     state.popitem()
     with pytest.raises(CheckpointError, match="1 missing, 0 of another shape, 0 surplus"):
         load_plain(model, state, "net.pth")
+
+
+def test_weights_of_a_network_that_contains_the_network_are_refused_with_its_name() -> None:
+    state = nn.ModuleDict({"net": Small(), "loss": nn.Linear(1, 1)}).state_dict()
+    with pytest.raises(CheckpointError) as caught:
+        load_plain(Small(), state, "net.pth")
+    assert caught.value.code == "E676" and "net.state_dict()" in str(caught.value.remedy)
 
 
 def test_a_network_may_use_the_names_of_wrappers_itself() -> None:

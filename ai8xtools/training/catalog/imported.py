@@ -5,13 +5,14 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+import ai8x
 from ai8xtools.checkpoint import read_checkpoint, refuse_integers
 from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.frontends.modules.foreign import foreign_modules
@@ -20,8 +21,6 @@ from ai8xtools.frontends.modules.plain.network import Imported, import_network
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 
 _NOTES, _LEFT = "notes of the import", "left to the application"
-_WRAPPERS = ("module.", "_orig_mod.", "model.")
-"""Prefixes of names by DataParallel and averaging, torch.compile and Lightning."""
 _COUNTS = ("n_averaged",)
 State = Mapping[str, Tensor]
 
@@ -51,7 +50,8 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
         size = (keywords["num_channels"], *keywords["dimensions"])
         example = torch.zeros(1, *size[: entry.dim + 1])
         model = with_rectifiers(entry.make(**plain), example, {})
-        if not any(foreign_modules(model)):
+        layers = (isinstance(one, ai8x.QuantizationAwareModule) for one in model.modules())
+        if any(layers) and not any(foreign_modules(model)):
             network: nn.Module = entry.make(**keywords)
             return network
         if state is not None:
@@ -79,13 +79,15 @@ def notes_of(network: nn.Module) -> list[str]:
 
 
 def _unwrapped(state: State, own: State) -> State:
-    """Return tensors by the names that a network has, without what wrapped it in training."""
+    """Return tensors by the names that a network has, without what wrapped it in training:
+    DataParallel, torch.compile, averaging, or a module of a user's such as Lightning's.
+    """
     tensors = {name: tensor for name, tensor in state.items() if name not in _COUNTS or name in own}
     while not tensors.keys() <= own.keys():
-        prefix = next((p for p in _WRAPPERS if all(name.startswith(p) for name in tensors)), None)
-        if prefix is None:
+        prefixes = {name.partition(".")[0] for name in tensors}
+        if len(prefixes) > 1 or not all("." in name for name in tensors):
             break
-        tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+        tensors = {name.partition(".")[2]: tensor for name, tensor in tensors.items()}
     return tensors
 
 
@@ -133,6 +135,15 @@ def load_plain(model: nn.Module, state: State, path: str | None) -> None:
             "E676",
             f"the weights are not those of {type(model).__name__}: {counts}, first {names[0]}",
             path,
-            "Compare --model with the network that was saved.",
+            _remedy(missing, surplus),
         )
     model.load_state_dict(state, strict=False)
+
+
+def _remedy(missing: Sequence[str], surplus: Sequence[str]) -> str:
+    """Return what to do about tensors of another network, or of one that contains the network."""
+    inside = [name for name in surplus if missing and name.endswith(f".{missing[0]}")]
+    if not inside:
+        return "Compare --model with the network that was saved."
+    path = inside[0].removesuffix(f".{missing[0]}")
+    return f"Save the part of it that is the network: {path}.state_dict()."

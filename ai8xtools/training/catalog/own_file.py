@@ -89,6 +89,8 @@ def _unwrapped(model: Any, called: str) -> Any:
     if isinstance(model, export.ExportedProgram):
         model = model.module()
     if isinstance(model, fx.GraphModule) and hasattr(model, "_guards_fn"):
+        for node in model.graph.find_nodes(op="call_module", target="_guards_fn"):
+            model.graph.erase_node(node)  # it wants batches of the size that was exported
         return fx.GraphModule(model, model.graph)  # that of an exported program has no eval()
     inner = getattr(model, "_orig_mod", getattr(model, "module", None))
     wraps = type(model).__module__.startswith("torch.") and hasattr(inner, "forward")
