@@ -6,11 +6,16 @@ Source: docs/training.md, "Displays and exports".
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
+
 from ai8xtools.training.display.requirements import check
 from ai8xtools.training.loop.observers import Context, Observer
 from ai8xtools.training.options import TrainingOptions
 
 __all__ = ["MAKERS", "check", "reporters"]
+
+Maker = Callable[[Context], Observer | None]
 
 
 def _event_options(options: TrainingOptions) -> list[str]:
@@ -34,67 +39,18 @@ def show_graph(context: Context) -> None:
     add_graph(context)
 
 
-def show_histograms(context: Context) -> Observer | None:
-    """Watch the weights (--param-hist)."""
-    if context.log.events is None or not context.options.param_hist:
-        return None
-    from ai8xtools.training.display.events import Histograms
+def _display(option: str, module: str, name: str, *, events: bool = False) -> Maker:
+    """Return the maker of an observer that an option asks for, of TensorBoard where `events`."""
 
-    return Histograms(context)
+    def make(context: Context) -> Observer | None:
+        value = getattr(context.options, option)
+        if value is None or value is False or (events and context.log.events is None):
+            return None
+        observers = importlib.import_module(f"{__name__}.{module}")
+        observer: Observer = getattr(observers, name)(context)
+        return observer
 
-
-def show_curves(context: Context) -> Observer | None:
-    """Show precision and recall (--pr-curves)."""
-    if context.log.events is None or not context.options.pr_curves:
-        return None
-    from ai8xtools.training.display.events import Curves
-
-    return Curves(context)
-
-
-def show_points(context: Context) -> Observer | None:
-    """Show outputs as points (--embedding)."""
-    if context.log.events is None or not context.options.embedding:
-        return None
-    from ai8xtools.training.display.events import Projector
-
-    return Projector(context)
-
-
-def show_confusion(context: Context) -> Observer | None:
-    """Show the confusion matrix as a picture (--confusion)."""
-    if context.log.events is None or not context.options.confusion:
-        return None
-    from ai8xtools.training.display.events import ConfusionPicture
-
-    return ConfusionPicture(context)
-
-
-def write_tables(context: Context) -> Observer | None:
-    """Write the results of single test samples (--save-csv)."""
-    if context.options.save_csv is None:
-        return None
-    from ai8xtools.training.display.results_table import ResultsTable
-
-    return ResultsTable(context)
-
-
-def draw_attributions(context: Context) -> Observer | None:
-    """Draw which pixels contribute to which class (--shap)."""
-    if context.options.shap is None:
-        return None
-    from ai8xtools.training.display.attributions import Attributions
-
-    return Attributions(context)
-
-
-def show_quantization(context: Context) -> Observer | None:
-    """Show what quantization does to each layer (--qat-diagnostics)."""
-    if not context.options.qat_diagnostics:
-        return None
-    from ai8xtools.training.display.quantization import QuantizationDiagnostics
-
-    return QuantizationDiagnostics(context)
+    return make
 
 
 def reporters(context: Context) -> list[Observer]:
@@ -106,13 +62,13 @@ def reporters(context: Context) -> list[Observer]:
     return [tracker_of(name, context) for name in context.options.track]
 
 
-MAKERS = (
+MAKERS: tuple[Maker, ...] = (
     show_graph,
-    show_histograms,
-    show_curves,
-    show_points,
-    show_confusion,
-    write_tables,
-    draw_attributions,
-    show_quantization,
+    _display("param_hist", "events", "Histograms", events=True),
+    _display("pr_curves", "events", "Curves", events=True),
+    _display("embedding", "events", "Projector", events=True),
+    _display("confusion", "events", "ConfusionPicture", events=True),
+    _display("save_csv", "results_table", "ResultsTable"),
+    _display("shap", "attributions", "Attributions"),
+    _display("qat_diagnostics", "quantization", "QuantizationDiagnostics"),
 )

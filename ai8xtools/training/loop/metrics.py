@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -46,8 +46,11 @@ def _key(title: str) -> str:
     return title.lower().replace(" ", "_")
 
 
-class Meter(Protocol):
-    """Evaluates the outputs of batches; sums stay on the device until results are asked for."""
+class Meter:
+    """Evaluates the outputs of batches; sums stay on the device until results are asked for.
+
+    This one measures nothing; meters override what they measure.
+    """
 
     def add(self, outputs: Any, targets: Any) -> None:
         """Evaluate a batch."""
@@ -55,14 +58,28 @@ class Meter(Protocol):
     def merge(self, other: Self) -> None:
         """Add the counts of another meter of this kind."""
 
-    def values(self, final: bool) -> dict[str, float]:
+    def values(self, final: bool) -> dict[str, float]:  # noqa: ARG002 - of those that override it
         """Return numbers by their titles in logs, those that are there before the end or all."""
+        return {}
 
     def by_class(self) -> dict[str, dict[str, float | None]]:
         """Return results of single classes, for the end of a pass."""
+        return {}
 
     def confusion(self) -> Tensor | None:
         """Return the confusion matrix [actual, predicted] on the CPU if it is collected."""
+        return None
+
+
+class Samples(Meter):
+    """Collects numbers of each sample [numbers, N]."""
+
+    def __init__(self) -> None:
+        self._parts: list[Tensor] = []
+
+    def merge(self, other: Self) -> None:
+        """Add the numbers of another meter."""
+        self._parts += other._parts
 
 
 class Tally:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from ai8xtools.training.catalog.discovery import DatasetEntry
-from ai8xtools.training.loop.metrics import Meter, Scores
+from ai8xtools.training.loop.metrics import Meter, Samples, Scores
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
 from ai8xtools.values.separation import Separation, separation_of, threshold_of
@@ -70,12 +70,12 @@ class Anomaly(Task):
         return None
 
 
-class ScoreMeter:
+class ScoreMeter(Samples):
     """Collects the score and the label of each sample: 0 for normal ones, 1 for anomalies."""
 
     def __init__(self, threshold: float) -> None:
+        super().__init__()
         self._threshold = threshold
-        self._parts: list[Tensor] = []
         self._numbers = 1
 
     @torch.no_grad()
@@ -84,10 +84,6 @@ class ScoreMeter:
         squares = outputs.flatten(1).double().square()
         self._numbers = squares.shape[1]
         self._parts.append(torch.stack([squares.sum(1), targets.double()]))
-
-    def merge(self, other: Self) -> None:
-        """Add the scores of another meter."""
-        self._parts += other._parts
 
     def values(self, final: bool) -> dict[str, float]:
         """Return the mean square of normal samples; in the end, the threshold that follows from
@@ -107,11 +103,3 @@ class ScoreMeter:
                 "Found": result.found, "Alarms": result.alarms, _LIMIT: result.threshold,
             }  # fmt: skip
         return metrics
-
-    def by_class(self) -> dict[str, dict[str, float | None]]:
-        """Return nothing."""
-        return {}
-
-    def confusion(self) -> Tensor | None:
-        """Return nothing."""
-        return None

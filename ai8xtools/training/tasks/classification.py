@@ -125,7 +125,7 @@ class Segmentation(Classification):
         return [*super().result_lines(scores), "    ".join([mean, *parts])]
 
 
-class ClassificationMeter:
+class ClassificationMeter(Meter):
     """Counts top-1 and top-5 hits; of [N, classes, ...] each position counts."""
 
     def __init__(self, classes: int, matrix: bool) -> None:
@@ -158,10 +158,6 @@ class ClassificationMeter:
             return {}
         top1, top5 = (100 * self._hits.double() / self._judged).tolist()
         return {"Top1": top1} | ({"Top5": top5} if self._classes > _MANY else {})
-
-    def by_class(self) -> dict[str, dict[str, float | None]]:
-        """Return nothing."""
-        return {}
 
     def confusion(self) -> Tensor | None:
         """Return the confusion matrix if it is collected."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -135,7 +135,7 @@ class Detection(Task):
         return None
 
 
-class DetectionMeter:
+class DetectionMeter(Meter):
     """Mean average precision; `priors` None evaluates nothing."""
 
     def __init__(
@@ -159,9 +159,6 @@ class DetectionMeter:
         actual = [{"boxes": boxes.cpu(), "labels": labels.cpu()} for boxes, labels in targets]
         self._precision.update(predictions, actual)
 
-    def merge(self, other: Self) -> None:
-        """Training is not evaluated: there is nothing to add."""
-
     def values(self, final: bool) -> dict[str, float]:
         """Return the precision at the end of a pass: it takes a while to compute."""
         if self._precision is None or not final:
@@ -179,10 +176,6 @@ class DetectionMeter:
         )  # fmt: skip
         precisions = {label: value for label, value in pairs if value >= 0}
         return {"mAP": {name: precisions.get(i) for i, name in enumerate(self._labels, 1)}}
-
-    def confusion(self) -> Tensor | None:
-        """Return nothing."""
-        return None
 
 
 def _precision() -> Any:

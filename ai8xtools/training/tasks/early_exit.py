@@ -49,7 +49,7 @@ class EarlyExit(Classification):
         return next(filter(None, (super(EarlyExit, self).check(o, target) for o in outputs)), None)
 
 
-class _Both:
+class _Both(Meter):
     """The meter of the last layer, and one of the exit."""
 
     def __init__(self, last: Meter, early: Meter) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.discovery import DatasetEntry
-from ai8xtools.training.loop.metrics import Meter, Scores
+from ai8xtools.training.loop.metrics import Meter, Samples, Scores
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
 from ai8xtools.values.error import Error, error_of
@@ -127,12 +127,12 @@ class Measurements(Regression):
         return super().extras(current, best) | {WIDE: self._wide()[0]}
 
 
-class Errors:
+class Errors(Samples):
     """Collects by how much numbers are off; `mean` is that of training."""
 
     def __init__(self, mean: float) -> None:
+        super().__init__()
         self._mean = mean
-        self._parts: list[Tensor] = []
 
     @torch.no_grad()
     def add(self, outputs: Tensor, targets: Tensor) -> None:
@@ -140,10 +140,6 @@ class Errors:
         expected = targets.double()
         pair = outputs.view_as(targets).double() - expected, expected - self._mean
         self._parts.append(torch.stack([part.flatten() for part in pair]))
-
-    def merge(self, other: Self) -> None:
-        """Add the numbers of another meter."""
-        self._parts += other._parts
 
     def values(self, final: bool) -> dict[str, float]:
         """Return the error; in the end, all that `Error` says."""
@@ -153,16 +149,8 @@ class Errors:
         metrics = astuple(Error.of(errors, deviations))
         return dict(zip(_FIELDS, metrics, strict=True) if final else [("RMSE", metrics[0])])
 
-    def by_class(self) -> dict[str, dict[str, float | None]]:
-        """Return nothing."""
-        return {}
 
-    def confusion(self) -> Tensor | None:
-        """Return nothing."""
-        return None
-
-
-class SquaredErrors:
+class SquaredErrors(Meter):
     """Means squared errors over all numbers of all samples."""
 
     def __init__(self) -> None:
@@ -185,11 +173,3 @@ class SquaredErrors:
     def values(self, final: bool) -> dict[str, float]:  # noqa: ARG002 - the interface of meters
         """Return the mean."""
         return {} if self._sum is None else {"MSE": float(self._sum) / self._count}
-
-    def by_class(self) -> dict[str, dict[str, float | None]]:
-        """Return nothing."""
-        return {}
-
-    def confusion(self) -> Tensor | None:
-        """Return nothing."""
-        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +48,7 @@ class Relations(Task):
 
     def meter(self, _training: bool) -> Meter:
         """Return a meter that measures nothing."""
-        return _Nothing()
+        return Meter()
 
     def rank(self, scores: Scores) -> tuple[float, ...]:
         """Sort by the overall loss."""
@@ -70,25 +70,3 @@ class Relations(Task):
             "current_mAP": 0,
             "best_mAP": 0,
         }
-
-
-class _Nothing:
-    """A meter that measures nothing."""
-
-    def add(self, outputs: Any, targets: Any) -> None:
-        """Do nothing."""
-
-    def merge(self, other: Self) -> None:
-        """Do nothing."""
-
-    def values(self, final: bool) -> dict[str, float]:  # noqa: ARG002 - the interface of meters
-        """Return nothing."""
-        return {}
-
-    def by_class(self) -> dict[str, dict[str, float | None]]:
-        """Return nothing."""
-        return {}
-
-    def confusion(self) -> Tensor | None:
-        """Return nothing."""
-        return None
