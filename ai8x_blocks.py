@@ -31,19 +31,63 @@ def add_layers(network: nn.Module, rows: Iterable[Row], **common: Any) -> None:
         network.add_module(name, layer)
 
 
+def with_inputs(rows: Sequence[Row], channels: int) -> tuple[Row, ...]:
+    """Return the layers of a table, the first for so many input channels."""
+    return ((*rows[0][:2], channels, *rows[0][3:]), *rows[1:])
+
+
 def factory(
-    network: Callable[..., nn.Module], *first: Any, **fixed: Any
+    network: Callable[..., nn.Module], *first: Any, **defaults: Any
 ) -> Callable[..., nn.Module]:
     """Return the function of a network that train.py calls; its keywords are the class's.
 
-    `first` and `fixed` are arguments of the class that the function sets.
+    `first` are arguments of the class that the function sets, `defaults` are its own defaults.
     """
 
     def make(pretrained: bool = False, **kwargs: Any) -> nn.Module:
         assert not pretrained, "there are no built-in weights"
-        return network(*first, **fixed, **kwargs)
+        return network(*first, **{**defaults, **kwargs})
 
     return make
+
+
+def records(dim: int, *names: str) -> list[dict[str, Any]]:
+    """Return the list `models` that train.py reads: networks for inputs of `dim` dimensions."""
+    return [{"name": name, "min_input": 1, "dim": dim} for name in names]
+
+
+class Chain(nn.Module):
+    """The layers of a table one behind the other, and `fc`, fully connected, with 32-bit results.
+
+    `features` are the values that `fc` reads, `fc_bias` None is `bias`; `batchnorm` is that of the
+    other layers.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        features: int,
+        num_classes: int,
+        *,
+        bias: bool,
+        fc_bias: bool | None = None,
+        batchnorm: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        normalized = {} if batchnorm is None else {"batchnorm": batchnorm}
+        add_layers(self, rows, bias=bias, **normalized, **kwargs)
+        self.fc = ai8x.Linear(
+            features, num_classes, bias=bias if fc_bias is None else fc_bias, wide=True, **kwargs
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the classes."""
+        *layers, last = self.children()
+        for layer in layers:
+            x = layer(x)
+        scores: Tensor = last(x.flatten(1))
+        return scores
 
 
 class Fire(nn.Module):

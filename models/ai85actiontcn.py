@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class AI85ActionTCN(nn.Module):
@@ -82,4 +82,4 @@ class AI85ActionTCN(nn.Module):
 
 ai85actiontcn = factory(AI85ActionTCN)
 
-models = [{"name": "ai85actiontcn", "min_input": 1, "dim": 2}]
+models = records(2, "ai85actiontcn")

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
-class AI85AudioNet(nn.Module):
+class AI85AudioNet(ai8x_blocks.Chain):
     """Eight convolutions over time, alternately pooled, and a fully connected layer.
 
     Input [N, num_channels, L] with L from 48, for example 128x128 (keywords) or 512x64; output
@@ -31,7 +31,6 @@ class AI85AudioNet(nn.Module):
         bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
         rows = (
             ("conv1", "FusedConv1dReLU", num_channels, 96, 1, 0),
             ("conv2", "FusedConv1dReLU", 96, 64, 3, 0),
@@ -42,16 +41,8 @@ class AI85AudioNet(nn.Module):
             ("conv7", "FusedMaxPoolConv1dReLU", 96, 96, 1, 0),
             ("conv8", "FusedConv1dReLU", 96, 32, 3, 0),
         )
-        ai8x_blocks.add_layers(self, rows, bias=bias, **kwargs)
-        self.names = tuple(row[0] for row in rows)
         steps = ((dimensions[0] - 2) // 2 // 2) // 2 - 2
-        self.fc = ai8x.Linear(32 * steps, num_classes, bias=bias, wide=True, **kwargs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        for name in self.names:
-            x = self.get_submodule(name)(x)
-        return self.fc(x.flatten(1))
+        super().__init__(rows, 32 * steps, num_classes, bias=bias, **kwargs)
 
 
 class AI85AFSKNet(nn.Module):
@@ -83,7 +74,4 @@ class AI85AFSKNet(nn.Module):
 ai85audionet = factory(AI85AudioNet)
 ai85afsknet = factory(AI85AFSKNet)
 
-models = [
-    {"name": "ai85audionet", "min_input": 1, "dim": 1},
-    {"name": "ai85afsknet", "min_input": 1, "dim": 1},
-]
+models = records(1, "ai85audionet", "ai85afsknet")

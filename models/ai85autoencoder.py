@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 _INITIAL = {
     "kaiming": nn.init.kaiming_uniform_,
@@ -71,4 +71,4 @@ class AI85AutoEncoder(nn.Module):
 
 ai85autoencoder = factory(AI85AutoEncoder)
 
-models = [{"name": "ai85autoencoder", "min_input": 1, "dim": 1}]
+models = records(1, "ai85autoencoder")

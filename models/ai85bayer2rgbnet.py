@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class Bayer2RGBNet(nn.Module):
@@ -42,4 +42,4 @@ bayer2rgbnet = factory(Bayer2RGBNet)
 
 b2rgb = bayer2rgbnet
 
-models = [{"name": "bayer2rgbnet", "min_input": 1, "dim": 2}]
+models = records(2, "bayer2rgbnet")

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
-
-import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
-class AI85CDNet(nn.Module):
+class AI85CDNet(ai8x_blocks.Chain):
     """Six convolutions with four poolings and a fully connected layer of 32 bits.
 
     Input [N, num_channels, H, W] with H = W a multiple of 16, output [N, num_classes]. It has 57778
@@ -30,7 +27,6 @@ class AI85CDNet(nn.Module):
         bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
         assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
         rows = (
             ("conv1", "FusedConv2dReLU", num_channels, 16, 3, 1),
@@ -40,17 +36,10 @@ class AI85CDNet(nn.Module):
             ("conv5", "FusedMaxPoolConv2dReLU", 32, 32, 3, 1),
             ("conv6", "FusedConv2dReLU", 32, fc_inputs, 3, 1),
         )
-        ai8x_blocks.add_layers(self, rows, bias=bias, **kwargs)
-        pixels = (dimensions[0] // 16) ** 2
-        self.fc = ai8x.Linear(fc_inputs * pixels, num_classes, bias=True, wide=True, **kwargs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        x = self.conv3(self.conv2(self.conv1(x)))
-        x = self.conv6(self.conv5(self.conv4(x)))
-        return self.fc(x.flatten(1))
+        features = fc_inputs * (dimensions[0] // 16) ** 2
+        super().__init__(rows, features, num_classes, bias=bias, fc_bias=True, **kwargs)
 
 
 ai85cdnet = factory(AI85CDNet)
 
-models = [{"name": "ai85cdnet", "min_input": 1, "dim": 2}]
+models = records(2, "ai85cdnet")

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
-
-import ai8x
-from ai8x_blocks import factory
+import ai8x_blocks
+from ai8x_blocks import factory, records
+from models.ai85net import initialize
 
 Layer = tuple[int, str | None]
 """Output channels of a 3x3 convolution, and the pooling by 2 in front of it."""
 
 
-class AI85Chain(nn.Module):
+class AI85Chain(ai8x_blocks.Chain):
     """3x3 convolutions `conv1`, `conv2`, ... with ReLU and a fully connected layer.
 
     Input [N, num_channels, H, W] with H = W, output [N, num_classes] of 32 bits. For inputs of
@@ -34,32 +33,19 @@ class AI85Chain(nn.Module):
         bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
         assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
         width, channels, pooled = dimensions[0], num_channels, False
-        chain = []
+        rows = []
         for number, (outputs, pooling) in enumerate(layers, 1):
             padding = 2 if pooling and not pooled and width == 28 else 1
             width = (width // 2 if pooling else width) + 2 * padding - 2
             pooled = pooled or pooling is not None
-            make = getattr(ai8x, f"Fused{pooling or ''}Conv2dReLU")
-            chain.append((f"conv{number}", make(
-                channels, outputs, 3, padding=padding, bias=bias, **kwargs
-            )))  # fmt: skip
+            kind = f"Fused{pooling or ''}Conv2dReLU"
+            rows.append((f"conv{number}", kind, channels, outputs, 3, padding))
             channels = outputs
-        for name, layer in chain:
-            self.add_module(name, layer)
-        self.fc = ai8x.Linear(channels * width * width, num_classes, bias=True, wide=True, **kwargs)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        for name, layer in self.named_children():
-            if name != "fc":
-                x = layer(x)
-        return self.fc(x.flatten(1))
+        features = channels * width * width
+        super().__init__(rows, features, num_classes, bias=bias, fc_bias=True, **kwargs)
+        initialize(self)
 
 
 MAX, AVERAGE = "MaxPool", "AvgPool"
@@ -93,10 +79,4 @@ ai85net6 = factory(AI85Chain, SIX)
 ai85net20 = factory(AI85Chain, TWENTY)
 """A chain of twenty layers."""
 
-models = [
-    {"name": "ai85net80expansion", "min_input": 1, "dim": 2},
-    {"name": "ai85net80wide", "min_input": 1, "dim": 2},
-    {"name": "ai85netwide", "min_input": 1, "dim": 2},
-    {"name": "ai85net6", "min_input": 1, "dim": 2},
-    {"name": "ai85net20", "min_input": 1, "dim": 2},
-]
+models = records(2, "ai85net80expansion", "ai85net80wide", "ai85netwide", "ai85net6", "ai85net20")

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class AI85FaceIDNet(nn.Module):
@@ -116,7 +116,4 @@ class AI85FaceIDNet112(nn.Module):
 ai85faceidnet = factory(AI85FaceIDNet)
 ai85faceidnet_112 = factory(AI85FaceIDNet112)
 
-models = [
-    {"name": "ai85faceidnet", "min_input": 1, "dim": 3},
-    {"name": "ai85faceidnet_112", "min_input": 1, "dim": 3},
-]
+models = records(3, "ai85faceidnet", "ai85faceidnet_112")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class AI85FireTestNet(nn.Module):
@@ -45,4 +45,4 @@ class AI85FireTestNet(nn.Module):
 
 ai85firetestnet = factory(AI85FireTestNet)
 
-models = [{"name": "ai85firetestnet", "min_input": 1, "dim": 2}]
+models = records(2, "ai85firetestnet")

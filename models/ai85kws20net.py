@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class AI85KWS20Net(nn.Module):
@@ -81,8 +81,8 @@ class AI85KWS20NetV3(nn.Module):
     ) -> None:
         super().__init__()
         self.drop = nn.Dropout(p=0.2)
-        first = (*self.layers[0][:2], num_channels, *self.layers[0][3:])
-        ai8x_blocks.add_layers(self, (first, *self.layers[1:]), bias=bias, **kwargs)
+        rows = ai8x_blocks.with_inputs(self.layers, num_channels)
+        ai8x_blocks.add_layers(self, rows, bias=bias, **kwargs)
         self.fc = ai8x.Linear(64 * self.last_steps, num_classes, bias=bias, wide=True, **kwargs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class AI87KWS20NetV3(AI85KWS20NetV3):
     last_steps = 3
 
 
-class AI85KWS20NetNAS(nn.Module):
+class AI85KWS20NetNAS(ai8x_blocks.Chain):
     """Found by architecture search: fourteen normalized layers over time, 425941 parameters.
 
     Input [N, num_channels, 128], output [N, num_classes] of 32 bits. `bias` must be True. For
@@ -140,19 +140,9 @@ class AI85KWS20NetNAS(nn.Module):
         bias: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        first = (*self.layers[0][:2], num_channels, *self.layers[0][3:])
-        rows = (first, *self.layers[1:])
-        ai8x_blocks.add_layers(self, rows, bias=bias, batchnorm="NoAffine", **kwargs)
-        self.fc = ai8x.Linear(
-            128 * (dimensions[0] // 32), num_classes, bias=bias, wide=True, **kwargs
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        for name, *_ in self.layers:
-            x = self.get_submodule(name)(x)
-        return self.fc(x.flatten(1))
+        rows = ai8x_blocks.with_inputs(self.layers, num_channels)
+        features = 128 * (dimensions[0] // 32)
+        super().__init__(rows, features, num_classes, bias=bias, batchnorm="NoAffine", **kwargs)
 
 
 ai85kws20net = factory(AI85KWS20Net)
@@ -160,9 +150,4 @@ ai85kws20netv3 = factory(AI85KWS20NetV3)
 ai87kws20netv3 = factory(AI87KWS20NetV3)
 ai85kws20netnas = factory(AI85KWS20NetNAS)
 
-models = [
-    {"name": "ai85kws20net", "min_input": 1, "dim": 1},
-    {"name": "ai85kws20netv3", "min_input": 1, "dim": 1},
-    {"name": "ai87kws20netv3", "min_input": 1, "dim": 1},
-    {"name": "ai85kws20netnas", "min_input": 1, "dim": 1},
-]
+models = records(1, "ai85kws20net", "ai85kws20netv3", "ai87kws20netv3", "ai85kws20netnas")

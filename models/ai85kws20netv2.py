@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 _LAYERS = (
     #                                             in   out kernel padding, steps of 128 behind it
@@ -64,7 +64,4 @@ ai85kws20netv2 = factory(AI85KWS20NetV2)
 ai85kws20netv2batchnorm = factory(AI85KWS20NetV2, batchnorm=True)
 """An `AI85KWS20NetV2` with batch normalization."""
 
-models = [
-    {"name": "ai85kws20netv2", "min_input": 1, "dim": 1},
-    {"name": "ai85kws20netv2batchnorm", "min_input": 1, "dim": 1},
-]
+models = records(1, "ai85kws20netv2", "ai85kws20netv2batchnorm")

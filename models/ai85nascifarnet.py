@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
-
-import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 LAYERS = (
     #                                                  in   out kernel padding
@@ -28,7 +25,7 @@ LAYERS = (
 )
 
 
-class AI85NASCifarNet(nn.Module):
+class AI85NASCifarNet(ai8x_blocks.Chain):
     """Ten normalized convolutions and a fully connected layer of 32 bits. `bias` must be True.
 
     Input [N, num_channels, H, W] with H and W multiples of 16, output [N, num_classes]. For 3x32x32
@@ -43,21 +40,13 @@ class AI85NASCifarNet(nn.Module):
         bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
-        first = (*LAYERS[0][:2], num_channels, *LAYERS[0][3:])
-        ai8x_blocks.add_layers(
-            self, (first, *LAYERS[1:]), bias=bias, batchnorm="NoAffine", **kwargs
-        )
         pixels = (dimensions[0] // 16) * (dimensions[1] // 16)
-        self.fc = ai8x.Linear(128 * pixels, num_classes, bias=True, wide=True, **kwargs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        for name, *_ in LAYERS:
-            x = self.get_submodule(name)(x)
-        return self.fc(x.flatten(1))
+        super().__init__(
+            ai8x_blocks.with_inputs(LAYERS, num_channels), 128 * pixels, num_classes, bias=bias,
+            fc_bias=True, batchnorm="NoAffine", **kwargs,
+        )  # fmt: skip
 
 
 ai85nascifarnet = factory(AI85NASCifarNet)
 
-models = [{"name": "ai85nascifarnet", "min_input": 1, "dim": 2}]
+models = records(2, "ai85nascifarnet")

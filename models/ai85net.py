@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 import ai8x
-from ai8x_blocks import factory
+import ai8x_blocks
+from ai8x_blocks import factory, records
 
 
-def _initialize(network: nn.Module) -> None:
+def initialize(network: nn.Module) -> None:
     """Draw the weights of all two-dimensional convolutions from Kaiming's normal distribution."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-class AI85Net5(nn.Module):
+class AI85Net5(ai8x_blocks.Chain):
     """Four convolutions and a fully connected layer; the result has 32 bits.
 
     Input [N, num_channels, H, W] with H = W, output [N, num_classes]. With the defaults `planes`=60
@@ -38,7 +39,6 @@ class AI85Net5(nn.Module):
         bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
         assert ai8x.dev is not None
         assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
         assert planes + num_channels <= ai8x.dev.WEIGHT_INPUTS
@@ -47,28 +47,18 @@ class AI85Net5(nn.Module):
         width = dimensions[0] // 2 + 2 * padding - 2  # after the first pooling and conv2
         width = width // 2 // pool
         kernels = 128 - planes - fc_inputs
-        self.conv1 = ai8x.FusedConv2dReLU(num_channels, planes, 3, padding=1, bias=bias, **kwargs)
-        self.conv2 = ai8x.FusedMaxPoolConv2dReLU(
-            planes, planes, 3, pool_size=2, pool_stride=2, padding=padding, bias=bias, **kwargs
+        rows = (
+            ("conv1", "FusedConv2dReLU", num_channels, planes, 3, 1),
+            ("conv2", "FusedMaxPoolConv2dReLU", planes, planes, 3, padding),
+            ("conv3", "FusedMaxPoolConv2dReLU", planes, kernels, 3, 1),
+            ("conv4", "FusedAvgPoolConv2dReLU", kernels, fc_inputs, 3, 1, {"pool_size": pool}),
         )
-        self.conv3 = ai8x.FusedMaxPoolConv2dReLU(
-            planes, kernels, 3, pool_size=2, pool_stride=2, padding=1, bias=bias, **kwargs
-        )
-        self.conv4 = ai8x.FusedAvgPoolConv2dReLU(
-            kernels, fc_inputs, 3, pool_size=pool, pool_stride=2, padding=1, bias=bias, **kwargs
-        )
-        self.fc = ai8x.Linear(
-            fc_inputs * width * width, num_classes, bias=True, wide=True, **kwargs
-        )
-        _initialize(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        x = self.conv4(self.conv3(self.conv2(self.conv1(x))))
-        return self.fc(x.flatten(1))
+        features = fc_inputs * width * width
+        super().__init__(rows, features, num_classes, bias=bias, fc_bias=True, **kwargs)
+        initialize(self)
 
 
-class AI85NetExtraSmall(nn.Module):
+class AI85NetExtraSmall(ai8x_blocks.Chain):
     """Three convolutions of 8 channels and a fully connected layer: 2514 parameters for MNIST.
 
     Input [N, num_channels, H, W] with H = W, output [N, num_classes].
@@ -83,32 +73,21 @@ class AI85NetExtraSmall(nn.Module):
         bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__()
         assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
         padding = 2 if dimensions[0] == 28 else 1
         width = (dimensions[0] // 2 + 2 * padding - 2) // 4
-        self.conv1 = ai8x.FusedConv2dReLU(num_channels, 8, 3, padding=1, bias=bias, **kwargs)
-        self.conv2 = ai8x.FusedMaxPoolConv2dReLU(
-            8, 8, 3, pool_size=2, pool_stride=2, padding=padding, bias=bias, **kwargs
+        by_four = {"pool_size": 4, "pool_stride": 4}
+        rows = (
+            ("conv1", "FusedConv2dReLU", num_channels, 8, 3, 1),
+            ("conv2", "FusedMaxPoolConv2dReLU", 8, 8, 3, padding),
+            ("conv3", "FusedMaxPoolConv2dReLU", 8, fc_inputs, 3, 1, by_four),
         )
-        self.conv3 = ai8x.FusedMaxPoolConv2dReLU(
-            8, fc_inputs, 3, pool_size=4, pool_stride=4, padding=1, bias=bias, **kwargs
-        )
-        self.fc = ai8x.Linear(
-            fc_inputs * width * width, num_classes, bias=True, wide=True, **kwargs
-        )
-        _initialize(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the classes."""
-        x = self.conv3(self.conv2(self.conv1(x)))
-        return self.fc(x.flatten(1))
+        features = fc_inputs * width * width
+        super().__init__(rows, features, num_classes, bias=bias, fc_bias=True, **kwargs)
+        initialize(self)
 
 
 ai85net5 = factory(AI85Net5)
 ai85netextrasmall = factory(AI85NetExtraSmall)
 
-models = [
-    {"name": "ai85net5", "min_input": 1, "dim": 2},
-    {"name": "ai85netextrasmall", "min_input": 1, "dim": 2},
-]
+models = records(2, "ai85net5", "ai85netextrasmall")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 #           conv1 2   3   4   5   6   7   8   9   10  11   12   13
 CHANNELS = (16, 20, 20, 20, 20, 20, 44, 48, 48, 96, 512, 128, 128)
@@ -90,8 +90,4 @@ ai85simplenet = factory(AI85SimpleNet)
 ai85simplenetwide2x = factory(AI85SimpleNetWide2x)
 ai85ressimplenet = factory(AI85ResSimpleNet)
 
-models = [
-    {"name": "ai85simplenet", "min_input": 1, "dim": 2},
-    {"name": "ai85simplenetwide2x", "min_input": 1, "dim": 2},
-    {"name": "ai85ressimplenet", "min_input": 1, "dim": 2},
-]
+models = records(2, "ai85simplenet", "ai85simplenetwide2x", "ai85ressimplenet")

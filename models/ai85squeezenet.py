@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class AI85SqueezeNet(nn.Module):
@@ -58,4 +58,4 @@ class AI85SqueezeNet(nn.Module):
 
 ai85squeezenet = factory(AI85SqueezeNet)
 
-models = [{"name": "ai85squeezenet", "min_input": 1, "dim": 2}]
+models = records(2, "ai85squeezenet")

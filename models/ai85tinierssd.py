@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 from models.prior_boxes import in_order_of_priors, prior_boxes
 
 CONV, POOL = "FusedConv2dBNReLU", "FusedMaxPoolConv2dBNReLU"
@@ -39,11 +39,12 @@ class TinierSSD(nn.Module):
     def __init__(
         self,
         num_classes: int,
-        num_channels: int,
+        num_channels: int = 3,
+        *,
         dimensions: tuple[int, int],
         aspect_ratios: Sequence[Sequence[float]],
-        device: str | torch.device,
-        bias: bool,
+        device: str | torch.device = "cpu",
+        bias: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__()
@@ -107,20 +108,6 @@ class AI85TinierSSD(TinierSSD):
     )
     sources = {"fire8": 0.15, "fire9": 0.35, "fire10": 0.55, "conv12_2": 0.725}  # noqa: RUF012
 
-    def __init__(
-        self,
-        num_classes: int,
-        num_channels: int = 3,
-        dimensions: tuple[int, int] = (74, 74),
-        aspect_ratios: Sequence[Sequence[float]] = 4 * ((0.85, 0.6, 0.4, 0.25),),
-        device: str | torch.device = "cpu",
-        bias: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            num_classes, num_channels, dimensions, aspect_ratios, device, bias, **kwargs
-        )
-
 
 class AI85TinierSSDFace(TinierSSD):
     """Faces in images of 224 rows and 168 columns: 1246 prior boxes, 275720 parameters."""
@@ -139,20 +126,6 @@ class AI85TinierSSDFace(TinierSSD):
         ("fire10", POOL, 32, 32, 3, 1),  # 14x10, behind it conv12_2 of 7x5
     )
     sources = {"fire9": 0.35715, "conv12_2": 0.7143}  # noqa: RUF012
-
-    def __init__(
-        self,
-        num_classes: int = 2,
-        num_channels: int = 3,
-        dimensions: tuple[int, int] = (224, 168),
-        aspect_ratios: Sequence[Sequence[float]] = 2 * ((0.9, 0.75),),
-        device: str | torch.device = "cpu",
-        bias: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            num_classes, num_channels, dimensions, aspect_ratios, device, bias, **kwargs
-        )
 
 
 class AI85TinierSSDQR(TinierSSD):
@@ -176,27 +149,16 @@ class AI85TinierSSDQR(TinierSSD):
     )
     sources = {"fire8": 0.15, "fire9": 0.3, "fire10": 0.5, "conv12_2": 0.75}  # noqa: RUF012
 
-    def __init__(
-        self,
-        num_classes: int = 2,
-        num_channels: int = 3,
-        dimensions: tuple[int, int] = (120, 160),
-        aspect_ratios: Sequence[Sequence[float]] = 4 * ((1.0, 0.75, 0.5, 1.4),),
-        device: str | torch.device = "cpu",
-        bias: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            num_classes, num_channels, dimensions, aspect_ratios, device, bias, **kwargs
-        )
 
+ai85tinierssd = factory(
+    AI85TinierSSD, dimensions=(74, 74), aspect_ratios=4 * ((0.85, 0.6, 0.4, 0.25),)
+)
+ai85tinierssdface = factory(
+    AI85TinierSSDFace, num_classes=2, dimensions=(224, 168), aspect_ratios=2 * ((0.9, 0.75),)
+)
+ai85tinierssdqr = factory(
+    AI85TinierSSDQR, num_classes=2, dimensions=(120, 160),
+    aspect_ratios=4 * ((1.0, 0.75, 0.5, 1.4),),
+)  # fmt: skip
 
-ai85tinierssd = factory(AI85TinierSSD)
-ai85tinierssdface = factory(AI85TinierSSDFace)
-ai85tinierssdqr = factory(AI85TinierSSDQR)
-
-models = [
-    {"name": "ai85tinierssd", "min_input": 1, "dim": 2},
-    {"name": "ai85tinierssdface", "min_input": 1, "dim": 2},
-    {"name": "ai85tinierssdqr", "min_input": 1, "dim": 2},
-]
+models = records(2, "ai85tinierssd", "ai85tinierssdface", "ai85tinierssdqr")

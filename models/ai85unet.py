@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 
 class AI85UNetLarge(nn.Module):
@@ -74,4 +74,4 @@ class AI85UNetLarge(nn.Module):
 
 ai85unetlarge = factory(AI85UNetLarge)
 
-models = [{"name": "ai85unetlarge", "min_input": 1, "dim": 2}]
+models = records(2, "ai85unetlarge")

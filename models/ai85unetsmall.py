@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 Widths = tuple[int, int, int, int, int]
 
@@ -72,7 +72,4 @@ ai85unetsmall = factory(AI85UNet, (4, 8, 32, 64, 16))
 ai85unetmedium = factory(AI85UNet, (8, 28, 56, 112, 32))
 """The network of more channels: 221,080 parameters with 4 classes."""
 
-models = [
-    {"name": "ai85unetsmall", "min_input": 1, "dim": 2},
-    {"name": "ai85unetmedium", "min_input": 1, "dim": 2},
-]
+models = records(2, "ai85unetsmall", "ai85unetmedium")

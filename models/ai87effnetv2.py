@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 #       in out expansion fused
 BLOCKS = {
@@ -124,7 +124,4 @@ def _add_head(
 ai87effnetv2 = factory(AI87EffNetV2)
 ai87imageneteffnetv2 = factory(AI87ImageNetEffNetV2)
 
-models = [
-    {"name": "ai87effnetv2", "min_input": 1, "dim": 2},
-    {"name": "ai87imageneteffnetv2", "min_input": 1, "dim": 2},
-]
+models = records(2, "ai87effnetv2", "ai87imageneteffnetv2")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 from models.prior_boxes import in_order_of_priors, prior_boxes
 
 CONV, POOL = "FusedConv2dBNReLU", "FusedMaxPoolConv2dBNReLU"
@@ -120,4 +120,4 @@ class AI87FPNDetector(nn.Module):
 
 ai87fpndetector = factory(AI87FPNDetector)
 
-models = [{"name": "ai87fpndetector", "min_input": 1, "dim": 2}]
+models = records(2, "ai87fpndetector")

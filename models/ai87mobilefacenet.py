@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 SETTINGS = ((5, 64, 64, 2, 2), (1, 64, 128, 2, 4), (6, 128, 128, 1, 2), (1, 128, 128, 2, 4),
             (2, 128, 128, 1, 2))  # fmt: skip
@@ -76,4 +76,4 @@ class AI87MobileFaceNet(nn.Module):
 
 ai87netmobilefacenet_112 = factory(AI87MobileFaceNet)
 
-models = [{"name": "ai87netmobilefacenet_112", "min_input": 1, "dim": 3}]
+models = records(3, "ai87netmobilefacenet_112")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ai8x
 import ai8x_blocks
-from ai8x_blocks import factory
+from ai8x_blocks import factory, records
 
 Settings = tuple[tuple[int, int, int, int, int], ...]
 
@@ -91,9 +91,10 @@ ai87netmobilenetv2cifar100_m0_75 = factory(AI87MobileNetV2, 1, M0_75, 960, 4)
 ai87netmobilenetv2cifar100_m0_5 = factory(AI87MobileNetV2, 1, M0_5, 640, 4, depthwise_bias=True)
 """The network for CIFAR-100 of half the width, all layers with bias: 635600 parameters."""
 
-models = [
-    {"name": "ai87netmobilenetv2", "min_input": 1, "dim": 2},
-    {"name": "ai87netmobilenetv2cifar100", "min_input": 1, "dim": 2},
-    {"name": "ai87netmobilenetv2cifar100_m0_75", "min_input": 1, "dim": 2},
-    {"name": "ai87netmobilenetv2cifar100_m0_5", "min_input": 1, "dim": 2},
-]
+models = records(
+    2,
+    "ai87netmobilenetv2",
+    "ai87netmobilenetv2cifar100",
+    "ai87netmobilenetv2cifar100_m0_75",
+    "ai87netmobilenetv2cifar100_m0_5",
+)

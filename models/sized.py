@@ -215,7 +215,10 @@ class SizedBoxes(TinierSSD):
         self.base_layers = tuple(layers)
         self.sources = {"small": 0.2, "medium": 0.4, "conv12_2": 0.7}
         kwargs |= {"bias": True}
-        super().__init__(num_classes, num_channels, dimensions, aspect_ratios, device, **kwargs)
+        super().__init__(
+            num_classes, num_channels, dimensions=dimensions, aspect_ratios=aspect_ratios,
+            device=device, **kwargs,
+        )  # fmt: skip
 
 
 class SizedResidual(nn.Module):
