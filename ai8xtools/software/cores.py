@@ -11,8 +11,13 @@ CORES = {
         Core("cortex-m3", simd=False, multiplier=True),
         Core("cortex-m4", simd=True, multiplier=True),
         Core("cortex-m7", simd=True, multiplier=True),
+        Core("cortex-m33", simd=True, multiplier=True),
+        Core("cortex-m55", simd=True, multiplier=True),
         Core("rv32imc", simd=False, multiplier=True),
         Core("rv32ec", simd=False, multiplier=False),
         Core("rv32emc", simd=False, multiplier=True),
+        Core("xtensa-lx7", simd=False, multiplier=True),
+        Core("x86-64", simd=False, multiplier=True),
+        Core("aarch64", simd=False, multiplier=True),
     )
 }

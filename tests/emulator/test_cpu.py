@@ -16,6 +16,7 @@ from ai8xtools.emulator.cpu.memory_map import CoreMemory
 from ai8xtools.emulator.cpu.port import PORT
 from ai8xtools.emulator.cpu.workshop import Workshop
 from ai8xtools.emulator.firmware.compiling import SDK
+from tests.cores import DIFFERENT
 
 PROGRAM = f"""
 volatile unsigned *const console = (unsigned *) {PORT:#x}u;
@@ -38,7 +39,7 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(scope="module", params=DIFFERENT)
 def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
     source = tmp_path_factory.mktemp("plain") / "plain.c"
     source.write_text(PROGRAM)

@@ -12,6 +12,7 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES, Architecture
 from ai8xtools.emulator.cpu.instructions import Kind, instructions
 from ai8xtools.emulator.plain import compile_plain, run_plain
+from tests.cores import DIFFERENT
 
 NETWORK = """
 #include <stdint.h>
@@ -49,7 +50,7 @@ def project(folder: Path, text: str = NETWORK) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("core", ARCHITECTURES.values(), ids=ARCHITECTURES)
+@pytest.mark.parametrize("core", [*map(ARCHITECTURES.get, DIFFERENT)], ids=DIFFERENT)
 def test_program_prints_passes_and_is_measured(core: Architecture, tmp_path: Path) -> None:
     program = compile_plain(project(tmp_path), core)
     run = run_plain(program, count=True)

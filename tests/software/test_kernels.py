@@ -20,6 +20,7 @@ from ai8xtools.software.kernels.nomul import BUCKETS
 from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
 from ai8xtools.software.kernels.registry import Kernel
 from ai8xtools.software.kernels.table import IN_TILES, choose
+from tests.cores import DIFFERENT
 from tests.software.compiled import local_compiler, run_program
 from tests.software.lanes_answers import read_case, wrong_numbers
 from tools.kernel_layer import Trial, layer, program
@@ -137,7 +138,7 @@ def trials(core: str) -> list[Trial]:
 
 @pytest.mark.parametrize(
     ("core", "level"),
-    [*zip(ARCHITECTURES, ("-O3", "-O1", "-O0", "-Os", "-O3", "-O2", "-Os"), strict=True)],
+    [*zip(DIFFERENT, ("-O3", "-O1", "-O0", "-Os", "-O3", "-O2", "-Os"), strict=True)],
 )
 def test_every_kernel_gives_the_bytes_of_the_layer(core: str, level: str, tmp_path: Path) -> None:
     """Different levels of the compiler, to which inline assembly must not matter."""
@@ -188,15 +189,22 @@ def test_cores_get_the_kernels_that_suit_them() -> None:
         "cortex-m3": "nn_conv_lanes",
         "cortex-m4": "nn_conv_dsp",
         "cortex-m7": "nn_conv_dsp",
+        "cortex-m33": "nn_conv_dsp",
+        "cortex-m55": "nn_conv_dsp",
         "rv32imc": "nn_conv_lanes",
         "rv32ec": "nn_conv_nomul",
         "rv32emc": "nn_conv_lanes",
+        "xtensa-lx7": "nn_conv_lanes",
+        "x86-64": "nn_conv_lanes",
+        "aarch64": "nn_conv_lanes",
     }
     assert {choose(deep, core).function for core in CORES.values()} == {"nn_depthwise"}
     column = LAYERS["a column"]
     assert {name: choose(column, core).function for name, core in CORES.items()} == dict.fromkeys(
         CORES, "nn_conv_pixel"
-    ) | dict.fromkeys(("cortex-m4", "cortex-m7"), "nn_conv_dsp_pixel") | {"rv32ec": "nn_conv_nomul"}
+    ) | dict.fromkeys(
+        ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"), "nn_conv_dsp_pixel"
+    ) | {"rv32ec": "nn_conv_nomul"}
     few = choose(LAYERS["one pixel, two filters"], CORES["cortex-m0plus"])
     assert few.function == "nn_conv_lanes"
     assert choose(column, CORES["cortex-m4"], among=IN_TILES) is DSP

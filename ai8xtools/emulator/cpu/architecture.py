@@ -147,6 +147,13 @@ ARCHITECTURES = {
     "cortex-m7": _cortex(
         "Cortex-M7", "cortex-m7", "cortex_m7+soft_float", arm_const.UC_CPU_ARM_CORTEX_M7
     ),
+    "cortex-m33": _cortex(
+        "Cortex-M33", "cortex-m33", "cortex_m33+dsp+soft_float", arm_const.UC_CPU_ARM_CORTEX_M33
+    ),
+    # unicorn has no Cortex-M55, whose programs are compiled for what both execute
+    "cortex-m55": _cortex(
+        "Cortex-M55", "cortex-m33", "cortex_m33+dsp+soft_float", arm_const.UC_CPU_ARM_CORTEX_M33
+    ),
     "rv32imc": RISCV,
     "rv32ec": _riscv(
         "RV32EC", "rv32ec_zicsr", "ilp32e", "+e+c+zicsr", 16, ("multiplication", "division")

@@ -35,6 +35,8 @@ _CROSS = {
     "cortex-m3": _arm("cortex-m3"),
     "cortex-m4": _arm("cortex-m4"),
     "cortex-m7": _arm("cortex-m7"),
+    "cortex-m33": _arm("cortex-m33"),
+    "cortex-m55": _arm("cortex-m55"),
     "rv32imc": _riscv("rv32imc", "ilp32"),
     "rv32ec": _riscv("rv32ec", "ilp32e"),
     "rv32emc": _riscv("rv32ec_zmmul", "ilp32e"),
