@@ -6,12 +6,13 @@ does with its sums.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import assert_never
 
 import numpy as np
 
-from ai8xtools.software.graph import Arithmetic, Element, Int64, Load, Look, Number, Pair
+from ai8xtools.software.graph import Arithmetic, Element, Int64, Load, Look, Number, Pair, Root
 
 Bounds = tuple[Int64, Int64]
 
@@ -135,7 +136,7 @@ def loads(element: Element) -> tuple[int, ...]:
             return (element.operand,)
         case Number():
             return ()
-        case Look():
+        case Look() | Root():
             return loads(element.data)
         case Pair():
             return tuple(dict.fromkeys((*loads(element.a), *loads(element.b))))
@@ -153,6 +154,8 @@ def value(element: Element, operands: Sequence[Int64]) -> Int64:
         case Look():
             found: Int64 = element.table[value(element.data, operands) & 255]
             return found
+        case Root():
+            return _roots(value(element.data, operands))
         case Pair():
             a, b = value(element.a, operands), value(element.b, operands)
             return _computed(element.op, a, b)
@@ -176,10 +179,19 @@ def _computed(op: Arithmetic, a: Int64, b: Int64) -> Int64:
             assert_never(op)
 
 
+def _roots(values: Int64) -> Int64:
+    found: Int64 = np.array([math.isqrt(one) for one in values.ravel().tolist()], np.int64)
+    return found.reshape(values.shape)
+
+
+class DivisorError(ValueError):
+    """A divisor, or what a root is taken of, can be too small; the message says how small."""
+
+
 def bounds(element: Element, operands: Sequence[Bounds]) -> Bounds:
     """Return least and greatest values of an expression, from those of its operands.
 
-    Values are Python's integers: products may leave 64 bits.
+    Values are Python's integers: products may leave 64 bits. Raises DivisorError.
     """
     match element:
         case Load():
@@ -191,8 +203,16 @@ def bounds(element: Element, operands: Sequence[Bounds]) -> Bounds:
         case Look():
             table = element.table.astype(object)
             return np.array([table.min()]), np.array([table.max()])
+        case Root():
+            low, high = bounds(element.data, operands)
+            if low.min() < 0:
+                raise DivisorError(f"it takes the square root of what can be {low.min():,}")
+            roots = np.vectorize(math.isqrt, otypes=[object])
+            return roots(low), roots(high)
         case Pair():
             a, b = bounds(element.a, operands), bounds(element.b, operands)
+            if element.op is Arithmetic.FLOOR and b[0].min() < 1:
+                raise DivisorError(f"it divides by what can be {b[0].min():,}")
             if element.op is Arithmetic.MUL or element.op is Arithmetic.FLOOR:
                 ends = [_computed(element.op, x, y) for x in a for y in b]
                 if element.op is Arithmetic.MUL and element.a is element.b:  # a square
@@ -212,7 +232,7 @@ def most_bits(element: Element, operands: Sequence[Bounds]) -> int:
         case Pair():
             parts = (most_bits(one, operands) for one in (element.a, element.b))
             return max(own, *parts)
-        case Look():
+        case Look() | Root():
             return max(own, most_bits(element.data, operands))
         case _:
             return own

@@ -266,15 +266,22 @@ class Look:
 
 
 @frozen
+class Root:
+    """The greatest integer that is at most the square root of one of 0 or more."""
+
+    data: Element
+
+
+@frozen
 class Pair:
-    """An operation on two expressions; the second of FLOOR is a Number above 0."""
+    """An operation on two expressions; the second of FLOOR is above 0."""
 
     op: Arithmetic
     a: Element
     b: Element
 
 
-Element: TypeAlias = Load | Number | Look | Pair
+Element: TypeAlias = Load | Number | Look | Root | Pair
 
 
 @frozen(kw_only=True)

@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 MODULES = [
     nn.ELU(0.7), nn.CELU(1.3), nn.SELU(), nn.Softplus(2.0), nn.Softsign(), nn.Mish(), nn.GELU(),
     nn.GELU("tanh"), nn.InstanceNorm2d(4, affine=True), nn.InstanceNorm2d(4), nn.GroupNorm(2, 4),
+    nn.LayerNorm(6), nn.LayerNorm((5, 6), eps=0.1),
     nn.Upsample(scale_factor=2, mode="bilinear"),
     nn.Upsample((7, 3), mode="bilinear", align_corners=True),
 ]  # fmt: skip
@@ -71,6 +72,20 @@ def test_operators_of_onnx_are_made_of_what_it_computes(
     node = pytest.importorskip("onnx").helper.make_node(operator, ["x"], ["y"], "n", **settings)
     graph, evaluator = onnx_graph([node], {}, tmp_path / "net.onnx")
     x = np.random.default_rng(1).normal(0, 2, (1, 4, 5, 6)).astype(np.float32)
+    assert np.allclose(computed(graph, x), evaluator.run(None, {"x": x})[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_layers_are_normalized_from_an_axis_on(axis: int, tmp_path: Any) -> None:
+    pytest.importorskip("onnx.reference")
+    node = pytest.importorskip("onnx").helper.make_node(
+        "LayerNormalization", ["x", "gain", "offset"], ["y"], "n", axis=axis, epsilon=0.1
+    )
+    rng = np.random.default_rng(2)
+    constants = {name: rng.normal(0, 1, (4, 5, 6)[axis % 4 - 1 :]).astype(np.float32)
+                 for name in ("gain", "offset")}  # fmt: skip
+    graph, evaluator = onnx_graph([node], constants, tmp_path / "net.onnx")
+    x = rng.normal(0, 2, (1, 4, 5, 6)).astype(np.float32)
     assert np.allclose(computed(graph, x), evaluator.run(None, {"x": x})[0], atol=1e-5)
 
 

@@ -29,7 +29,8 @@ from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.quantization.formats import to_fixed
-from ai8xtools.quantization.operators import PASSES, measured, quantized
+from ai8xtools.quantization.integers import measured
+from ai8xtools.quantization.operators import PASSES, quantized
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering

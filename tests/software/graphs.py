@@ -144,9 +144,24 @@ def series(of: Node | None = None) -> Graph:
     return m.graph(c, m.to8(c, 8))
 
 
+def roots(of: Node | None = None) -> Graph:
+    """What is divided by roots of sums of squares, and values of 8 and 32 bits side by side."""
+    m = Maker(4, 6, 6, of=of)
+    a = m.to8(m.conv(m.given, 4, (1, 1)), 7)
+    whole = Reduce(Reduction.SUM, (1,), True)
+    total, squares = m(whole, a), m(whole, m.each("Mul", a, a))
+    spread = m.each("Sub", m.each("Mul", squares, 4.0), m.each("Mul", total, total))
+    inside = m.each("Add", m.each("Mul", m(Clip(0.0, np.inf), spread), 64.0), 5.0)
+    root = m(Clip(1.0, np.inf), m.each("Floor", m.each("Sqrt", inside)))
+    less = m.each("Mul", m.each("Sub", m.each("Mul", a, 4.0), total), m.numbers(4, 1, 1, most=999))
+    ratio = m.each("Add", m.each("Div", less, root), m.numbers(4, 1, 1))
+    joined = m(Concat(1), a, m(Reduce(Reduction.MAX, (1,), True), squares))
+    return m.graph(m.to8(ratio, 3), m.each("Floor", m.each("Div", total, root)), joined)
+
+
 GRAPHS: dict[str, Callable[..., Graph]] = {
     "kernels": kernels, "elements": elements, "windows": windows, "moves": moves,
-    "series": series,
+    "series": series, "roots": roots,
 }  # fmt: skip
 
 

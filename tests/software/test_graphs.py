@@ -13,16 +13,34 @@ from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of, make
-from ai8xtools.frontends.graph.operators import Clip, Conv, Input, Reshape, Softmax, Transpose
+from ai8xtools.frontends.graph.operators import (
+    Clip,
+    Concat,
+    Conv,
+    Input,
+    MeanVarianceNormalization,
+    Reshape,
+    Softmax,
+    Transpose,
+)
 from ai8xtools.frontends.graph.recurrent import Recurrence
 from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
-from ai8xtools.quantization.operators import PASSES, measured, quantized
+from ai8xtools.quantization.integers import BITS, WIDE, measured
+from ai8xtools.quantization.operators import PASSES, quantized
 from ai8xtools.software.graph import Convolution, Elements
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import laid
 from tests.software.compiled import SANITIZED, compiler, local_compiler, passed, run_project
-from tests.software.graphs import GRAPHS, Maker, all_of_them, project_of, results_of, samples_of
+from tests.software.graphs import (
+    GRAPHS,
+    Array,
+    Maker,
+    all_of_them,
+    project_of,
+    results_of,
+    samples_of,
+)
 from tests.software.same_on_cores import CORES
 
 
@@ -55,6 +73,33 @@ def test_limited_sums_with_constants_by_channel_are_stored_before_functions() ->
     samples = [np.random.default_rng(n).uniform(-1, 1, (1, 3, 6, 6)) for n in range(4)]
     steps = Lowering(quantized(graph, measured(graph, samples)).graph, "net").graph().steps
     assert [type(step) for step in steps] == [Convolution, Elements, Elements]
+
+
+@pytest.mark.parametrize("bits", [BITS, WIDE])
+def test_normalized_and_wide_results_are_near_and_those_of_steps(bits: int) -> None:
+    m = Maker(3, 6, 6)
+    a = m(Conv((1, 1), ((1, 1), (1, 1)), (1, 1), 1), m.given, m.numbers(4, 3, 3, 3) / 300)
+    b = m(Clip(0.0, np.inf), m(MeanVarianceNormalization((1,), 1e-3), a))
+    c = m(Concat(1), m.each("Mul", b, m.numbers(4, 1, 1) / 50), m.given, m.each("Exp", a))
+    d = m(Conv((1, 1), ((0, 0), (0, 0)), (1, 1), 1), c, m.numbers(4, 11, 2, 2) / 300, np.ones(4))
+    graph = passes.improved(m.graph(m.each("Sign" if bits == WIDE else "Abs", d)), PASSES)
+    samples = [np.random.default_rng(n).uniform(-1, 1, (1, 3, 6, 6)) for n in range(4)]
+    whole = quantized(graph, measured(graph, samples), bits)
+    steps = Lowering(whole.graph, "net").graph()
+    wanted, found = [], []
+    for sample in samples:
+        integers = np.rint(sample * 2**whole.fraction).clip(-128, 127)
+        made = results_of(whole.graph, integers)[0].ravel()
+        assert np.array_equal(made, execute(steps, laid(integers).astype(np.int64))[0])
+        found.append(made)
+        wanted.append(results_in_fractions(graph, integers / 2**whole.fraction))
+    assert np.corrcoef(np.ravel(wanted), np.ravel(found))[0, 1] > 0.999
+
+
+def results_in_fractions(graph: Graph, sample: Array) -> Array:
+    """Return what a graph of one result computes, as it stands in memory."""
+    (found,) = passes.results(graph, sample)
+    return laid(np.asarray(found)).ravel()
 
 
 def test_a_table_takes_the_place_of_many_operations() -> None:
@@ -154,7 +199,7 @@ def _sums(m: Maker) -> Node:
         ("its result has no batch", lambda m: m(Reshape((2, 16)), m.given)),
         ("it takes 8 bits", lambda m: m.conv(_sums(m), 2, (1, 1))),
         ("do not fit 8 bits", lambda m: m(PLAIN, m.given, np.full((1, 2, 1), 999))),
-        ("it divides by data", lambda m: m.each("Floor", m.each("Div", m.given, _sums(m)))),
+        ("it divides by what can be", lambda m: m.each("Floor", m.each("Div", m.given, _sums(m)))),
         ("no kernel for Softmax", lambda m: m.conv(m(Softmax(1), m.given), 2, (1, 1))),
         ("its bias is a fraction", lambda m: m(PLAIN, m.given, np.ones((1, 2, 1)), [0.5])),
         ("reach", lambda m: m.each("Mul", _sums(m), 2.0**24)),

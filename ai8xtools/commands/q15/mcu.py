@@ -23,7 +23,9 @@ from ai8xtools.frontends.graph.stored import to_data
 from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse
 from ai8xtools.quantization.formats import Float64s, to_fixed
-from ai8xtools.quantization.operators import PASSES, Whole, measured, quantized
+from ai8xtools.quantization.integers import WIDE, measured
+from ai8xtools.quantization.operators import PASSES, Whole, quantized
+from ai8xtools.software.graph import Graph as Steps
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import QUANTIZE
 
@@ -51,12 +53,19 @@ def quantize_mcu(options: McuOptions) -> int:
         graph, left = without_shares(operators)
         graph = passes.improved(graph, PASSES)
     _check_finite(graph, path)
-    whole = quantized(graph, measured(graph, samples))
-    refused = Lowering(whole.graph, source.arch).refusals
-    refuse([replace(one, remedy=_SCALE) if one.remedy == QUANTIZE else one for one in refused],
-           path, BY)  # fmt: skip
+    ranges = measured(graph, samples)
+    whole = quantized(graph, ranges)
+    lowered = _lowered(whole, source.arch, path)
     some = samples[:_MEASURED]
-    agreement = _agreement(_results(graph, some), whole, some)
+    expected = _results(graph, some)
+    agreement = _agreement(expected, whole, some)
+    if agreement < options.least:
+        narrow, products = agreement, lowered.macs
+        whole = quantized(graph, ranges, WIDE)
+        lowered = _lowered(whole, source.arch, path)
+        agreement = _agreement(expected, whole, some)
+        print(f"8 bits lose too much (correlation {narrow:.4f}): data and weights have {WIDE} "
+              f"bits, {lowered.macs:,} products of 8 bits in place of {products:,}")  # fmt: skip
     refuse_low(agreement, options.least, "floating point", path, "Train it with normalization, "
                 "use --device Q15")  # fmt: skip
     if path.lower().endswith(".onnx"):
@@ -84,6 +93,14 @@ def quantize_mcu(options: McuOptions) -> int:
         warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
     print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
     return 0
+
+
+def _lowered(whole: Whole, name: str, path: str) -> Steps:
+    """Return the steps of a graph in whole numbers. Raises InputError E670 where there are none."""
+    lowering = Lowering(whole.graph, name)
+    refuse([replace(one, remedy=_SCALE) if one.remedy == QUANTIZE else one
+            for one in lowering.refusals], path, BY)  # fmt: skip
+    return lowering.graph()
 
 
 def _check_finite(graph: Graph, path: str) -> None:

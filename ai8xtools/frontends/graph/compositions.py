@@ -19,6 +19,7 @@ from ai8xtools.frontends.graph.operators import (
     Foreign,
     Function,
     Gemm,
+    MeanVarianceNormalization,
     Operator,
     Reduce,
     Reduction,
@@ -119,12 +120,23 @@ def _thresholded(m: Maker) -> Node:
 
 def _normalized(m: Maker, data: Node, axes: tuple[int, ...]) -> Node:
     """Return data less their mean, over the root of their variance."""
-    mean = Reduce(Reduction.MEAN, axes, True)
-    less = m.each("Sub", data, m(mean, data))
-    variance = m.each(
-        "Add", m(mean, m.each("Mul", less, less)), m.get("epsilon", m.get("eps", 1e-5))
-    )
-    return m.each("Mul", less, m.each("Pow", variance, -0.5))
+    return m(MeanVarianceNormalization(axes, m.get("epsilon", m.get("eps", 1e-5))), data)
+
+
+def normalized_by_parts(node: Node, _readers: Readers) -> Node:
+    """Normalization is made of means, products and a power."""
+    operator = node.operator
+    if not isinstance(operator, MeanVarianceNormalization):
+        return node
+
+    def each(name: str, a: Node, b: Node | float) -> Node:
+        b = b if isinstance(b, Node) else constant(np.array(b))
+        return make(node.place, Each(Function(name)), a, b)
+
+    mean, data = Reduce(Reduction.MEAN, operator.axes, True), node.inputs[0]
+    less = each("Sub", data, make(node.place, mean, data))
+    variance = make(node.place, mean, each("Mul", less, less))
+    return each("Mul", less, each("Pow", each("Add", variance, operator.epsilon), -0.5))
 
 
 def _scaled(m: Maker, data: Node, shape: tuple[int, ...]) -> Node:
@@ -148,6 +160,13 @@ def _group(m: Maker) -> Node:
     apart = m(Reshape((1, count, math.prod(shape) // count)), m.data)
     whole = m(Reshape(shape), _normalized(m, apart, (2,)))
     return _scaled(m, whole, _by_channel(m))
+
+
+def _layer(m: Maker) -> Node:
+    shape = m.data.shape
+    first = m.get("axis", -len(m.get("normalized_shape", (1,)))) % len(shape)
+    axes = tuple(range(first, len(shape)))
+    return _scaled(m, _normalized(m, m.data, axes), (1,) * first + shape[first:])
 
 
 def _interpolated(m: Maker) -> Node:
@@ -188,7 +207,7 @@ _COMPOSED: Mapping[str, Callable[[Maker], Node]] = {
     "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
     "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,
     "groupnormalization": _group, "groupnorm": _group,
-    "linearinterpolation": _interpolated,
+    "layernormalization": _layer, "layernorm": _layer, "linearinterpolation": _interpolated,
     "rnn": recurrent, "gru": recurrent, "lstm": recurrent,
 }  # fmt: skip
 

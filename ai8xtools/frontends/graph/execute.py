@@ -24,6 +24,7 @@ from ai8xtools.frontends.graph.operators import (
     Input,
     LpNormalization,
     MatMul,
+    MeanVarianceNormalization,
     Operator,
     Pad,
     Pool,
@@ -66,6 +67,10 @@ def value_of(operator: Operator, operands: Sequence[Array]) -> Array | None:
             axes = (-1, *(1,) * (x.ndim - 2))
             factor, offset, mean, variance = (one.reshape(axes) for one in operands[1:])
             return (x - mean) / np.sqrt(variance + operator.epsilon) * factor + offset
+        case MeanVarianceNormalization():
+            less = x - x.mean(operator.axes, keepdims=True)
+            variance = (less * less).mean(operator.axes, keepdims=True)
+            return np.asarray(less / np.sqrt(variance + operator.epsilon))
         case Pool():
             return _pooled(operator, x)
         case Reduce():

@@ -14,7 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.frontends.graph import passes
-from ai8xtools.frontends.graph.compositions import compositions, linear_weights
+from ai8xtools.frontends.graph.compositions import (
+    compositions,
+    linear_weights,
+    normalized_by_parts,
+)
 from ai8xtools.frontends.graph.execute import turned, value_of
 from ai8xtools.frontends.graph.nodes import Graph, Node, shape_of
 from ai8xtools.frontends.graph.operators import (
@@ -32,6 +36,7 @@ from ai8xtools.frontends.graph.operators import (
     Input,
     LpNormalization,
     MatMul,
+    MeanVarianceNormalization,
     Operator,
     Pad,
     Pads,
@@ -62,8 +67,8 @@ def composed(node: Node, readers: passes.Readers) -> Node:
 
 
 PASSES = (
-    composed, passes.normalizations, passes.constants_second, passes.limits, passes.by_sums,
-    passes.offset_padding, passes.padding, passes.reductions, passes.channel_orders,
+    composed, normalized_by_parts, passes.normalizations, passes.constants_second, passes.limits,
+    passes.by_sums, passes.offset_padding, passes.padding, passes.reductions, passes.channel_orders,
     passes.transposes, passes.flattened_weights, passes.into_weights,
     passes.before_weights,
 )  # fmt: skip
@@ -223,7 +228,10 @@ class MapsReader:
                 raise _RefusedError(f"there is no kernel for {node.name}", operator.remedy)
             case Dropout():
                 return maps[0]
-            case MatMul() | BatchNormalization() | Softmax() | LpNormalization():
+            case (
+                MatMul() | BatchNormalization() | Softmax() | LpNormalization()
+                | MeanVarianceNormalization()
+            ):  # fmt: skip
                 raise _RefusedError(f"there is no kernel for {node.name}")
             case Transpose():
                 raise _RefusedError("it changes the order of axes", "Leave the channels on axis 1.")

@@ -25,6 +25,7 @@ from ai8xtools.frontends.graph.operators import (
     Input,
     LpNormalization,
     MatMul,
+    MeanVarianceNormalization,
     Operator,
     Pad,
     Pool,
@@ -180,7 +181,7 @@ def shape_of(operator: Operator, shapes: Sequence[Shape]) -> Shape:
                 return np.broadcast_shapes(*shapes)
             except ValueError:
                 raise ShapeError(f"its operands have the shapes {_listed(shapes)}") from None
-        case Clip() | Softmax() | LpNormalization() | Dropout():
+        case Clip() | Softmax() | LpNormalization() | MeanVarianceNormalization() | Dropout():
             return shapes[0]
         case BatchNormalization():
             if any(one != shapes[0][1:2] for one in shapes[1:]):

@@ -143,6 +143,14 @@ class BatchNormalization:
 
 
 @frozen
+class MeanVarianceNormalization:
+    """(x - mean) / sqrt(variance + epsilon); both are taken over `axes`."""
+
+    axes: Shape
+    epsilon: float
+
+
+@frozen
 class Pool:
     """The maximum, or average, of windows; `ceil` keeps windows that begin within the data.
 
@@ -252,8 +260,8 @@ class Foreign:
 
 Operator: TypeAlias = (
     Input | Constant | Each | Clip | Conv | ConvTranspose | Gemm | MatMul | BatchNormalization
-    | Pool | Reduce | Reshape | Transpose | Slice | Pad | Concat | Resize | Softmax
-    | LpNormalization | Dropout | Foreign
+    | MeanVarianceNormalization | Pool | Reduce | Reshape | Transpose | Slice | Pad | Concat
+    | Resize | Softmax | LpNormalization | Dropout | Foreign
 )  # fmt: skip
 
 

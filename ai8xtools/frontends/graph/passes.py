@@ -24,6 +24,7 @@ from ai8xtools.frontends.graph.operators import (
     Each,
     Function,
     Gemm,
+    MeanVarianceNormalization,
     Pad,
     Pool,
     Reduce,
@@ -494,6 +495,10 @@ def reductions(node: Node, _readers: Readers) -> Node:
     return make(node.place, Reshape(node.shape), result) if node.shape != result.shape else result
 
 
+_TURNED = Each | Clip | Pad | Reduce | MeanVarianceNormalization
+"""Operators that take axes in any order."""
+
+
 def transposes(node: Node, _readers: Readers) -> Node:
     """Orders of axes move behind what is done by element, until they meet their opposite."""
     operator, place = node.operator, node.place
@@ -504,7 +509,7 @@ def transposes(node: Node, _readers: Readers) -> Node:
             before = before.inputs[0]
         return before if order == tuple(range(len(order))) else _ordered(place, order, before)
     moved = [one for one in node.inputs if isinstance(one.operator, Transpose)]
-    if not moved or not isinstance(operator, Each | Clip | Pad | Reduce):
+    if not moved or not isinstance(operator, _TURNED):
         return node
     first, others = moved[0], [one for one in node.inputs if one not in moved]
     orders = {one.operator.order for one in moved if isinstance(one.operator, Transpose)}
@@ -516,6 +521,9 @@ def transposes(node: Node, _readers: Readers) -> Node:
         case Pad():
             pads = tuple(operator.pads[axis] for axis in back)
             result = make(place, replace(operator, pads=pads), first.inputs[0])
+        case MeanVarianceNormalization():
+            axes = tuple(sorted(order[axis] for axis in operator.axes))
+            result = make(place, replace(operator, axes=axes), first.inputs[0])
         case Reduce():
             axes = tuple(sorted(order[axis] for axis in operator.axes))
             result = make(place, Reduce(operator.reduction, axes, True), first.inputs[0])

@@ -29,6 +29,7 @@ from ai8xtools.frontends.graph.operators import (
     Input,
     LpNormalization,
     MatMul,
+    MeanVarianceNormalization,
     Pad,
     Pool,
     Reduce,
@@ -135,7 +136,10 @@ class Follower(Maker):
                 return self._doubled(node, value)
             case Dropout():
                 return value
-            case Foreign() | MatMul() | Resize() | Softmax() | Transpose() | LpNormalization():
+            case (
+                Foreign() | MatMul() | Resize() | Softmax() | Transpose() | LpNormalization()
+                | MeanVarianceNormalization()
+            ):  # fmt: skip
                 return self._without(node)
             case Input() | Constant():
                 raise TypeError(f"{node.place} takes nothing")

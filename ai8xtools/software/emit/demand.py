@@ -387,6 +387,7 @@ class Demand(Code):
             "tables": [
                 {"name": name, "type": value_kind(values)} for name, values in self.tables.items()
             ],
+            "roots": any(step.get("roots") for step in self.steps),
             "divides": {step["value"] for step in self.steps if step.get("divides")},
             "calls": self.calls(),
             "counters": max(len(self.counters), 1),

@@ -16,6 +16,7 @@ from ai8xtools.software.graph import (
     Look,
     Number,
     Pair,
+    Root,
     Windows,
 )
 from ai8xtools.values import frozen
@@ -64,6 +65,8 @@ class Expression:
                 return self._number(element.values)
             case Look():
                 return self._stated("look", self.text(element.data), self._table(element.table))
+            case Root():
+                return self._stated("root", self.text(element.data))
             case Pair():
                 return self._pair(element)
             case _:
@@ -144,5 +147,6 @@ def _described(expression: Expression, element: Element, size: tuple[int, int]) 
     divides = any(one.operation == Arithmetic.FLOOR for one in expression.statements)
     return {
         "statements": expression.statements, "result": result, "divides": divides,
+        "roots": any(one.operation == "root" for one in expression.statements),
         "value": expression.kind, "columns": size[0], "channels": size[1],
     }  # fmt: skip

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ai8xtools.frontends.graph.nodes import Node
 from ai8xtools.frontends.graph.operators import Array, Clip, Dropout, Each, Function
 from ai8xtools.software import elements
-from ai8xtools.software.graph import Element, Int64, Number
+from ai8xtools.software.graph import Arithmetic, Element, Int64, Number, Pair, Root
 from ai8xtools.values import frozen
 
 _MOST_BITS = 31
@@ -22,10 +23,14 @@ class InexactError(ValueError):
 
 @frozen
 class Quotient:
-    """A value as `element` / `over`; denominators are above 0, [] or in the shape of a node."""
+    """A value as `element` / `over`, and over `by` if that is there; all of them are above 0.
+
+    `over` is [] or in the shape of a node.
+    """
 
     element: Element
     over: Int64
+    by: Element | None = None
 
 
 _ONE = np.ones((), np.int64)
@@ -65,6 +70,9 @@ class Exact:
                 raise InexactError(f"there is no kernel for {node.name}")
 
     def _each(self, node: Node, function: Function) -> Quotient:
+        if function is Function.FLOOR and node.inputs[0].operator == Each(Function.SQRT):
+            inside = self._floor(self.quotient(node.inputs[0].inputs[0]))
+            return Quotient(Root(inside.element), _ONE)
         given = [self.quotient(one) for one in node.inputs]
         x, y = given[0], given[-1]
         minus = elements.number(-1)
@@ -72,7 +80,7 @@ class Exact:
             case Function.ADD:
                 return self._aligned(elements.added, x, y)
             case Function.SUB:
-                less = Quotient(elements.times(y.element, minus), y.over)
+                less = replace(y, element=elements.times(y.element, minus))
                 return self._aligned(elements.added, x, less)
             case Function.MAX:
                 return self._aligned(elements.larger, x, y)
@@ -81,18 +89,18 @@ class Exact:
             case Function.MUL:
                 return self._product(x, y)
             case Function.DIV:
-                return self._ratio(node, x)
+                return self._ratio(node, x, y)
             case Function.NEG:
-                return Quotient(elements.times(x.element, minus), x.over)
+                return replace(x, element=elements.times(x.element, minus))
             case Function.ABS:
                 negative = elements.times(x.element, minus)
-                return Quotient(elements.larger(x.element, negative), x.over)
+                return replace(x, element=elements.larger(x.element, negative))
             case Function.SIGN:
                 one = elements.smaller(x.element, elements.number(1))
                 return Quotient(elements.larger(one, minus), _ONE)
             case Function.PRELU:
-                above = Quotient(elements.larger(x.element, elements.number(0)), x.over)
-                below = Quotient(elements.smaller(x.element, elements.number(0)), x.over)
+                above = replace(x, element=elements.larger(x.element, elements.number(0)))
+                below = replace(x, element=elements.smaller(x.element, elements.number(0)))
                 return self._aligned(elements.added, above, self._product(below, y))
             case Function.FLOOR:
                 return self._floor(x)
@@ -122,14 +130,16 @@ class Exact:
             shared = np.gcd(np.gcd.reduce(y.element.values, axis=None), x.over)
             if shared > 1:
                 y = Quotient(Number(y.element.values // shared), y.over)
-                x = Quotient(x.element, x.over // shared)
-        return Quotient(elements.times(x.element, y.element), x.over * y.over)
+                x = replace(x, over=x.over // shared)
+        return Quotient(elements.times(x.element, y.element), x.over * y.over, _product(x.by, y.by))
 
-    def _ratio(self, node: Node, x: Quotient) -> Quotient:
-        """Return a quotient by constants that are whole numbers."""
+    def _ratio(self, node: Node, x: Quotient, y: Quotient) -> Quotient:
+        """Return a quotient by constants, or by data above 0."""
         by = node.inputs[1].constant
         if by is None:
-            raise InexactError("it divides by data")
+            top = elements.times(x.element, self._number(y.over))
+            top = top if y.by is None else elements.times(top, y.by)
+            return Quotient(top, x.over, _product(x.by, y.element))
         values = np.asarray(by, np.float64)
         if not values.all():
             raise InexactError("it divides by zero")
@@ -137,23 +147,40 @@ class Exact:
         signed = values * int(bottom.over)
         sign = Number(self._laid(np.sign(signed).astype(np.int64)))
         top = elements.times(x.element, elements.times(sign, elements.number(int(bottom.over))))
-        return Quotient(top, x.over * abs(signed).astype(np.int64))
+        return Quotient(top, x.over * abs(signed).astype(np.int64), x.by)
 
     def _aligned(
         self, pick: Callable[[Element, Element], Element], x: Quotient, y: Quotient
     ) -> Quotient:
         """Return what is picked of two quotients, over their common denominator."""
+        if x.by is not y.by:
+            by = _product(x.by, y.by)
+            x, y = (
+                replace(one, by=by, element=one.element if other.by is None
+                        else elements.times(one.element, other.by))
+                for one, other in ((x, y), (y, x))
+            )  # fmt: skip
         over = np.lcm(x.over, y.over)
         both = (elements.times(q.element, self._number(over // q.over)) for q in (x, y))
-        return Quotient(pick(*both), over)
+        return Quotient(pick(*both), over, x.by)
 
     def _floor(self, x: Quotient) -> Quotient:
-        return Quotient(elements.divided(x.element, self._laid(x.over)), _ONE)
+        if x.by is None:
+            return Quotient(elements.divided(x.element, self._laid(x.over)), _ONE)
+        by = elements.times(x.by, self._number(x.over))
+        return Quotient(Pair(Arithmetic.FLOOR, x.element, by), _ONE)
 
     def _ceil(self, x: Quotient) -> Quotient:
         minus = elements.number(-1)
-        down = elements.divided(elements.times(x.element, minus), self._laid(x.over))
+        down = self._floor(replace(x, element=elements.times(x.element, minus))).element
         return Quotient(elements.times(down, minus), _ONE)
 
     def _number(self, values: Int64) -> Number:
         return Number(self._laid(values))
+
+
+def _product(a: Element | None, b: Element | None) -> Element | None:
+    """Return the product of two divisors, of which any may be missing."""
+    if a is None or b is None:
+        return b if a is None else a
+    return elements.times(a, b)

@@ -96,7 +96,10 @@ class Expressing(Storage):
         ranges = [self._range_of(tensor, places.shape[2])
                   for tensor, (_, places) in zip(tensors, operands, strict=True)]  # fmt: skip
         given = [(one.low.reshape(1, 1, -1), one.high.reshape(1, 1, -1)) for one in ranges]
-        low, high = elements.bounds(element, given)
+        try:
+            low, high = elements.bounds(element, given)
+        except elements.DivisorError as exc:
+            raise RefusedError(str(exc), "Limit it first: Clip from 1 on.") from None
         needed = elements.most_bits(element, given)
         if needed > _LONG:
             raise RefusedError(f"it needs {needed} bits to be computed exactly", ROUND)

@@ -78,10 +78,11 @@ class Lowering(Moving, Weighing, Windowing):
         try:
             if not isinstance(node.operator, OF_ELEMENTS):
                 self._stored[node] = self._made(node)
-            elif needed or len(readers) > 1:
+            elif needed or len(readers) > 1 or any(one.shape != node.shape for one in readers):
                 self._stored[node] = self._computed(node)
         except RefusedError as exc:
-            self._refuse(node, exc.why, exc.remedy)
+            if needed or not isinstance(node.operator, OF_ELEMENTS):
+                self._refuse(node, exc.why, exc.remedy)
         except InexactError as exc:
             if needed:  # else those that read it may know more
                 self._refuse(node, str(exc), QUANTIZE)

@@ -121,8 +121,10 @@ class Storage:
         if widths != {width}:  # values of several widths: the widest holds all
             width = max(*widths, width)
             self._tensors[target] = replace(self._tensors[target], bytes_per_value=width)
-            if widths != {width}:
-                raise RefusedError("it joins values of 8 and of 32 bits", ROUND)
+            for one in sources:
+                if self._tensors[one].bytes_per_value != width:
+                    mine = places // gathering.SPAN == one
+                    places = places + mine * (self._widened(one, width) - one) * gathering.SPAN
         filled = bool((places < 0).any())
         if filled and width > 1 and stored.fill not in (0, -1):
             raise RefusedError(f"it pads values of 32 bits with {stored.fill}", ROUND)
@@ -135,6 +137,19 @@ class Storage:
             steps.Copy(sources=tuple(dict.fromkeys(piece.source for piece in pieces)),
                        target=target, layer=len(self._steps), name=name, pieces=pieces,
                        by_rows=by_rows, fill=stored.fill if filled else None)
+        )  # fmt: skip
+        return target
+
+    def _widened(self, tensor: int, width: int) -> int:
+        """Return a tensor with the values of another in `width` bytes each."""
+        one = self._tensors[tensor]
+        size = (one.rows, one.columns)
+        target = self._tensor(one.name, size, self._ranges[tensor])
+        self._tensors[target] = replace(self._tensors[target], bytes_per_value=width)
+        self._steps.append(
+            steps.Elements(sources=(tensor,), target=target, layer=len(self._steps), name=one.name,
+                           channels=one.channels, size=size, shapes=((*size, one.channels),),
+                           element=steps.Load(0), bits=8 * width)
         )  # fmt: skip
         return target
 

@@ -23,6 +23,7 @@ from ai8xtools.software.graph import (
     Number,
     Pair,
     Pool,
+    Root,
     Step,
     Windows,
     sources_of,
@@ -191,7 +192,7 @@ def _placed(element: Element, rows: _Rows) -> bool:
         case Number():
             moving = element.values[rows.first : rows.end]
             return len(element.values) > 1 and bool((moving != moving[:1]).any())
-        case Look():
+        case Look() | Root():
             return _placed(element.data, rows)
         case Pair():
             return _placed(element.a, rows) or _placed(element.b, rows)

@@ -59,6 +59,8 @@ def _reduce(call: Call) -> Result:
     if set(listed) == set(range(axes)):
         return call.foreign(f"{call.name} over all axes")
     chosen = tuple(sorted(one % axes for one in listed))
+    if 0 in chosen:
+        return call.foreign(f"{call.name} over the samples of a batch")
     keep = len(call.shape) == axes
     return call.make(Reduce(_REDUCING[call.name], chosen, keep), call.data)
 

@@ -39,6 +39,7 @@ from ai8xtools.frontends.graph.operators import (
     Input,
     LpNormalization,
     MatMul,
+    MeanVarianceNormalization,
     Operator,
     Pad,
     Pool,
@@ -292,7 +293,10 @@ class _Builder:
                                     "chip limits results to -1..1.")  # fmt: skip
             case Foreign():
                 raise _RefusedError(f"the accelerator has no {operator.name}", operator.remedy)
-            case Each() | MatMul() | Softmax() | Transpose() | LpNormalization():
+            case (
+                Each() | MatMul() | Softmax() | Transpose() | LpNormalization()
+                | MeanVarianceNormalization()
+            ):  # fmt: skip
                 raise self._without(node)
             case Constant():
                 raise TypeError(f"{node.place} takes nothing")

@@ -1,0 +1,297 @@
+"""Results of a graph as integers of 8 bits, or of more where 8 lose too much.
+
+A value is an integer times 2^-k. Products and squares of wide integers are those of their parts of
+8 bits. Source: docs/software.md, "Graphs".
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from ai8xtools.frontends.graph.execute import value_of
+from ai8xtools.frontends.graph.nodes import Graph, Node, constant, make
+from ai8xtools.frontends.graph.operators import (
+    Array,
+    Clip,
+    Each,
+    Function,
+    Gemm,
+    MeanVarianceNormalization,
+    Reduce,
+    Reduction,
+)
+from ai8xtools.frontends.graph.recurrent import STEP
+from ai8xtools.quantization.formats import (
+    Float64s,
+    largest,
+    limits,
+    power_of_two_fraction,
+    to_fixed,
+)
+from ai8xtools.values import frozen
+
+BITS, WIDE = 8, 15
+"""Bits of results; wide ones are two parts of 8 bits where they are multiplied."""
+_CONSTANT_BITS = 12
+"""Significant bits of constants that elements are computed with."""
+_FEWEST = 64
+"""Steps that the results of a network should have between their ends; else they have more bits."""
+DEEPEST = 30
+"""The largest k."""
+_EXACT_BITS = 50
+"""Of what a root is taken of: float64 and integers of 64 bits compute it exactly."""
+_MOST_NORMALIZED = 1 << 11
+"""Values whose variance is exact where each is wide; of more, each has 8 bits."""
+
+
+@frozen
+class Ranges:
+    """Of each result for samples: the largest magnitude, and of those of the graph the spread."""
+
+    largest: dict[Node, float]
+    spread: dict[Node, float]
+
+
+def measured(graph: Graph, samples: Sequence[Float64s]) -> Ranges:
+    """Return the ranges of results for samples [1, ...]."""
+    found = dict.fromkeys(graph.nodes, 0.0)
+    ends = dict.fromkeys(graph.outputs, (np.inf, -np.inf))
+    for sample in samples:
+        known: dict[Node, Array] = {graph.input: sample}
+        for node in graph.nodes:
+            if node not in known:
+                given = [known[one] for one in node.inputs if one in known]
+                value = value_of(node.operator, given) if len(given) == len(node.inputs) else None
+                if value is None:
+                    continue
+                known[node] = value
+            found[node] = max(found[node], largest(known[node]))
+            if node in ends:
+                low, high = ends[node]
+                ends[node] = min(low, float(known[node].min())), max(high, float(known[node].max()))
+    return Ranges(_alike(found), {node: high - low for node, (low, high) in ends.items()})
+
+
+def _alike(found: dict[Node, float]) -> dict[Node, float]:
+    """Return ranges in which the steps of a recurrent layer have those of all of them: they share
+    weights and tables.
+    """
+    keys, most = {}, defaultdict[tuple[str, str, str], float](float)
+    for node, value in found.items():
+        place, step, words = node.place.partition(STEP)
+        if step:
+            keys[node] = key = place, words.partition(" ")[2], node.name
+            most[key] = max(most[key], value)
+    return found | {node: most[key] for node, key in keys.items()}
+
+
+class Integers:
+    """`stored` are results as integers, with their k; `real` the expressions of all others.
+
+    `wide` are results of more than 8 bits, `narrow` the same in 8 bits, `parts` the same as sums of
+    integers of 8 bits times 2^n.
+    """
+
+    def __init__(self, graph: Graph, ranges: Ranges, bits: int) -> None:
+        self._ranges, self._spread = dict(ranges.largest), ranges.spread
+        self._graph, self._bits, self._readers = graph, bits, graph.readers()
+        self._wanted: dict[Node, int] = {}
+        self._stored: dict[Node, tuple[Node, int]] = {}
+        self._real: dict[Node, Node] = {}
+        self._wide: set[Node] = set()
+        self._narrow: dict[Node, tuple[Node, int]] = {}
+        self._parts: dict[Node, list[tuple[Node, int]]] = {}
+
+    def _fraction(self, node: Node) -> int:
+        """Return the k of a result."""
+        own = power_of_two_fraction(self._ranges[node], self._bits_of(node))
+        return max(min(self._wanted.get(node, own), DEEPEST), -DEEPEST)
+
+    def _bits_of(self, node: Node) -> int:
+        """Return the bits that a result is stored with: what is normalized needs more."""
+        precise = any(
+            isinstance(one.operator, MeanVarianceNormalization) and _count(one) <= _MOST_NORMALIZED
+            for one in self._readers[node]
+        )
+        return WIDE if precise else self._bits
+
+    def _integer(self, node: Node) -> tuple[Node, int]:
+        if node not in self._stored:
+            self._store(node)
+        return self._stored[node]
+
+    def _value(self, node: Node) -> Node:
+        """Return an expression of what a result stands for; constants have few bits."""
+        if node.constant is not None:
+            return constant(_shortened(np.asarray(node.constant, np.float64)), node.place)
+        if node not in self._stored:
+            return self._real[node]
+        data, fraction = self._stored[node]
+        return scaled(node.place, data, -fraction)
+
+    def _store(self, node: Node) -> None:
+        """Round a result to integers."""
+        fraction, bits = self._fraction(node), self._bits_of(node)
+        self._wide |= {node} if bits > BITS else set()
+        spread = self._spread.get(node, 0.0)
+        if (
+            bits == BITS
+            and self._readers[node] == [node]
+            and 0 < spread < math.ldexp(_FEWEST, -fraction)
+        ):
+            more = min(math.ceil(math.log2(math.ldexp(_FEWEST, -fraction) / spread)), BITS)
+            fraction, bits = fraction + more, BITS + more
+        self._stored[node] = rounded(node.place, self._real[node], fraction, bits), fraction
+
+    def _is_wide(self, node: Node) -> bool:
+        """Whether elements are computed of wide results."""
+        return any(one in self._wide or (one not in self._stored and self._is_wide(one))
+                   for one in node.inputs)  # fmt: skip
+
+    def _integer_of_8_bits(self, node: Node) -> tuple[Node, int]:
+        """Return the integers of a result in 8 bits, and their k."""
+        data, fraction = self._integer(node)
+        if node not in self._wide:
+            return data, fraction
+        if node not in self._narrow:
+            less = power_of_two_fraction(self._ranges[node], BITS)
+            value = scaled(node.place, data, -fraction)
+            self._narrow[node] = rounded(node.place, value, less), less
+        return self._narrow[node]
+
+    def _in_8_bits(self, node: Node) -> Node:
+        """Return what a result stands for in 8 bits."""
+        data, fraction = self._integer_of_8_bits(node)
+        return scaled(node.place, data, -fraction)
+
+    def _parts_of(self, node: Node) -> tuple[list[tuple[Node, int]], int]:
+        """Return integers of 8 bits, each with the power of two that it counts; and the k of all.
+
+        The sum of the parts are the integers of a result.
+        """
+        data, fraction = self._integer(node)
+        if node not in self._wide:
+            return [(data, 0)], fraction
+        if node not in self._parts:
+            place, low, high = node.place, *limits(BITS)
+            moved = make(place, Each(Function.ADD), data, constant(np.array(-float(low))))
+            upper = make(place, Each(Function.FLOOR), scaled(place, moved, -BITS))
+            less = make(place, Each(Function.SUB), data, scaled(place, upper, BITS))
+            self._parts[node] = [(make(place, Clip(low, high), less), 0), (upper, BITS)]
+        return self._parts[node], fraction
+
+    def _weighted_by_parts(self, node: Node) -> Node:
+        """Return sums of wide integers: those of products of parts, less those of the last ones."""
+        place, (data, *constants) = node.place, node.inputs
+        parts, kx = self._parts_of(data)
+        weights = np.asarray(constants[0].constant, np.float64)
+        kw = min(power_of_two_fraction(largest(weights), WIDE), DEEPEST)
+        integers = to_fixed(weights, kw, WIDE).astype(np.float64)
+        upper = np.floor((integers + (1 << BITS - 1)) / (1 << BITS))
+        both = [(integers - upper * (1 << BITS), 0), (upper, BITS)]
+        axes = (-1,) if isinstance(node.operator, Gemm) else (-1, *(1,) * (len(node.shape) - 2))
+        terms = []
+        for part, one in parts:
+            for values, other in both:
+                if values.any() and (one + other or len(parts) == 1 or not upper.any()):
+                    known = constant(values, constants[0].place)
+                    sums = make(place, node.operator, part, known)
+                    terms.append(scaled(place, sums, one + other))
+        for bias in constants[1:]:
+            values = np.asarray(bias.constant, np.float64).reshape(axes)
+            terms.append(constant(np.rint(np.ldexp(values, kx + kw))))
+        whole = terms[0]
+        for term in terms[1:]:
+            whole = make(place, Each(Function.ADD), whole, term)
+        return scaled(place, whole, -(kx + kw))
+
+    def _normalized(self, node: Node, operator: MeanVarianceNormalization) -> Node:
+        """Return data less their mean over the root of their variance, n times both: from sums and
+        sums of squares, exactly but for the root.
+        """
+        place, n = node.place, _count(node)
+
+        def each(function: Function, a: Node, b: Node | float) -> Node:
+            b = b if isinstance(b, Node) else constant(np.array(float(b)))
+            return make(place, Each(function), a, b)
+
+        add, sub, mul = Function.ADD, Function.SUB, Function.MUL
+        total = Reduce(Reduction.SUM, operator.axes, True)
+        data = node.inputs[0]
+        if data in self._wide and n > _MOST_NORMALIZED:
+            whole, k = self._integer_of_8_bits(data)
+            parts, bits = [(whole, 0)], BITS
+        else:
+            whole, (parts, k) = self._integer(data)[0], self._parts_of(data)
+            bits = WIDE if data in self._wide else BITS
+        squares = [
+            scaled(place, make(place, total, each(mul, a, b)), one + other + (i != j))
+            for i, (a, one) in enumerate(parts) for j, (b, other) in enumerate(parts) if i <= j
+        ]  # fmt: skip
+        summed = squares[0]
+        for one in squares[1:]:
+            summed = each(add, summed, one)
+        mean = make(place, total, whole)
+        variance = each(sub, each(mul, summed, n), each(mul, mean, mean))
+        epsilon = operator.epsilon * n**2 * 4.0**k
+        most = math.ceil(math.log2(n**2 * 4.0 ** (bits - 1) + epsilon))
+        more = max(min((_EXACT_BITS - most) // 2, WIDE), 0)
+        positive = make(place, Clip(0.0, np.inf), scaled(place, variance, 2 * more))
+        wide = each(add, positive, np.rint(epsilon * 4.0**more))
+        root = make(place, Each(Function.FLOOR), make(place, Each(Function.SQRT), wide))
+        less = scaled(place, each(sub, each(mul, whole, n), mean), more)
+        return each(Function.DIV, less, make(place, Clip(1.0, np.inf), root))
+
+    def _over_root(self, node: Node) -> Node | None:
+        """Return a constant times, or behind, what is divided by a root, divided by it at the end:
+        so results are exact in floating point, too.
+        """
+        ratio = self._real.get(node.inputs[0])
+        if ratio is None or node.inputs[0] in self._stored or ratio.operator != Each(Function.DIV):
+            return None
+        (top, root), value = ratio.inputs, node.inputs[-1].constant
+        if root.constant is not None or value is None:
+            return None
+        factor, function = self._value(node.inputs[1]), node.operator
+        match function:
+            case Each(function=Function.MUL):
+                top = make(node.place, function, top, factor)
+            case Each(function=Function.ADD):
+                top = make(node.place, function, top,
+                           make(node.place, Each(Function.MUL), root, factor))  # fmt: skip
+            case _:
+                return None
+        return make(node.place, Each(Function.DIV), top, root)
+
+
+def _count(node: Node) -> int:
+    """Return how many values are normalized together."""
+    assert isinstance(node.operator, MeanVarianceNormalization)
+    return math.prod(node.inputs[0].shape[axis] for axis in node.operator.axes)
+
+
+def scaled(place: str, data: Node, exponent: int) -> Node:
+    """Return data times 2^exponent."""
+    if not exponent:
+        return data
+    return make(place, Each(Function.MUL), data, constant(np.array(math.ldexp(1, exponent))))
+
+
+def rounded(place: str, value: Node, fraction: int, bits: int = BITS) -> Node:
+    """Return the integers of a value with k = `fraction`: halves up, limited."""
+    half = constant(np.array(0.5))
+    moved = make(place, Each(Function.ADD), scaled(place, value, fraction), half)
+    low, high = limits(bits)
+    return make(place, Clip(low, high), make(place, Each(Function.FLOOR), moved))
+
+
+def _shortened(values: Array) -> Array:
+    """Return constants of few significant bits."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.rint(np.ldexp(mantissas, _CONSTANT_BITS))
+    shortened: Array = np.ldexp(whole, exponents - _CONSTANT_BITS)
+    return shortened
