@@ -1,9 +1,11 @@
 """Random networks as strangers write them, imported, against torch.
 
 Pre-activation blocks, joins of sums and sums of joins, odd sizes, functions in place of modules and
-changes in place of data that is read again. Each is computed by torch in float64, by the graph of
-operators in which Q15 is quantized, and by the layers of ai8x that it becomes, before anything is
-quantized; for microcontrollers also in whole numbers of 8 bits, by the steps of a program.
+changes in place of data that is read again; half of them also what only microcontrollers compute:
+any kernel, activation, normalization, gate, resizing, orders of channels, recurrent layers. Each is
+computed by torch in float64, by the graph of operators in which Q15 is quantized, and by the layers
+of ai8x that it becomes, before anything is quantized; for microcontrollers also in whole numbers,
+of 8 bits or for every third of 15, by the steps of a program.
 
     python -m tests.frontends.wild_networks --count 2000 --seed 1
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +32,7 @@ from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.quantization.formats import to_fixed
-from ai8xtools.quantization.integers import measured
+from ai8xtools.quantization.integers import BITS, WIDE, measured
 from ai8xtools.quantization.operators import PASSES, quantized
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.software.operators.execute import execute
@@ -45,6 +48,21 @@ RELUS = {
 JOINS = ("plus", "add", "in place", "method", "three", "twice", "difference")
 
 
+ACTIVATIONS: tuple[Callable[[int], nn.Module], ...] = (
+    lambda _: nn.Sigmoid(), lambda _: nn.Tanh(), lambda _: nn.SiLU(), lambda _: nn.GELU(),
+    lambda _: nn.GELU("tanh"), lambda _: nn.ELU(0.7), lambda _: nn.SELU(), lambda _: nn.Mish(),
+    lambda _: nn.Softplus(), lambda _: nn.Hardswish(), lambda _: nn.Hardsigmoid(),
+    lambda _: nn.LeakyReLU(0.3), lambda _: nn.ReLU6(), nn.PReLU, lambda _: nn.CELU(0.5),
+)  # fmt: skip
+NORMALIZATIONS: tuple[Callable[..., nn.Module], ...] = (
+    lambda channels, axes: (nn.InstanceNorm2d if axes == 2 else nn.InstanceNorm1d)(
+        channels, affine=True
+    ),
+    lambda channels, _: nn.GroupNorm(channels if channels % 2 else 2, channels),
+    lambda channels, _: nn.GroupNorm(1, channels), lambda channels, _: nn.LayerNorm(channels),
+)  # fmt: skip
+
+
 class Wild(nn.Module):
     """A network drawn from a seed; `shape` is that of its input."""
 
@@ -58,6 +76,9 @@ class Wild(nn.Module):
         channels = self.one(4, 5, 6)
         self.steps.append(self.unary(self.conv(self.shape[0], channels)))
         kinds = (self.preactivation, self.residual, self.joined, self.pooled, self.dense, self.odd)
+        kinds += self.one((), (self.active, self.normalized, self.any_kernel, self.transposed,
+                               self.resized, self.gated, self.ordered, self.combined,
+                               self.recurrent))  # fmt: skip
         for _ in range(self.one(1, 2, 3)):
             step, channels = self.one(*kinds)(channels)
             self.steps.append(step)
@@ -193,6 +214,108 @@ class Wild(nn.Module):
         }  # fmt: skip
         return lambda x: self.parts[name](steps[kind](x)), channels
 
+    def active(self, channels: int) -> Any:
+        """An activation, or a function that is steep or has a step."""
+        name, kind = self.conv(channels, channels), self.one("module", "module", "exp", "sign")
+        module = self.part(self.one(*ACTIVATIONS)(channels))
+        functions = {"module": self.parts[module], "exp": torch.exp, "sign": torch.sign}
+        return lambda x: functions[kind](self.parts[name](x)), channels
+
+    def normalized(self, channels: int) -> Any:
+        """Normalization by the statistics of the sample."""
+        name, conv = self.part(self.one(*NORMALIZATIONS)(channels, self.axes)), self.one(0, 1)
+        inner, axes = self.conv(channels, channels), self.axes
+
+        def step(x: Tensor) -> Tensor:
+            y = self.parts[inner](x) if conv else x
+            if isinstance(self.parts[name], nn.LayerNorm):
+                last, first = (0, *range(2, axes + 2), 1), (0, axes + 1, *range(1, axes + 1))
+                return self.parts[name](y.permute(last)).permute(first)
+            return self.parts[name](y)
+
+        return step, channels
+
+    def any_kernel(self, channels: int) -> Any:
+        """Kernels of any size, stride, dilation and group, padded on any side."""
+        kind: Any = nn.Conv2d if self.axes == 2 else nn.Conv1d
+        kernel = tuple(self.one(1, 2, 3, 4, 5) for _ in range(self.axes))
+        stride, dilation = self.one(1, 1, 2, 3), self.one(1, 1, 2)
+        groups, same = self.one(1, 1, channels), self.one(0, 0, 1)
+        pads = [self.one(0, 1, 2, 4) for _ in range(2 * self.axes)]
+        given = channels * self.one(1, 2)
+        settings = {"padding": "same"} if same else {"stride": stride}
+        name = self.part(kind(channels, given, kernel, dilation=dilation, groups=groups,
+                              **settings))  # fmt: skip
+        return lambda x: self.parts[name](x if same else functional.pad(x, pads)), given
+
+    def transposed(self, channels: int) -> Any:
+        """A transposed convolution."""
+        kind: Any = nn.ConvTranspose2d if self.axes == 2 else nn.ConvTranspose1d
+        kernel, stride = self.one((2, 2), (3, 2), (3, 1), (4, 2), (2, 3))
+        name = self.part(kind(channels, 5, kernel, stride, padding=self.one(0, 1)))
+        return lambda x: self.parts[name](x), 5
+
+    def resized(self, channels: int) -> Any:
+        """Nearest or linear interpolation."""
+        linear = "bilinear" if self.axes == 2 else "linear"
+        mode, factor, name = self.one("nearest", linear), self.one(2, 3), self.conv(channels, 4)
+        return lambda x: self.parts[name](
+            functional.interpolate(x, scale_factor=factor, mode=mode)), 4  # fmt: skip
+
+    def gated(self, channels: int) -> Any:
+        """Squeeze and excitation."""
+        names = [self.conv(channels, 3, 1), self.conv(3, channels, 1)]
+        relu, kind = self.relu(), self.one("sigmoid", "hardsigmoid")
+        axes = tuple(range(2, 2 + self.axes))
+
+        def step(x: Tensor) -> Tensor:
+            gate = self.parts[names[1]](relu(self.parts[names[0]](x.mean(axes, keepdim=True))))
+            return x * getattr(functional, kind)(gate)
+
+        return step, channels
+
+    def ordered(self, channels: int) -> Any:
+        """Channels in another order, in parts, or turned around."""
+        kind, name = self.one("shuffle", "chunk", "flip", "every"), self.conv(channels, 6)
+
+        def step(x: Tensor) -> Tensor:
+            x = self.parts[name](x)
+            if kind == "shuffle":
+                return x.unflatten(1, (2, 3)).transpose(1, 2).flatten(1, 2)
+            if kind == "chunk":
+                a, b, c = x.chunk(3, 1)
+                return torch.cat((c, a + b, b), 1)
+            if kind == "flip":
+                return torch.cat((x[:, 3:], x[:, :3]), 1)
+            return torch.cat((x[:, ::2], x[:, 1::2]), 1)
+
+        return step, 6
+
+    def combined(self, channels: int) -> Any:
+        """Products, maxima and minima of results, and of results and constants."""
+        names = [self.conv(channels, channels) for _ in range(2)]
+        kind = self.one("mul", "maximum", "minimum", "square", "abs")
+
+        def step(x: Tensor) -> Tensor:
+            a, b = (self.parts[name](x) for name in names)
+            if kind == "square":
+                return a * a - 0.5
+            return a.abs() - b if kind == "abs" else getattr(torch, kind)(a, b)
+
+        return step, channels
+
+    def recurrent(self, channels: int) -> Any:
+        """A recurrent layer along the columns, or a series."""
+        kind: Any = self.one(nn.GRU, nn.LSTM, nn.RNN)
+        name, axes = self.part(kind(channels, 3, batch_first=True)), self.axes
+
+        def step(x: Tensor) -> Tensor:
+            y = (x.mean(2) if axes == 2 else x).transpose(1, 2)
+            y = self.parts[name](y)[0].transpose(1, 2)
+            return y[:, :, None] if axes == 2 else y
+
+        return step, 3
+
     def head(self, channels: int) -> Any:
         """Return the end: a mean and a matrix, or a convolution."""
         kind = self.one("mean", "adaptive", "convolution", "amax")
@@ -237,7 +360,8 @@ def judge(seed: int) -> dict[str, str]:
     def steps() -> Tensor:
         arrays = [*samples.double().numpy()[:, None]]
         operators = passes.improved(read_module(Wild(seed), samples[:1]), PASSES)
-        whole = quantized(operators, measured(operators, arrays))
+        bits = BITS if seed % 3 else WIDE
+        whole = quantized(operators, measured(operators, arrays), bits)
         lowering = Lowering(whole.graph, "net")
         refuse(lowering.refusals, "net", "MCU")
         program, results = lowering.graph(), []

@@ -13,8 +13,10 @@ from ai8xtools.software import elements
 from ai8xtools.software.graph import Arithmetic, Element, Int64, Number, Pair, Root
 from ai8xtools.values import frozen
 
-_MOST_BITS = 31
-"""Of denominators: constants that need more are no whole numbers over a power of two."""
+_MOST_BITS = 48
+"""Of constants: those that need more are no whole numbers over a power of two."""
+_MOST_OVER = 62
+"""Bits of denominators."""
 
 
 class InexactError(ValueError):
@@ -131,7 +133,8 @@ class Exact:
             if shared > 1:
                 y = Quotient(Number(y.element.values // shared), y.over)
                 x = replace(x, over=x.over // shared)
-        return Quotient(elements.times(x.element, y.element), x.over * y.over, _product(x.by, y.by))
+        over = _limited(x.over.astype(object) * y.over)
+        return Quotient(elements.times(x.element, y.element), over, _product(x.by, y.by))
 
     def _ratio(self, node: Node, x: Quotient, y: Quotient) -> Quotient:
         """Return a quotient by constants, or by data above 0."""
@@ -160,7 +163,7 @@ class Exact:
                         else elements.times(one.element, other.by))
                 for one, other in ((x, y), (y, x))
             )  # fmt: skip
-        over = np.lcm(x.over, y.over)
+        over = _limited(np.lcm(x.over.astype(object), y.over.astype(object)))
         both = (elements.times(q.element, self._number(over // q.over)) for q in (x, y))
         return Quotient(pick(*both), over, x.by)
 
@@ -177,6 +180,14 @@ class Exact:
 
     def _number(self, values: Int64) -> Number:
         return Number(self._laid(values))
+
+
+def _limited(over: Array) -> Int64:
+    """Return denominators that are integers of Python."""
+    whole = np.asarray(over, object)
+    if whole.max() >= 1 << _MOST_OVER:
+        raise InexactError("its constants need too many bits together")
+    return whole.astype(np.int64)
 
 
 def _product(a: Element | None, b: Element | None) -> Element | None:

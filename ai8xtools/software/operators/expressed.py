@@ -32,13 +32,11 @@ class Expressing(Storage):
     """Stores what is computed of elements."""
 
     def _computed(self, node: Node) -> Stored:
-        """Store the result of what is done with elements; if need be, of what is limited to 8 bits
-        on the way.
-        """
+        """Store the result of what is done with elements; if need be, what is rounded first."""
         try:
             return self._expressed(node)
         except InexactError:
-            limited = [one for one in self._within(node) if one is not node and _is_narrow(one)]
+            limited = [one for one in self._within(node) if one is not node and _is_rounded(one)]
             if not limited:
                 raise
             for one in limited:
@@ -179,11 +177,11 @@ def _least(pick: np.ufunc, values: Array, whole: tuple[int, int, int]) -> Int64:
     return found
 
 
-def _is_narrow(node: Node) -> bool:
-    """Whether a node limits whole numbers to 8 bits."""
+def _is_rounded(node: Node) -> bool:
+    """Whether a node limits whole numbers."""
     clip = node.operator
     rounded = node.inputs and node.inputs[0].operator == Each(Function.FLOOR)
-    return isinstance(clip, Clip) and clip.low >= -128 and clip.high <= 127 and bool(rounded)
+    return isinstance(clip, Clip) and bool(np.isfinite([clip.low, clip.high]).all() and rounded)
 
 
 def _operations(element: Element) -> int:
