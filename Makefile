@@ -210,6 +210,9 @@ measure-core-memory: $(DEVELOPMENT) ## flash and SRAM of networks/: what the loa
 measure-software-benchmarks: $(RUNTIME) ## without the accelerator: instructions of kernels and memory of known networks, or of projects (ARGS="build/mnist ..."; CMSIS_NN=DIR: beside it)
 	@$(PYTHON) benchmarks/software.py $(if $(CMSIS_NN),--cmsis-nn $(CMSIS_NN)) $(ARGS)
 
+measure-model-table: $(DEVELOPMENT) ## ordinary networks on each target: correlation with floating point, RAM, flash, cycles (ARGS="--models FILE")
+	@$(PYTHON) benchmarks/model_table.py $(ARGS)
+
 measure-software-mlperf: $(RUNTIME) ## the networks of MLPerf Tiny on a Cortex-M4 without the accelerator: memory, instructions
 	@$(PYTHON) benchmarks/mlperf_tiny.py $(ARGS)
 
