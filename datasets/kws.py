@@ -29,7 +29,7 @@ _AT_ONCE = 16
 class Selection:
     """Which words a set tells apart; all others are _unknown_, the last class.
 
-    `test` is the part that tests; `librispeech` says whether cuts of read speech are among the
+    `test` is the part that tests; `librispeech` is whether cuts of read speech are among the
     unknown words; `unknown_weight` is the factor of that class in the loss. `exact` keeps the 16
     bits of the recordings in training.
     """

@@ -39,7 +39,7 @@ Target = tuple[Tensor, ...]
 class Scenes:
     """What pictures show: `most` codes, whose corners move by `slant` of their side at most.
 
-    `points` says whether targets have the corners.
+    `points` is whether targets have the corners.
     """
 
     name: str

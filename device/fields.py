@@ -27,7 +27,7 @@ class FieldOverflowError(ValueError):
 class Field:
     """Bits `low` to `low + width - 1` of a register and what they mean.
 
-    `rule` says how firmware finds the value, in the quantities that docs/hardware/execution.md
+    `rule` is how firmware finds the value, in the quantities that docs/hardware/execution.md
     defines; it is text for the published register map.
     """
 

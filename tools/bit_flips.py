@@ -138,7 +138,7 @@ class Network:
         memory.pushes = {address: list(words) for address, words in self._pushes.items()}
 
     def flip(self, flip: Flip) -> bool:
-        """Invert a bit; tell whether it is set then."""
+        """Invert a bit; return whether it is set then."""
         memory = self.memory
         address = memory.addresses.apb_base
         address += memory.chip.layer_address(flip.group, flip.layer, flip.register)
@@ -269,7 +269,7 @@ def streaming_words(chip: Chip) -> Writes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; return the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="MAX78000", metavar="NAME")
     parser.add_argument("projects", nargs="*", type=Path, metavar="PROJECT_DIR")

@@ -94,7 +94,7 @@ def explanations(root: Path) -> dict[str, Explanation]:
 
 
 def _scan(tree: ast.Module, rules: bool, entries: Mapping[str, Explanation], root: Path) -> None:
-    """Collect the codes of a module; `rules` says that docstrings of functions are reasons."""
+    """Collect the codes of a module; `rules` means that docstrings of functions are reasons."""
     constants = _imported_constants(tree, root) | _constants(tree)
     collecting = _collected(tree, constants)
     if collecting:

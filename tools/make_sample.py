@@ -61,7 +61,7 @@ def lowbit_samples() -> NDArray[np.int8]:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--size", type=int, default=28, help="rows and columns (default: 28)")
     parser.add_argument(

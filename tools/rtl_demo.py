@@ -80,7 +80,7 @@ def demo(output: Path) -> int:
 
 
 def main() -> int:
-    """Do what the command line says; return the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "rtl-demo", metavar="DIR",
                         help="folder for everything that is written (%(default)s)")  # fmt: skip

@@ -112,7 +112,7 @@ class TestProgram:
         return self._observer.console
 
     def run(self) -> bool:
-        """Run main() from reset; tell whether the test passed."""
+        """Run main() from reset; return whether the test passed."""
         core = self._reset()
         starter = Core(self._wrapper, self.bus, _Starter(core, self.bus)) if self._wrapper else core
         starter.run()

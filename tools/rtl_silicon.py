@@ -82,7 +82,7 @@ def results(folder: Path, chip: Chip, apb_base: int, number: int) -> tuple[str, 
 
 
 def main() -> int:
-    """Do what the command line says; return the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", type=chip_named, required=True)
     parser.add_argument("--apb-base", type=lambda text: int(text, 0), default=DEFAULT_APB_BASE)

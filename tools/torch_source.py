@@ -42,7 +42,7 @@ def is_installed(requirement: Requirement) -> bool:
 
 
 def best(requirement: Requirement, *options: str) -> Version | None:
-    """Return the version that pip would take with these options; None if that cannot be told."""
+    """Return the version that pip would take with these options; None if unknown."""
     command = (sys.executable, "-m", "pip", "index", "versions", "torch", *options)
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     match = re.search(r"^Available versions: (.+)$", ended.stdout, re.MULTILINE)

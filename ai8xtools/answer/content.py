@@ -121,7 +121,7 @@ class LayerAnswer:
 class Answer:
     """The words that a project writes before the network starts, and the outputs of its layers.
 
-    `express` says that kernels are packed. `left_out` tells, for people, what cannot be known.
+    `express` means that kernels are packed. `left_out` tells, for people, what cannot be known.
     """
 
     chip: str

@@ -49,12 +49,12 @@ class Checkpoint:
 
     @property
     def epoch(self) -> int | None:
-        """Number of the last completed epoch, from 0; None where the file does not say."""
+        """Number of the last completed epoch, from 0; None where the file does not give it."""
         return self.entries.get("epoch")
 
     @property
     def arch(self) -> str | None:
-        """Name of the model; None where the file does not say."""
+        """Name of the model; None where the file does not give it."""
         return self.entries.get("arch")
 
     @property

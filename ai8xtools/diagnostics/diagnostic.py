@@ -53,9 +53,9 @@ class Effects:
     """The consequences of a diagnostic for later checks; never printed.
 
     After an error the facts that it `blocks` are not known; a complaint that `needs` one of them
-    may be no more than a consequence. `silenced_by` is the option that hides the complaint. What
-    is written in spite of an `unsound` warning is not expected to work as it is. A `hint` explains
-    errors and is said beside them only.
+    may be no more than a consequence. `silenced_by` is the option that hides the complaint. What is
+    written in spite of an `unsound` warning is not expected to work as it is. A `hint` explains
+    errors and is printed beside them only.
     """
 
     blocks: frozenset[str] = frozenset()

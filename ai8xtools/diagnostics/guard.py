@@ -26,12 +26,12 @@ def run(main: Callable[[], int | None]) -> int:
     """Call `main` and return the exit status of the script.
 
     0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse. The
-    outcome is written where the command line asks for that.
-    Errors of the operating system (missing file, full disk), Ctrl-C and SIGTERM become diagnostics
-    too. A defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see
-    where. With `--diagnostics json` standard output is a JSON list of diagnostics, whatever their
-    origin, with `sarif` a log in that format, and all else that is printed goes to standard error.
-    What is printed is cleaned of control characters.
+    outcome is written if the command line requests it. Errors of the operating system (missing
+    file, full disk), Ctrl-C and SIGTERM become diagnostics too. A defect of the tool itself is
+    reported as such in one line; set `AI8X_TRACEBACK=1` to see where. With `--diagnostics json`
+    standard output is a JSON list of diagnostics, whatever their origin, with `sarif` a log in that
+    format, and all else that is printed goes to standard error. What is printed is cleaned of
+    control characters.
     """
     words = tuple(sys.argv)
     with clean_streams(), recorded(words) as outcome:

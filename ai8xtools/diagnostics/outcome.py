@@ -1,4 +1,4 @@
-"""What a run has said and found out, kept for those who ask for it as a file."""
+"""Messages and facts of a run, for files about its outcome."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def current() -> Outcome:
 
 @contextmanager
 def recorded(words: tuple[str, ...]) -> Iterator[Outcome]:
-    """Keep what is said and found out within the block."""
+    """Keep the messages and facts of the block."""
     outcome = Outcome(words)
     token = _CURRENT.set(outcome)
     try:
@@ -50,14 +50,14 @@ def recorded(words: tuple[str, ...]) -> Iterator[Outcome]:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Drop what is printed, said and found out within the block: it is only a trial."""
+    """Drop output, messages and facts of the block: it is only a trial."""
     nowhere = io.StringIO()
     with redirect_stdout(nowhere), redirect_stderr(nowhere), recorded(()):
         yield
 
 
 def note(**facts: Any) -> None:
-    """Keep what was found out, by its name; the last word counts."""
+    """Note facts by name; the last value counts."""
     names = current().facts
     assert facts.keys() <= names.keys(), facts
     names |= facts

@@ -119,7 +119,7 @@ def _kernels(program: Program) -> HashedWords:
 
 
 def _hashed(runs: Iterable[tuple[int, int, Words]]) -> HashedWords:
-    """Hash runs of words: address, count as the file tells it, words."""
+    """Hash runs of words: address, count as in the file, words."""
     entries = list(runs)
     table = np.array([run[:2] for run in entries], np.uint32).reshape(-1, 2)
     hashes = run_hashes([run[2] for run in entries])

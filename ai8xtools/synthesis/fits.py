@@ -68,7 +68,7 @@ class ChipFit:
     `memories` are by name: kernel columns, data, bias, flash, SRAM in bytes. `load_words` are the
     words of weights and biases that the core writes once, `input_words` those of each inference.
     `time` is that of an inference without loading; times are in milliseconds. `energies` follow
-    from `counts`, and `energy_source` tells where their constants come from.
+    from `counts`, and `energy_source` is where their constants come from.
     """
 
     chip: str

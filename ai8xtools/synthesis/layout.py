@@ -124,13 +124,12 @@ class LayerLayout:
 class Layout:
     """What is fixed about a network's layers (by index), its input and what it delivers.
 
-    `input_parts` is the number of parts of rows in which the input is loaded, `progression` tells
-    how its words follow from the first ones. `allow_streaming` permits streaming from memory,
-    `buffer_place` tells where the rolling buffer stands.
-    `deliveries` replace the output layers in `cnn_unload`; with `has_output_map` the description
-    names the final output's processors apart. `reasons` tell, by layer and key, why something was
-    chosen. `snoop` holds the raw registers of conditional
-    execution. `file_has_bias` also counts layers of the file that are not executed.
+    `input_parts` is the number of parts of rows in which the input is loaded, `progression` is how
+    its words follow from the first ones. `allow_streaming` permits streaming from memory,
+    `buffer_place` is where the rolling buffer stands. `deliveries` replace the output layers in
+    `cnn_unload`; with `has_output_map` the description names the final output's processors apart.
+    `reasons` are, by layer and key, why something was chosen. `snoop` holds the raw registers of
+    conditional execution. `file_has_bias` also counts layers of the file that are not executed.
     """
 
     layers: Mapping[int, LayerLayout] = field(default_factory=dict)

@@ -41,7 +41,7 @@ def export_of(
 def library_of(network: MappedNetwork, program: Program, options: ProjectOptions) -> Library:
     """Return what is called, with the outputs that the program delivers.
 
-    Raises DiagnosticError E912 where channels of an output stand in no order that can be told.
+    Raises DiagnosticError E912 where channels of an output are in no known order.
     """
     layers = delivered(program, options)
     *offsets, size = layer_offsets(layers)

@@ -347,7 +347,7 @@ class Network(Schedule[Layer]):
     `sample` is int64 [channel, row, column]; `reshapes_inputs` lets a layer read some of its
     sources' channels, from `channel_skip` on; `folded`: the sample of the file has other channels
     and sizes, and the same values in the same order; `named_files` are the global keys from which
-    names of files follow; `places` tells where global keys stand.
+    names of files follow; `places` is where global keys stand.
     """
 
     arch: str = ""

@@ -98,8 +98,8 @@ class SummaryOptions:
 
     `keep_layer_logs` is for the verbose log, `keep_layer_data` (all intermediate values of the
     layers) for the files of the debugging options, with `keep_pass_sums` the accumulators after
-    every pass too. `latency_terms` tells how estimates come about, `cross_check` counts the
-    products that are needed, and compares the stages with each other.
+    every pass too. `latency_terms` is how estimates come about, `cross_check` counts the products
+    that are needed, and compares the stages with each other.
     """
 
     keep_layer_logs: bool = False
@@ -116,7 +116,7 @@ class SummaryOptions:
 
 @frozen
 class EncodeOptions:
-    """What changes words beyond the network itself, where things are placed, what is told.
+    """What changes words beyond the network itself, where things are placed, what is printed.
 
     `pll` None: as the chip can.
     """

@@ -3,7 +3,7 @@
 `encode` builds it, the modules of `emit` print it, `words` lists what the bus will see. Addresses
 are absolute bus addresses, words are unsigned 32-bit integers, arrays are numpy `uint32` unless
 their comment says otherwise. Titles, comments and labels name blocks and words where they stand,
-for the C file and the log; whatever else people are told is in `Summary`.
+for the C file and the log; all text for people is in `Summary`.
 Source: docs/hardware/execution.md, "The life of a program"; docs/hardware/memory.md;
 docs/generated-project.md.
 """
@@ -31,7 +31,7 @@ class Write:
 
     `label` is how the log names the register (`R00`, `F1024`, `L0 G1 R05`). A `skipped` write has
     the value 0 that the register has anyway: the log lists it, the program does not contain it.
-    `verifiable` tells whether reading back gives the value that was written.
+    `verifiable` is whether reading back gives the value that was written.
     """
 
     address: int
@@ -276,7 +276,7 @@ class Program:
     """Everything that reaches the accelerator, phase by phase, and what to expect of it.
 
     Phases are named after the functions of the generated C: power (cnn_enable), init, kernels,
-    biases, configure, inputs (load_input), start. What people are told of it is in `Summary`.
+    biases, configure, inputs (load_input), start. Text for people is in `Summary`.
     """
 
     chip: Chip

@@ -41,7 +41,7 @@ def recover(
 ) -> tuple[Network, Layout, Problems]:
     """Return the network of a description whose errors concern no layer, and the errors.
 
-    For other descriptions, raises DiagnosticError with everything that can be said of them.
+    For other descriptions, raises DiagnosticError with all messages about them.
     """
     reading = read_file(source, placed=chip is not None, limited=chip is not None)
     reading = reading if chip is None else with_judged_padding(reading)

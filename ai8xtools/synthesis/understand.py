@@ -32,10 +32,9 @@ def understand(
 
     Constraints may be violated: there can be errors among the complaints. With a chip the layout is
     complete; without one, nothing has to be placed, kernels and strides may have every size, and
-    only constraints of networks are tested.
-    `arrange` chooses the places that a description leaves open. No words of another tool are to be
-    kept then, and what is not expected to work is an error.
-    Raises DiagnosticError, with all that can be said, if there is no network.
+    only constraints of networks are tested. `arrange` chooses the places that a description leaves
+    open. No words of another tool are to be kept then, and what is not expected to work is an
+    error. Raises DiagnosticError, with all messages, if there is no network.
     """
     try:
         description = parse_file(source, placed=chip is not None, limited=chip is not None)

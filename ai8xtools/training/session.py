@@ -438,7 +438,7 @@ def _warn(log: Log, prepared: Prepared, options: TrainingOptions, *, replaced: b
 
 
 def _evaluate_only(passes: Pass, data: Data, options: TrainingOptions) -> None:
-    """Measure on the test set; write the sample if one is wanted."""
+    """Measure on the test set; write the sample if requested."""
     log = passes.log
     if options.save_sample is not None:
         path = save_sample(data.test, options.save_sample, options)

@@ -96,8 +96,8 @@ class Application:
     `data` is the kind of data that the network was trained on ("picture", "sound", "series"; empty:
     not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
     `header`: prepare.h makes inputs of them. `names` are those of the classes that are marked on
-    pictures, `detector` says how objects are found. `head` is one of `HEADS`. `board` is that of
-    the vendor's SDK, empty without it.
+    pictures, `detector` is how objects are found. `head` is one of `HEADS`. `board` is that of the
+    vendor's SDK, empty without it.
     """
 
     kind: str
@@ -196,7 +196,8 @@ class Application:
         return {**constants, "class_names": self.detector.names, "fold": self.fold}
 
     def _unfolded(self, library: Library) -> int:
-        """Return how many pixels of the picture, on a side, a pixel of the last output tells of."""
+        """Return how many pixels of the picture, on a side, a pixel of the last output
+        describes."""
         shape, input_shape = library.outputs[-1].shape, library.input
         if shape.pixels == 1 or shape.channels < _LEAST_CLASSES:
             raise self._unsuitable(
@@ -219,7 +220,7 @@ class Application:
         ))  # fmt: skip
 
     def _description(self, library: Library) -> dict[str, Any]:
-        """Return what the board says of the network, as lines of C."""
+        """Return the board's description of the network, as lines of C."""
         shape = library.input
         outputs = [
             (o.shape.channels, o.shape.rows, o.shape.columns, o.bits) for o in library.outputs

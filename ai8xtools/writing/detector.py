@@ -29,7 +29,7 @@ _CLOSE = 1e-5
 
 @frozen
 class BoxMap:
-    """The boxes that two outputs tell of, `locations` and `scores` by their numbers: for each of
+    """The boxes that two outputs describe, `locations` and `scores` by their numbers: for each of
     rows x columns pixels one of each of `sizes` (width, height in 1/`ONE` of the picture)."""
 
     locations: int

@@ -29,7 +29,7 @@ STACK_OF_TEST = 2048
 
 @frozen
 class Package:
-    """A network as build systems are told of it.
+    """A network as build systems describe it.
 
     `name` begins what is new; programs include `header`. `stack_bytes` are those that the
     known-answer test needs. `accelerated`: it is for the accelerator.

@@ -33,7 +33,7 @@ class Recorded:
     """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L];
     of one with marks, or a number to learn, `sample_class` is None.
 
-    `accuracy` is None where nothing was measured. `detector` says how boxes are found in outputs.
+    `accuracy` is None where nothing was measured. `detector` is how boxes are found in outputs.
     """
 
     source: str

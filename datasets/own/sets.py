@@ -95,7 +95,7 @@ def open_data(
     """Return the data of KIND:PATH; `settings` makes the choices of `USUAL`.
 
     It is prepared as `recorded`, like the data that a network was trained on, unless its inputs
-    have another shape. `series` says that numbers [N, C, L] in arrays are series. Raises
+    have another shape. `series` means that numbers [N, C, L] in arrays are series. Raises
     DatasetError for what cannot be used.
     """
     place = Path(path).expanduser()
@@ -410,7 +410,7 @@ class LazyPictures:
         return self.of(indices.tolist())
 
     def of(self, numbers: Sequence[int], tell: Tell = ignore) -> Tensor:
-        """Return some of them; `tell` takes what is to be said of their files."""
+        """Return some of them; `tell` takes notes on their files."""
         pictures = [read_picture(self._paths[n], self._how, tell) for n in numbers]
         return torch.from_numpy(np.stack(pictures))
 

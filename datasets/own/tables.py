@@ -50,7 +50,7 @@ class Table:
 
     `title` is that of the classes' or numbers' column. `numbers` are those of the rows' lines,
     `titles` those of line 1, if it has them, `row_names` the columns that number the rows; `form`
-    says how the file was understood.
+    is how the file was understood.
     """
 
     features: NDArray[np.float64]

@@ -36,7 +36,7 @@ class LayerFinding:
     """Something suspicious about a layer, as a sentence.
 
     `processor` (0 to 63) and bus `address` say where, if it is about one place; of output, it is
-    the processor that can read it. `wrong` tells the field, if it is about one. `flow` says that
+    the processor that can read it. `wrong` tells the field, if it is about one. `flow` means that
     it is about who wrote data and who reads it, which a proof follows by itself.
     """
 

@@ -69,8 +69,8 @@ def _needed_columns(
 ) -> NDArray[np.bool_]:
     """Tell for each column of the layer's kernels whether a kernel that is used reaches into it.
 
-    The kernels of lanes that the output leaves out are not loaded, and not used. `loaded` tells
-    which columns any processor has.
+    The kernels of lanes that the output leaves out are not loaded, and not used. `loaded` is which
+    columns any processor has.
     """
     kernels, output = config.kernels, config.output
     taps = kernels.shape[0] * kernels.shape[1]

@@ -26,7 +26,7 @@ _WORDS = 2**32
 
 @frozen
 class Pixel:
-    """A wrong value: `row` or `column` None where the file does not tell; values likewise."""
+    """A wrong value: `row` or `column` None where the file does not give it; values likewise."""
 
     channel: int
     row: int | None = None
@@ -47,7 +47,7 @@ class LayerDeparture:
     """The first layer whose output differs from the simulation.
 
     `pixel` is the first wrong value; None if the output is at another place (`text` tells) or the
-    layer was not executed. `wrong_outputs` tells whether a layer with results departs.
+    layer was not executed. `wrong_outputs` is whether a layer with results departs.
     """
 
     layer: LayerAnswer

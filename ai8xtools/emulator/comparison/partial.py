@@ -171,8 +171,8 @@ def _complete(memory: Memory, answer: Answer, runs: HashedWords, number: int) ->
 def _hashed(expected: HashedWords, words: Words, complete: list[Flags], lead: int) -> HashedWords:
     """Return hashes of which those of blocks not yet due are as found.
 
-    `lead` tells whether the function of the words is over (positive), at work (0) or still to come.
-    At work, blocks are due before the last one that holds something, and that one if it is whole.
+    `lead` is whether the function of the words is over (positive), at work (0) or still to come. At
+    work, blocks are due before the last one that holds something, and that one if it is whole.
     """
     if not words or lead > 0:
         return expected

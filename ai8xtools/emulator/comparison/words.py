@@ -29,7 +29,7 @@ class WordComparison:
     """The wrong words in the order of the phases, and how much was compared.
 
     `blocks` counts the blocks of the input, `wrong_inputs` those that differ, `replaced_inputs`
-    those in which more than a word does. `stranger` tells why the file belongs to another project;
+    those in which more than a word does. `stranger` is why the file belongs to another project;
     nothing else was compared then.
     """
 
@@ -44,8 +44,9 @@ class WordComparison:
 def compare_words(memory: Memory, answer: Answer, right: Memory | None = None) -> WordComparison:
     """Compare what was written to an accelerator that is about to start.
 
-    Each word of kernels and input is told from the others if `right` is at hand, an accelerator
-    with the words of the answer; else of several in one block only the place is known.
+    Each word of kernels and input is distinguished from the others if `right` is at hand, an
+    accelerator with the words of the answer; else of several in one block only the place is known.
+
     """
     stranger = _stranger(memory, answer)
     if stranger:

@@ -1,6 +1,6 @@
 """Cores by name: how programs for them are compiled and run on unicorn.
 
-The number of an ELF file does not tell a core: all Cortex-M share one, all RISC-V another.
+The number of an ELF file does not identify a core: all Cortex-M share one, all RISC-V another.
 Source: docs/emulator.md, "The core and its peripherals".
 """
 

@@ -352,7 +352,7 @@ class Core:
         self._uc.emu_stop()
 
     def _is_stuck(self) -> bool:
-        """Let a stopped program go on; tell whether it computes for long and does nothing else.
+        """Let a stopped program go on; return whether it computes for long and does nothing else.
 
         It ends at its next access, which has no effect, or when it sleeps or returns. So this
         depends on the program alone and not on how busy the machine is.

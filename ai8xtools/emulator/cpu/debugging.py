@@ -72,7 +72,7 @@ class DebugTarget:
         return bytes(self._unicorn.mem_read(address, size))
 
     def write(self, address: int, data: bytes) -> bool:
-        """Change bytes; tell whether all of them are somewhere.
+        """Change bytes; return whether all of them are somewhere.
 
         Peripherals get words where these are aligned, else bytes.
         """

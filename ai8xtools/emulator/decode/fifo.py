@@ -43,7 +43,7 @@ def fifo_image(memory: Memory, config: LayerConfig) -> NDArray[np.int32]:
 def surplus_words(memory: Memory, config: LayerConfig) -> tuple[dict[int, int], int]:
     """Return how many words too many each FIFO got, by group, and how many are needed.
 
-    Where the registers do not tell the rows below the last window, these may be there.
+    Where the registers do not give the rows below the last window, these may be there.
     """
     needed, rest = _needed(config), config.input.stride - 1
     limit = _needed(config, rest) if memory.chip.counts_by_step else needed

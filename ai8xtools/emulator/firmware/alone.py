@@ -49,7 +49,7 @@ class BeforeRun(Protocol):
 class NetworkAlone:
     """The functions of a network on a board, loaded into its accelerator.
 
-    `notes` are for the user. After `run`, `comparison` tells whether the output is as the project
+    `notes` are for the user. After `run`, `comparison` is whether the output is as the project
     expects it for its sample; None if nothing was compared.
     """
 
@@ -128,7 +128,7 @@ class NetworkAlone:
         return run
 
     def interrupted(self) -> bool:
-        """Let the accelerator interrupt the program; tell whether it is started again, behind an
+        """Let the accelerator interrupt the program; return whether it is started again, behind an
         early exit."""
         interrupt_by_accelerator(self.board.core, self.time_limit)
         return self.board.bus.start_requested
@@ -157,7 +157,7 @@ class NetworkAlone:
             refuse_device(addresses.control[0], addresses.chip, self._chip)
 
     def start(self, *, sample: bool) -> None:
-        """Load the sample, if wanted, and call the function that starts the network.
+        """Load the sample, if requested, and call the function that starts the network.
 
         The network itself does not run. Raises EmulatorError: there is no sample (E815).
         """
@@ -212,7 +212,7 @@ class NetworkAlone:
         return self.board.core.has(f"{self.sources.prefix}_{name}")
 
     def call(self, name: str, *arguments: int) -> bool:
-        """Call a function of the network if there is one; tell whether there is.
+        """Call a function of the network if there is one; return whether there is.
 
         `name` is without the prefix that all of them have.
         """
@@ -244,7 +244,7 @@ class NetworkAlone:
         return sample_words(source_text(path)) if path else {}
 
     def _compare(self) -> bool | None:
-        """Tell whether the output is as the project expects it; None if it does not tell."""
+        """Tell whether the output is as the project expects it; None if unknown."""
         board = self.board
         if self._loads_sample:
             for name in _CHECKS:

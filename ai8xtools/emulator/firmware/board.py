@@ -64,7 +64,7 @@ class FirmwareOutcome:
     """How a program ended: what it printed and what main() returned (None: it did not return).
 
     `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
-    that the program read last before it reported failure. `started` says that the accelerator was
+    that the program read last before it reported failure. `started` means that the accelerator was
     started at all, `read` holds the addresses that were read after the last inference, `own` those
     of them that the program had written itself. `errors` are the findings of any inference by which
     the program is wrong, whatever its result.

@@ -76,7 +76,7 @@ class Bus:
     """Words by address, a record of writes, and registers that act.
 
     The chip shows itself by the first write to a group's control register, unless it is given.
-    `start_requested` tells that the master group was enabled and the network has not run since,
+    `start_requested` means that the master group was enabled and the network has not run since,
     `was_started` that it ever was.
     """
 

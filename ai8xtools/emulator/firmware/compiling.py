@@ -29,7 +29,7 @@ class Firmware:
     """The compiled programs of a project.
 
     `image` runs the network, `wrapper` is that of an Arm core that starts the RISC-V core. `chip`
-    is the one that the project is for, if it tells; `notes` are for the user.
+    is the one that the project is for, if known; `notes` are for the user.
     """
 
     image: Image
@@ -99,7 +99,7 @@ def compile_wrapper(project: Path) -> Image | None:
 
 
 def target_of(project: Path) -> Chip | None:
-    """Return the chip that the project's makefile is for; None if it does not tell."""
+    """Return the chip that the project's makefile is for; None if unknown."""
     return chip_of(project)
 
 

@@ -22,10 +22,10 @@ KEEPS_ARRAYS = ("-O0",)
 class FirmwareOnData:
     """A loaded network on many inputs; with `fast` the program's C runs for the sample only.
 
-    `first_run` is that of the sample, or of zeros where there is none; `sample_is_right` tells
-    whether its output is as the project expects it, None if it does not tell. `errors` are findings
-    by which the program is wrong. Raises EmulatorError: the input cannot be replaced (E861), with
-    `fast` a network that does not run on several inputs at once (E860).
+    `first_run` is that of the sample, or of zeros where there is none; `sample_is_right` is whether
+    its output is as the project expects it, None if unknown. `errors` are findings by which the
+    program is wrong. Raises EmulatorError: the input cannot be replaced (E861), with `fast` a
+    network that does not run on several inputs at once (E860).
     """
 
     def __init__(self, network: NetworkAlone, *, fast: bool) -> None:
@@ -75,7 +75,7 @@ class FirmwareOnData:
 
     @property
     def batch_size(self) -> int:
-        """A number of inputs at which progress may be told."""
+        """A number of inputs at which progress can be reported."""
         return self._batch.size if self.fast and self._batch is not None else 1
 
     def run(self, images: Images) -> Integers:

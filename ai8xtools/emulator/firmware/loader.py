@@ -136,7 +136,7 @@ def run_loader(
     """Compile a generated project and run its loader functions, in the order of `PHASES`.
 
     `chip_name` is the device as users name it, `time_limit` in seconds holds for each function,
-    `prefix` begins the names of the network's functions, `alone` tells that there is no main().
+    `prefix` begins the names of the network's functions, `alone` means that there is no main().
     Raises EmulatorError: compilation (E800, E81x), a missing function (E821), an access to nothing
     (E820), no end (E822), a function that reports failure (E823); UnknownDeviceError.
     """

@@ -91,7 +91,7 @@ class Progress:
         return next((name for name in self.stand_ins if name in IMAGES), None)
 
     def only_ticks(self) -> bool:
-        """The program sleeps once more; tell whether it has long done nothing else."""
+        """The program sleeps once more; return whether it has long done nothing else."""
         self._ticks += 1
         return self._ticks > PATIENCE and not self.passed
 

@@ -44,7 +44,7 @@ class OutputPlaces:
 class ResultPlaces:
     """Where the bytes of the result stand: data memory instances and byte offsets, int64 [byte].
 
-    `of_program` tells that the program's cnn_unload() reads them out in this order; else they are
+    `of_program` means that the program's cnn_unload() reads them out in this order; else they are
     what the last layer writes. `outputs` are those of the layers whose output is in the result, in
     the order of their execution.
     """

@@ -47,7 +47,7 @@ class TestBus(Bus):
         self.words.update((address, value) for _, address, value in rows)
 
     def infer(self) -> bool:
-        """Run the network if it was started and has its input; tell whether it was run.
+        """Run the network if it was started and has its input; return whether it was run.
 
         Its results are in data memory afterwards.
         """

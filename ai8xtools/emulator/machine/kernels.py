@@ -23,7 +23,7 @@ class KernelValues:
 
     Those of a depth-wise layer are [channel, row, column]. `used` tells of each output whether any
     of its kernels is not zero. Binary kernels never are, so that what fills the last byte cannot be
-    told from kernels: so many outputs at the end as are `uncertain` count as not used.
+    distinguished from kernels: so many outputs at the end as are `uncertain` count as not used.
     """
 
     def __init__(self, values: Integers, uncertain: int) -> None:

@@ -36,7 +36,7 @@ _MAIN = re.compile(r"\bmain\s*+\(")
 
 @frozen
 class PlainProgram:
-    """A program for a core: `macs` are the products of weights and data of a run, if it tells.
+    """A program for a core: `macs` are the products of weights and data of a run, if known.
 
     `own` are the functions of the project itself, the others are of the run time.
     """

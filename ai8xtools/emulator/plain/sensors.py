@@ -81,7 +81,7 @@ class PlainSensor:
 
     @property
     def delivery(self) -> str:
-        """How much of what it has delivered."""
+        """How much it has delivered, in words."""
         return f"{self.delivered} {_PIECES[self.kind]}"
 
     def _store(self, address: int, _width: int, value: int) -> None:

@@ -54,8 +54,8 @@ def build_program(
 ) -> Build:
     """Compile and link sources of a tree for a core; nothing is written into the tree.
 
-    With `alone`, functions are wanted and no program: main() is not needed, and whatever is missing
-    gets a stand-in.
+    With `alone`, only functions are needed, no program: main() is not needed, and whatever is
+    missing gets a stand-in.
 
     Raises EmulatorError: no compiler (E810), the compiler refuses a source, or the sources do not
     make up a program (E811, with the first error).

@@ -67,7 +67,7 @@ class Headers:
         return [name for name in self.made_up if not is_sdk_header(name)]
 
     def provide(self, message: CompilerMessage) -> bool:
-        """Find or make up the header that a compiler asks for; tell whether that is new.
+        """Find or make up the header that a compiler asks for; return whether that is new.
 
         Raises EmulatorError (E811) if several folders beside the tree have it, or one whose
         sources are another version of this tree's.
@@ -148,7 +148,7 @@ class Headers:
             )
 
     def _take(self, name: str, header: Path) -> bool:
-        """Add the folder of a header to those that are searched; tell whether it is new."""
+        """Add the folder of a header to those that are searched; return whether it is new."""
         below = sum(part not in ("..", ".") for part in Path(name).parts) - 1
         folder = header.parents[below]
         if folder in self.header_folders:

@@ -142,7 +142,7 @@ class Makefile:
         return self.value(self.expand(text))
 
     def _conditional(self, line: str, word: str, branches: list[tuple[bool, bool]]) -> bool:
-        """Follow a line of if, else or endif; tell whether it was one."""
+        """Follow a line of if, else or endif; return whether it was one."""
         condition = _CONDITION.match(line)
         if condition:
             holds = _counts(branches) and self._holds(condition[1], condition[2])

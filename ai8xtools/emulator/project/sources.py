@@ -50,7 +50,7 @@ class SourceCompiler:
 
     `objects` are the results by source, `standins` what was made up for each. `common` allows
     variables that several files define, as older compilers do. With `alone`, only functions are
-    wanted: main() gets another name.
+    needed: main() gets another name.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class SourceCompiler:
         ]
 
     def _mend(self, message: CompilerMessage, standins: StandIns) -> bool:
-        """Find or make up what the compiler lacks; tell whether anything came of it."""
+        """Find or make up what the compiler lacks; return whether anything came of it."""
         match message.kind:
             case Complaint.HEADER:
                 return self.headers.provide(message)

@@ -94,7 +94,7 @@ class StandIns:
     _identifiers: set[str] = field(default_factory=set)
 
     def learn(self, message: CompilerMessage, may_add: Callable[[str, str], bool]) -> bool:
-        """Make up what a message complains of; tell whether anything new came of it.
+        """Make up what a message complains of; return whether anything new came of it.
 
         `may_add(type, member)` adds a member to a type of the SDK, and tells whether it could.
         """

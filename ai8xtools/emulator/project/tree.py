@@ -166,7 +166,7 @@ def _starts(name: str, programs: Collection[str]) -> bool:
 
 
 def chip_of(root: Path) -> Chip | None:
-    """Return the chip that the makefile of a folder is for; None if it does not tell."""
+    """Return the chip that the makefile of a folder is for; None if unknown."""
     return _chip(_read_makefiles(root).target)
 
 

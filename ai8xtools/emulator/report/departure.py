@@ -78,7 +78,7 @@ def departure_of_layers(
 ) -> Departure | str | None:
     """Return where a run first departs from a simulation, by hardware layer; None if nowhere.
 
-    A channel that a layer does not deliver at all is told in words.
+    A channel that a layer does not deliver at all is described in words.
     """
     for done in run.layers:
         for number, channel in enumerate(simulated.get(done.config.layer, ())):

@@ -87,7 +87,7 @@ class Span:
 
     @property
     def details(self) -> dict[str, str | int | float]:
-        """What there is to say beyond the name."""
+        """Details beyond the name."""
         if self.layer is None:
             return {"words": self.words}
         stream = {"streaming": "half as much again"} if self.is_estimate_of_stream else {}

@@ -99,7 +99,7 @@ class Microphone:
         return max(0.0, self._began + needed * _SECOND_US / self._rate - self._board.now)
 
     def step(self) -> bool:
-        """Let samples come up to the next interrupt that is due; tell whether one is."""
+        """Let samples come up to the next interrupt that is due; return whether one is."""
         self._serving = False
         missing = self._missing()
         if self._began is None or self.delivered + missing > self._due:

@@ -25,10 +25,11 @@ _PRIVATE_WORDS = 0x80000  # data memory of a stream between two layers, per inst
 class DataMemory:
     """Bytes a layer reads from or writes to, [instance, byte].
 
-    `written` tells which were ever written. `writer` holds the layer that wrote each byte last, or
+    `written` is which were ever written. `writer` holds the layer that wrote each byte last, or
     OUTSIDE. `readers` maps a layer to the processors that have read its output, each with the layer
     that did. `spread` holds the layers whose last words may be surplus. A memory that is `private`
     belongs to a stream between two layers, whose addresses go round in a ring; it has no `writer`.
+
     """
 
     data: NDArray[np.uint8]

@@ -66,7 +66,7 @@ class Attempt:
 def arrange(
     network: Network, fixed: Layout, chip: Chip, options: PlaceOptions
 ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
-    """Return a network, its complete layout, and what there is to say about it.
+    """Return a network, its complete layout, and the messages about it.
 
     The network may have additional layers that only copy data. Everything that is fixed is kept.
     Raises DiagnosticError if no places are found, or none exist.

@@ -207,7 +207,7 @@ def _complaints(
     waiving: Container[str],
     consequences: bool,
 ) -> list[Diagnostic]:
-    """Return the diagnostics; without consequences, and each thing said once."""
+    """Return the diagnostics; without consequences, each only once."""
     position = {index: place for place, index in enumerate(network.order)}
     wrong = [(layer, entry) for layer, entry, _ in findings if Fact.SIZES in entry.effects.blocks]
     first = min((position.get(layer.index, 0) for layer, _ in wrong), default=len(position))

@@ -41,21 +41,19 @@ class ProjectOptions:
 
     `name` is the project's name and that of its folder; with `symbol_prefix` it is a library, whose
     names begin so; `application` is the kind of the program around it, `build` are systems whose
-    metadata are added. `sdk` is the generation of
-    the vendor's tools whose interface it has: `2024`, or `studio`. `folder` the path of that
-    folder as the user gave it; `command_line` stands in the headers of the generated files. File
-    names are names inside the folder; `api_filename` and `sample_output_filename` may be `none`
-    (any case).
-    `boost` is (port, pin), `clock_trim` the trim values of IBRO, ISO and IPO (0: leave),
-    `log_filename` None writes no log; `kernel_format` is how it prints a weight (None: aligned).
-    `sample_numpy_filename` adds the output of the simulation, `log_intermediate` the files named
-    `output_...` (without their suffix; `output_pass_filename` may be missing or `none`), `messages`
-    are repeated in the verbose log, `doubts` (why it is not expected to work, what is left out) in
-    the main program.
-    `result_buffer` tells whether the main program has one, and unloads the result into it.
-    `labels` are the names of the classes for the output of the softmax; `printer` names a header
-    and a call of a function of it that prints what `output`, a pointer, stands for. `riscv` lets
-    the RISC-V core run the network, started by a program of the Arm core.
+    metadata are added. `sdk` is the generation of the vendor's tools whose interface it has:
+    `2024`, or `studio`. `folder` the path of that folder as the user gave it; `command_line` stands
+    in the headers of the generated files. File names are names inside the folder; `api_filename`
+    and `sample_output_filename` may be `none` (any case). `boost` is (port, pin), `clock_trim` the
+    trim values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log; `kernel_format`
+    is how it prints a weight (None: aligned). `sample_numpy_filename` adds the output of the
+    simulation, `log_intermediate` the files named `output_...` (without their suffix;
+    `output_pass_filename` may be missing or `none`), `messages` are repeated in the verbose log,
+    `doubts` (why it is not expected to work, what is left out) in the main program. `result_buffer`
+    is whether the main program has one, and unloads the result into it. `labels` are the names of
+    the classes for the output of the softmax; `printer` names a header and a call of a function of
+    it that prints what `output`, a pointer, stands for. `riscv` lets the RISC-V core run the
+    network, started by a program of the Arm core.
     """
 
     name: str

@@ -31,7 +31,7 @@ _WIDTH = 464
 class Picture:
     """Feature maps of a layer: `png` is base64 text, `shown` of `channels` channels are in it.
 
-    `width` and `height` are those on the page; `reduced` tells that pixels are means of values.
+    `width` and `height` are those on the page; `reduced` means that pixels are means of values.
     """
 
     layer: int

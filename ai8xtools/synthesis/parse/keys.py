@@ -49,7 +49,7 @@ class Key:
 
     @property
     def accepts(self) -> Kind:
-        """What readers and editors are told."""
+        """Text for readers and editors."""
         return self.limits or self.kind
 
     @property

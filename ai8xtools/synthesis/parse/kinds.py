@@ -1,7 +1,7 @@
 """Kinds of values a key can have: each converts a YAML node and explains what it accepts.
 
 A kind returns the converted value or raises `KindError`; it never guesses. What it accepts is also
-told as JSON Schema, for editors.
+described as JSON Schema, for editors.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _plain(value: str) -> str:
 
 @frozen
 class Text:
-    """A text; `numbers` says whether a number may stand without quotes (parts of file names)."""
+    """A text; `numbers` is whether a number may stand without quotes (parts of file names)."""
 
     numbers: bool = False
 

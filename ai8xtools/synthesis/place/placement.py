@@ -65,7 +65,7 @@ class Placement:
 def place(network: Network, layout: Layout, chip: Chip, options: PlaceOptions) -> Placement:
     """Place a checked network; raise DiagnosticError naming every layer that does not fit.
 
-    Streams are placed as they are; `check_streams` says whether they disturb each other.
+    Streams are placed as they are; `check_streams` is whether they disturb each other.
     """
     placement, problems = place_what_fits(network, layout, chip, options)
     if any(p.severity.is_error for p in problems):

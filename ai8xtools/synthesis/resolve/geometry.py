@@ -15,7 +15,7 @@ from ai8xtools.values import frozen
 
 
 class UnresolvableError(Exception):
-    """A layer has no size; nothing can be said of the layers behind it."""
+    """A layer has no size; the layers behind it cannot be checked."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(str(diagnostic))

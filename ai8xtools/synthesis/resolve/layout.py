@@ -46,7 +46,7 @@ def fixed_layout(
 
 
 def _port(description: Description, options: ResolveOptions) -> InputPort:
-    """Return how the sample arrives: as an option says, else as the description does."""
+    """Return how the sample arrives: from an option, else from the description."""
     if options.input_port.is_fifo or not description.get("input_port", False):
         return options.input_port
     return InputPort.FIFO

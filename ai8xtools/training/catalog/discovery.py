@@ -34,7 +34,7 @@ LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
 class ModelEntry:
     """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input.
 
-    `dr` says that it takes the keyword `dimensionality`, the length of its output. `notice` says
+    `dr` means that it takes the keyword `dimensionality`, the length of its output. `notice` means
     that an entry of the same name in another file is ignored.
     """
 
@@ -50,11 +50,10 @@ class ModelEntry:
 class DatasetEntry:
     """A data set: input (C, H, W) or (C, L, 1), labels, and `loader((folder, args), train, test)`.
 
-    `weight` are the factors of the classes in the loss, or None. `regression` says that targets are
-    numbers, `collate` makes a batch of samples (None: they are stacked), `visualize(batch, args)`
-    makes images of inputs, `fold_ratio` tells how the images were folded. `own` is the
-    `training.catalog.own_data.Source` of files of the user. `notice` is that of
-    `ModelEntry`.
+    `weight` are the factors of the classes in the loss, or None. `regression` means that targets
+    are numbers, `collate` makes a batch of samples (None: they are stacked), `visualize(batch,
+    args)` makes images of inputs, `fold_ratio` is how the images were folded. `own` is the
+    `training.catalog.own_data.Source` of files of the user. `notice` is that of `ModelEntry`.
     """
 
     name: str

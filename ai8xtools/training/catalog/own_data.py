@@ -73,8 +73,8 @@ def dataset_named(
 
     Choices that `settings` leave open are those of the `checkpoint` that was trained on the data;
     its classes must be those of the data. Only in `training` something is chosen at random.
-    `series` says that numbers [N, C, L] in arrays are series, since the network takes nothing else.
-    Raises InputError for unknown names and what cannot be used.
+    `series` means that numbers [N, C, L] in arrays are series, since the network takes nothing
+    else. Raises InputError for unknown names and what cannot be used.
     """
     location = kind_and_path(name)
     if location is None:

@@ -40,7 +40,7 @@ def show_graph(context: Context) -> None:
 
 
 def _display(option: str, module: str, name: str, *, events: bool = False) -> Maker:
-    """Return the maker of an observer that an option asks for, of TensorBoard where `events`."""
+    """Return the maker of an observer that an option requests, of TensorBoard where `events`."""
 
     def make(context: Context) -> Observer | None:
         value = getattr(context.options, option)

@@ -152,7 +152,7 @@ def note(path: Path, changes: dict[str, Any], safetensors: bool) -> None:
 
 
 def write_file(path: Path, data: bytes, safetensors: bool) -> None:
-    """Write a checkpoint from its bytes, and if wanted its twin: both or none."""
+    """Write a checkpoint from its bytes, and if requested its twin: both or none."""
     if not safetensors:
         atomic.write_bytes(path, data)
         return

@@ -20,7 +20,7 @@ _TRIES = 400
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """How much of the chip a network uses; `refusal` says why it does not fit, "" if it does."""
+    """How much of the chip a network uses; `refusal` is why it does not fit, "" if it does."""
 
     weights: int
     cycles: int = 0

@@ -49,7 +49,7 @@ class Anomaly(Task):
         return True
 
     def quality(self, scores: Scores, samples: int) -> Separation:  # noqa: ARG002
-        """Return how well anomalies are told from others."""
+        """Return how well anomalies are distinguished from others."""
         return separation_of({name.lower(): value for name, value in scores.values.items()})
 
     def learn_threshold(self, scores: Scores) -> None:

@@ -43,8 +43,8 @@ class Classification(Task):
         return torch.tensor(float(targets.numel())) if weight is None else weight[targets].sum()
 
     def meter(self, training: bool) -> Meter:
-        """Return a meter of accuracies, with the confusion matrix if that is wanted, and for the
-        user's own data."""
+        """Return a meter of accuracies, with the confusion matrix if requested, and for the user's
+        own data."""
         return ClassificationMeter(
             self.classes, not training and (self.is_own or self.options.confusion)
         )
@@ -64,7 +64,7 @@ class Classification(Task):
         return Accuracy.of(scores.confusion.tolist())
 
     def result_lines(self, scores: Scores) -> list[str]:
-        """Return the accuracies, and the confusion matrix if it is wanted."""
+        """Return the accuracies, and the confusion matrix if requested."""
         lines = super().result_lines(scores)
         if self.options.confusion:
             assert scores.confusion is not None
@@ -118,7 +118,7 @@ class Segmentation(Classification):
         return mean_overlap(scores.confusion, samples)
 
     def result_lines(self, scores: Scores) -> list[str]:
-        """Return accuracies, confusion matrix if it is wanted, and the overlap of each class."""
+        """Return accuracies, confusion matrix if requested, and the overlap of each class."""
         each = scores.by_class["IoU"].items()
         parts = [f"{label}: {share:.3f}" for label, share in each if share is not None]
         mean = f"==> mIoU: {scores.values['mIoU']:.3f}"

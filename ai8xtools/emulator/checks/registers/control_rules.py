@@ -60,7 +60,7 @@ def read_ahead(facts: LayerFacts) -> Iterator[Expectation]:
 
 
 def kind(facts: LayerFacts) -> Iterator[Expectation]:
-    """The kind of the layer, in all bits that tell it."""
+    """The kind of the layer, in all bits that encode it."""
     config, chip, post = facts.config, facts.chip, facts.read("POST")
     passes_through = not config.kind.has_kernels
     name = config.kind.value

@@ -103,7 +103,7 @@ def operands(facts: LayerFacts) -> Iterator[Expectation]:
 
 
 def kernel_shape(facts: LayerFacts) -> Iterator[Expectation]:
-    """Rows and columns of the kernel, in all registers that tell them."""
+    """Rows and columns of the kernel, in all registers that hold them."""
     config, chip = facts.config, facts.chip
     alone = config.input.operands == 1
     rows = "kernel_rows" in chip.layer_registers["LCTL"].by_name

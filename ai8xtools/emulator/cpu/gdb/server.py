@@ -142,7 +142,7 @@ class GdbServer:
                 connection.acknowledges = False
 
     def _resumes(self, packet: bytes, target: DebugTarget, depth: int) -> bool:
-        """Do what lets the program go on; tell whether the packet does."""
+        """Do what lets the program go on; return whether the packet does."""
         action = packet
         if packet.startswith(b"vCont;"):
             action = packet[len(b"vCont;") :]

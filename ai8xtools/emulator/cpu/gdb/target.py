@@ -1,4 +1,4 @@
-"""What gdb is told of a core: registers and memories, as XML.
+"""What gdb learns about a core: registers and memories, as XML.
 
 Source: the manual of gdb, "Target Descriptions" and "Memory Map Format".
 """

@@ -72,7 +72,7 @@ def with_zero_outputs(network: Network, fixed: Layout, added: Mapping[int, int])
 
 
 def _changed(layer: Layer, read: Mask, added: int) -> Layer | None:
-    """Return a layer for what it reads now; None if it cannot be told."""
+    """Return a layer for what it reads now; None if unknown."""
     if read.all() and not added:
         return layer
     own = layer.has_weights and not layer.depthwise

@@ -76,7 +76,7 @@ def _content(test_list: Path) -> bytes:
 
 
 def add_test(list_file: Path, line: str) -> bool:
-    """Add a line to the list unless one of its lines contains it; tell whether it was added.
+    """Add a line to the list unless one of its lines contains it; return whether it was added.
 
     The line takes the place of one that has the same test in another queue. The list is replaced as
     a whole and keeps its permissions; processes that do this at the same time wait for each other.
