@@ -201,6 +201,9 @@ measure-explained: $(DEVELOPMENT) ## damage single words of ten networks: how of
 measure-pages: $(DEVELOPMENT) ## the reports in Chromium: three widths, light and dark, axe-core (needs Chromium and playwright)
 	@$(PYTHON) -m tests.commands.pages_in_browser $(ARGS)
 
+measure-manual: $(DEVELOPMENT) ## the commands of README and manual, each page in a fresh folder (ARGS="docs/proof.md")
+	@$(PYTHON) -m tests.manual $(ARGS)
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

@@ -22,12 +22,12 @@ from torch import Tensor
 
 import ai8x
 from ai8xtools.reading import read_text
+from ai8xtools.reading.progress import progress
 from datasets import cache
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import image_files, opened, read_image
 from datasets.images import fold_batch
 from datasets.parts import Batches, loader
-from datasets.progress import progress
 
 _HEIGHT, _WIDTH = 720, 960
 _LABEL = 3  # plane of a prepared picture behind red, green and blue

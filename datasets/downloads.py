@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ai8xtools.checkpoint.atomic import atomic_file
+from ai8xtools.reading.progress import progress
 from ai8xtools.reading.system import stays_below
 from datasets.errors import ANEW, DatasetError
-from datasets.progress import progress
 
 _TIMEOUT_SECONDS = 30
 _BLOCK_BYTES = 1 << 18

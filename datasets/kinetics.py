@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 import ai8x
+from ai8xtools.reading.progress import progress
 from ai8xtools.reading.system import in_order
 from datasets import cache
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.image_files import as_tensor, image_files, opened
 from datasets.images import fold_batch
 from datasets.parts import Samples, loader
-from datasets.progress import progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ai8xtools.reading.progress import progress
 from datasets import cache
 from datasets.audio import (
     LENGTH,
@@ -31,7 +32,6 @@ from datasets.audio import (
     to_bytes,
     to_words,
 )
-from datasets.progress import progress
 from datasets.speech_files import TRAIN, VALIDATION, Recording, recordings
 
 SHIFT = RATE // 10  # a tenth of a second

@@ -21,10 +21,10 @@ from torch import Tensor
 
 import ai8x
 from ai8xtools.reading import read_text
+from ai8xtools.reading.progress import progress
 from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.parts import Batches, train_and_test
-from datasets.progress import progress
 
 MAX_BYTES = 256 << 20
 _FOLDER = Path("SampleMotorDataLimerick", "SpectraQuest_Rig_Data_Voyager_3", "Data_ADXL356C")

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from ai8xtools.reading import MIB, read_text
+from ai8xtools.reading.progress import progress
 from ai8xtools.reading.system import in_order
 from datasets.audio import LENGTH, read_recording, speech_cuts, write_wav
 from datasets.downloads import Download, fetch, unpack
 from datasets.errors import DatasetError
-from datasets.progress import progress
 
 COMMANDS = Download(
     "http://download.tensorflow.org/data/speech_commands_v0.02.tar.gz",

@@ -20,13 +20,13 @@ from torch import Tensor
 
 import ai8x
 from ai8xtools.reading import open_file
+from ai8xtools.reading.progress import progress
 from ai8xtools.reading.system import in_order
 from datasets import cache
 from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError, library
 from datasets.image_files import as_tensor, opened
 from datasets.parts import Batches, loader
-from datasets.progress import progress
 
 _SIZE = 74
 _MARGIN = 1.3  # side of the square, relative to that around the boxes alone

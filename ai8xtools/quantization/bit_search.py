@@ -8,7 +8,7 @@ Source: docs/quantization.md, "Bits by sensitivity".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.calibration import DATA_STEPS, Walk, fill
 from ai8xtools.quantization.options import WEIGHT_BITS, LayerIntegers
 from ai8xtools.quantization.report import decibels
+from ai8xtools.reading.progress import progress, tracked
 from ai8xtools.values import frozen
 
 WIDEST = max(WEIGHT_BITS)
@@ -58,7 +59,6 @@ def sensitivities(
     trained: nn.Module,
     simulated: nn.Module,
     samples: Sequence[Tensor],
-    progress: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> list[Sensitivity]:
     """Measure every layer; `simulated` has 8 bits everywhere afterwards.
 
@@ -70,7 +70,7 @@ def sensitivities(
         names = walk.order()
         widest = {name: walk.choose(name, WIDEST).integers for name in names}
         layers = dict(simulated.named_modules())
-        for name in progress(names):
+        for name in tracked("Measuring layers", names):
             integers, noise = {WIDEST: widest[name]}, {}
             for bits in WEIGHT_BITS:
                 if bits != WIDEST:
@@ -91,10 +91,12 @@ def search(
     """Return the steps from 8 bits to the fewest; each costs the least noise for the bytes."""
     bits = {layer.name: WIDEST for layer in sensitivities}
     steps = [_measured(sensitivities, bits, trained, simulated, samples)]
-    while changes := list(_changes(sensitivities, bits)):
-        _, name, fewer = min(changes)
-        bits = {**bits, name: fewer}
-        steps.append(_measured(sensitivities, bits, trained, simulated, samples))
+    with progress("Searching bits", len(bits) * (len(WEIGHT_BITS) - 1)) as advance:
+        while changes := list(_changes(sensitivities, bits)):
+            _, name, fewer = min(changes)
+            bits = {**bits, name: fewer}
+            steps.append(_measured(sensitivities, bits, trained, simulated, samples))
+            advance(1)
     return steps
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.adaptive import DataRounding, Moments, columns, weight_rows
 from ai8xtools.quantization.options import LayerIntegers
 from ai8xtools.quantization.report import decibels
+from ai8xtools.reading.progress import tracked
 from ai8xtools.values import frozen
 
 DATA_STEPS = 128  # a data value 1.0 is the integer 128
@@ -61,19 +62,19 @@ def calibrate(
     simulated: nn.Module,
     samples: Sequence[Tensor],
     bits: Mapping[str, int],
-    progress: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> list[LayerChoice]:
     """Choose the integers of every layer that the network uses, in the order of their use.
 
     `trained` computes in floating point, `simulated` is the same network in the 8-bit simulation;
     its layers are filled on the way. `samples` are batches of inputs in -1..127/128, at least one;
-    `bits` the widths of weights by layer, 8 unless named. `progress` wraps the names of layers.
+    `bits` the widths of weights by layer, 8 unless named.
     Raises InputError E630 when the network cannot compute the samples.
     """
     walk = Walk(trained.eval(), simulated.eval(), samples)
     with torch.no_grad():
         names = walk.order()
-        return [walk.choose(name, bits.get(name, 8)) for name in progress(names)]
+        layers = tracked("Calibrating", names)
+        return [walk.choose(name, bits.get(name, 8)) for name in layers]
 
 
 class Walk:

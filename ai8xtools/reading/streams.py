@@ -28,6 +28,8 @@ class CleanStream:
     def write(self, text: str) -> int:
         """Write a text cleaned, with escapes for what the stream's encoding does not have."""
         shown = cleaned(text)
+        if _line and self.behind.isatty():
+            erase_line()
         encoding = self.behind.encoding or "utf-8"
         if codecs.lookup(encoding).name != "utf-8":
             shown = shown.encode(encoding, "backslashreplace").decode(encoding)
@@ -64,6 +66,29 @@ class CleanStream:
 def terminal(stream: TextIO) -> TextIO:
     """Return the stream under one that cleans, for our own progress bars and colours."""
     return stream.behind if isinstance(stream, CleanStream) else stream
+
+
+_line: list[TextIO] = []
+"""The terminal whose last line is for the moment only; empty if there is none."""
+
+
+def show_line(text: str) -> None:
+    """Show a line on the terminal of standard error that the next output replaces."""
+    stream = terminal(sys.stderr)
+    _line[:] = [stream]
+    with contextlib.suppress(OSError, ValueError):
+        width = os.get_terminal_size(stream.fileno()).columns
+        stream.write(f"\r\033[K{text[: max(width - 1, 20)]}")
+        stream.flush()
+
+
+def erase_line() -> None:
+    """Take away the line that `show_line` has shown, if it is still there."""
+    while _line:
+        stream = _line.pop()
+        with contextlib.suppress(OSError, ValueError):
+            stream.write("\r\033[K")
+            stream.flush()
 
 
 def silence(stream: TextIO) -> None:

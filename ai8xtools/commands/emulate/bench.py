@@ -27,7 +27,6 @@ from ai8xtools.commands.emulate.data_set import (
     departures_of,
     inputs_of,
     summary,
-    with_progress,
 )
 from ai8xtools.commands.emulate.emulated_board import EmulatedBoard, check_bench, runner_of
 from ai8xtools.commands.emulate.last_line import tell
@@ -36,6 +35,7 @@ from ai8xtools.commands.emulate.scores import check_labels
 from ai8xtools.commands.emulate.simulation import Simulation, built_again, delivered_by
 from ai8xtools.commands.emulate.trained_on import class_lines, trained_on
 from ai8xtools.emulator import EmulatorError
+from ai8xtools.reading.progress import tracked
 from ai8xtools.reading.system import Terminal
 from ai8xtools.reading.text import line
 
@@ -93,7 +93,7 @@ def _compare(
     description, trained = board.description, trained_on(project)
     images, labels, samples = inputs
     began, pairs = time.monotonic(), []
-    for number in with_progress(range(len(images)), len(images)):
+    for number in tracked("Inputs", range(len(images))):
         pairs.append((_values(board, images[number]), _values(twin, images[number])))
     seconds = time.monotonic() - began
     values, emulated = (np.stack(one) for one in zip(*pairs, strict=True))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from ai8xtools.commands.emulate.simulation import Simulation, simulation_of
 from ai8xtools.commands.emulate.trained_on import TrainedOn, class_lines, trained_on
 from ai8xtools.emulator import NetworkAlone
 from ai8xtools.emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData
-from ai8xtools.reading.streams import terminal
+from ai8xtools.reading.progress import tracked
 from ai8xtools.values import frozen
 from datasets.own.settings import kind_and_path
 
@@ -148,20 +147,8 @@ def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterato
 def _values(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Integers:
     """Run the network on all inputs; show the progress where that takes time."""
     size = firmware.batch_size
-    starts = with_progress(range(0, len(images), size), len(images))
+    starts = tracked("Inputs", range(0, len(images), size))
     return np.concatenate([firmware.run(images[first : first + size]) for first in starts])
-
-
-def with_progress(starts: Iterable[int], count: int) -> Iterator[int]:
-    """Yield numbers of inputs, and show how far it is of all `count` where that takes time."""
-    shown = time.monotonic() + _PROGRESS_SECONDS
-    for first in starts:
-        yield first
-        if sys.stderr.isatty() and time.monotonic() > shown:
-            print(f"\r{first} of {count} inputs", end="", file=terminal(sys.stderr), flush=True)
-            shown = time.monotonic() + 1
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=terminal(sys.stderr))
 
 
 def _exits(cycles: Integers) -> str:

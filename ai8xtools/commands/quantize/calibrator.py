@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,6 @@ from ai8xtools.frontends.modules.foreign import refuse_foreign
 from ai8xtools.frontends.modules.mixed import constant_tensors
 from ai8xtools.quantization import Calibration
 from ai8xtools.quantization.calibration import LayerChoice, calibrate
-from ai8xtools.reading.streams import terminal
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
 from ai8xtools.training.catalog.imported import imported
 from ai8xtools.training.catalog.onnx_file import is_graph
@@ -71,7 +69,7 @@ def choose_integers(
     Raises InputError for everything that does not fit together.
     """
     case = prepare(checkpoint, source, calibration)
-    choices = calibrate(case.trained, case.simulated, case.samples, bits, progress)
+    choices = calibrate(case.trained, case.simulated, case.samples, bits)
     print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
     if source.importing:
         tell_agreement(case.trained, case.simulated, case.samples, source.input)
@@ -187,17 +185,6 @@ def choices_table(choices: Sequence[LayerChoice]) -> str:
         for choice in choices
     ]
     return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
-
-
-def progress(names: Sequence[str]) -> Iterable[str]:
-    """Show how far the layers are, on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(file=terminal(sys.stderr))
-    return track(
-        names, "Calibrating", console=console, transient=True, disable=not sys.stderr.isatty()
-    )
 
 
 def _network(model: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> nn.Module:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.quantize.arguments import CalibrationOptions, NetworkOptions, SearchOptions
-from ai8xtools.commands.quantize.calibrator import prepare, progress
+from ai8xtools.commands.quantize.calibrator import prepare
 from ai8xtools.commands.train.fits import fits_of_run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import Calibration, weight_names
@@ -31,7 +31,7 @@ def search_bits(
     """
     _refuse_hopeless(checkpoint, options.budget)
     case = prepare(checkpoint, source, calibration)
-    layers = sensitivities(case.trained, case.simulated, case.samples, progress)
+    layers = sensitivities(case.trained, case.simulated, case.samples)
     steps = search(layers, case.trained, case.simulated, case.samples)
     if options.budget == FITS:
         chosen = first_that_fits(steps, source, calibration, case.arch)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from json import JSONDecoder
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tabulate import tabulate
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.train.arguments.sweeping import Range, Sweep
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading.progress import Progress
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.values.accuracy import measured_of
 from ai8xtools.writing.diagram import Panel, Series, axis, drawn
@@ -64,7 +66,9 @@ def run(sweep: Sweep, options: TrainingOptions) -> int:
     seed = options.seed + begun if options.deterministic else None
     study.sampler = optuna.samplers.TPESampler(seed=seed)
     state = optuna.trial.TrialState
-    while sum(one.state != state.FAIL for one in study.get_trials(deepcopy=False)) < sweep.trials:
+    line, trials = Progress("Trials", sweep.trials), partial(study.get_trials, deepcopy=False)
+    while (done := sum(one.state != state.FAIL for one in trials())) < sweep.trials:
+        line.reach(done)
         trial = study.ask()
         try:
             values = _tried(trial, sweep, options, folder)

@@ -34,6 +34,7 @@ from ai8xtools.emulator.state.memory import INSTANCES, Memory
 from ai8xtools.emulator.state.power import check_power
 from ai8xtools.emulator.words.recording import RecordedWords
 from ai8xtools.emulator.words.writes import Writes
+from ai8xtools.reading.progress import progress as shown
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS_PER_INSTANCE
 
@@ -138,8 +139,10 @@ class Accelerator:
         if earlier is None:
             self._counts = self._layer_counts()
         progress = self._begin()
-        while progress.layers:
-            self._advance(progress)
+        with shown("Layers on the accelerator", len(progress.layers)) as advance:
+            while progress.layers:
+                self._advance(progress)
+                advance(1)
         if earlier is None:
             self._ended = progress.run
             return progress.run

@@ -23,6 +23,7 @@ from ai8xtools.emulator.machine.arithmetic import Floats, LayerParameters, Value
 from ai8xtools.emulator.machine.execution import LayerExecution
 from ai8xtools.emulator.state.data_memory import DataMemory
 from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.reading.progress import tracked
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -113,7 +114,7 @@ class NetworkBatch:
             )
         parts = [
             self._run(images[first : first + self.size], on_layer)
-            for first in range(0, len(images), self.size)
+            for first in tracked("Inputs", range(0, len(images), self.size))
         ]
         return np.concatenate([np.zeros((0, len(self.result_positions)), np.uint8), *parts])
 

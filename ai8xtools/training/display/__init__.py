@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
+from ai8xtools.training.display.remaining import Remaining
 from ai8xtools.training.display.requirements import check
 from ai8xtools.training.loop.observers import Context, Observer
 from ai8xtools.training.options import TrainingOptions
@@ -54,12 +55,13 @@ def _display(option: str, module: str, name: str, *, events: bool = False) -> Ma
 
 
 def reporters(context: Context) -> list[Observer]:
-    """Return the observers that report to services (--track)."""
+    """Return the observers that report to services (--track), and that of the terminal."""
+    line: list[Observer] = [Remaining(context.options.epochs)]
     if not context.options.track:
-        return []
+        return line
     from ai8xtools.training.display.trackers import tracker_of
 
-    return [tracker_of(name, context) for name in context.options.track]
+    return line + [tracker_of(name, context) for name in context.options.track]
 
 
 MAKERS: tuple[Maker, ...] = (

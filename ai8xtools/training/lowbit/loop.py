@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading.progress import tracked
 from ai8xtools.training.lowbit.averaging import Average
 from ai8xtools.training.lowbit.epochs import Epochs, Pictures, Samples
 from ai8xtools.training.lowbit.matrices import optimizers_of
@@ -58,7 +59,7 @@ def train(
     if recipe.clip_init:
         _update_clips(network, recipe)
     average = Average(network, recipe.average) if recipe.average else None
-    for epoch in range(recipe.epochs):
+    for epoch in tracked("Epochs", range(recipe.epochs)):
         start = time.monotonic()
         samples, labels = epochs.samples(epoch)
         if epoch == recipe.prune_epoch:

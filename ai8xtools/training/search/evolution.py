@@ -12,6 +12,7 @@ from typing import Any
 
 from ai8x_nas import Architecture, SearchSpace
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading.progress import tracked
 from ai8xtools.training.search.policy import Constraints, EvolutionPolicy
 
 _TRIES = 400
@@ -140,7 +141,7 @@ class Evolution:
         return self._costs[architecture]
 
     def _judge(self, architectures: list[Architecture], generation: int) -> list[Candidate]:
-        for one in architectures:
+        for one in tracked(f"Networks of generation {generation + 1}", architectures):
             if one not in self.judged:
                 rank = self._judges.rank(one)
                 self.judged[one] = Candidate(one, self._cost(one), rank, generation)
