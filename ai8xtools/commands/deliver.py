@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ai8xtools.commands.same_files import refuse_overwriting
+from ai8xtools.diagnostics import suggest
 from ai8xtools.values import frozen
 from ai8xtools.writing.folder import check_folder, write_project
 
@@ -52,4 +53,6 @@ def deliver(
         executables=tuple(executables),
         empty_folders=tuple(empty_folders),
     )
+    if "Makefile" in files:
+        suggest("make", "-C", folder.path)
     return f"{len(files)} files to {folder.path}"

@@ -10,6 +10,7 @@ from typing import Any
 from ai8xtools.diagnostics import Diagnostic, Place, print_result
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.frontends.text import ModelDescription
+from ai8xtools.reading import tables
 from ai8xtools.synthesis import parse
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.fits import ChipFit, judge
@@ -95,18 +96,16 @@ def one_line(fits: Sequence[ChipFit]) -> str:
 
 def as_table(fits: Sequence[ChipFit], energy: EnergyOptions = PUBLISHED) -> str:
     """Return the totals and the layers of all chips side by side."""
-    from tabulate import tabulate
-
-    parts = [tabulate(_totals(fits, energy), ["", *(one.chip for one in fits)], "simple",
-                      disable_numparse=True)]  # fmt: skip
+    parts = [tables.table(_totals(fits, energy), ["", *(one.chip for one in fits)])]
     placed = [one for one in fits if one.layers]
     if placed:
+        own = ["columns", "data", "bias", "cycles", "energy"]
         head = ["layer"]
         for one in placed:
-            head += [f"{one.chip} columns", "data", "bias", "cycles", "energy"]
+            head += [f"{one.chip} {own[0]}", *own[1:]]
         rows = [_row(name, placed) for name in _names(placed)]
-        parts.append(tabulate(rows, head, "simple", disable_numparse=True, colalign=["left"] + [
-            "right"] * (len(head) - 1)))  # fmt: skip
+        sides = ["left"] + ["right"] * (len(head) - 1)
+        parts.append(tables.table(rows, head, together=len(own), colalign=sides))
     for one in fits:
         parts += [f"{one.chip}: {reason}" for reason in one.reasons[:_SHOWN]]
         if len(one.reasons) > _SHOWN:

@@ -20,7 +20,7 @@ from ai8xtools.diagnostics.diagnostic import (
     refuse_errors,
 )
 from ai8xtools.diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run, wants_json
-from ai8xtools.diagnostics.outcome import Outcome, current, note
+from ai8xtools.diagnostics.outcome import Outcome, current, note, suggest
 from ai8xtools.diagnostics.printing import (
     as_json,
     is_read_at_once,
@@ -51,6 +51,7 @@ __all__ = [
     "print_result",
     "refuse_errors",
     "run",
+    "suggest",
     "takes_json",
     "values_of",
     "wants_json",

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -42,6 +43,8 @@ def run(main: Callable[[], int | None]) -> int:
             status = _write_files(outcome, status)
         if aside is not None:
             status = _write_json(aside, status)
+        elif status == 0:
+            _conclude(outcome)
         file = _report_file(words)
         if file is not None and status != _USAGE:
             from ai8xtools.diagnostics import debug_report  # rarely wanted
@@ -62,6 +65,18 @@ def _write_files(outcome: Outcome, status: int) -> int:
             print_diagnostics([_os_diagnostic(exc)])
             status = status or 1
     return status
+
+
+def _conclude(outcome: Outcome) -> None:
+    """Tell a person the result and what comes next; a program gets neither."""
+    if not sys.stdout.isatty():
+        return
+    from ai8xtools.diagnostics.conclusion import conclusion  # people only
+
+    text = conclusion(outcome, shutil.get_terminal_size().columns)
+    if text:
+        with contextlib.suppress(OSError):
+            print(text)
 
 
 def leave(status: int) -> NoReturn:

@@ -19,12 +19,14 @@ FACTS = ("subject", "verdict", "reason", "accuracy", "cycles", "memory", "energy
 class Outcome:
     """The messages of a run, the facts that it found out, and how it ended.
 
+    `following` is the command that people usually run next, a tool by the name of its script.
     `at_end` are called with it when it is known how the run ends, by the option that asked for it.
     """
 
     words: tuple[str, ...] = ()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(FACTS))
+    following: tuple[str, ...] = ()
     status: int = 0
     at_end: dict[str, Callable[[Outcome], None]] = field(default_factory=dict)
 
@@ -61,3 +63,8 @@ def note(**facts: Any) -> None:
     names = current().facts
     assert facts.keys() <= names.keys(), facts
     names |= facts
+
+
+def suggest(*following: object) -> None:
+    """Keep the words of the command that usually comes next; a person is told it at the end."""
+    current().following = tuple(map(str, following))

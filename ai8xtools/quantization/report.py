@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ai8xtools.quantization.arithmetic import Float32s, mean, mean_channel_magnitude
+from ai8xtools.reading import tables
 from ai8xtools.values import frozen
 
 
@@ -84,8 +85,6 @@ def report_line(report: TensorReport) -> str:
 
 def report_table(reports: Sequence[TensorReport]) -> str:
     """Return a table with a row per tensor."""
-    from tabulate import tabulate  # here: it takes longer to import than most files to quantize
-
     headers = [
         "tensor", "shape", "min", "max", "bits", "shift", "factor", "gain", "clipped", "SNR/dB",
     ]  # fmt: skip
@@ -104,7 +103,7 @@ def report_table(reports: Sequence[TensorReport]) -> str:
         )
         for report in reports
     ]
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    return tables.table(rows, headers)
 
 
 def decibels(signal: float, noise: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,13 +16,13 @@ from torch import nn
 
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.diagnostics.outcome import note
+from ai8xtools.diagnostics.outcome import note, suggest
 from ai8xtools.frontends.modules.foreign import refuse_foreign
 from ai8xtools.training import display, export
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_models
 from ai8xtools.training.catalog.imported import imported, notes_of, plain_state
 from ai8xtools.training.catalog.own_data import dataset_of
-from ai8xtools.training.catalog.own_file import is_file_and_class, named_model
+from ai8xtools.training.catalog.own_file import is_file_and_class, named_model, plain_name
 from ai8xtools.training.compute.devices import (
     compiles,
     compute_device,
@@ -211,6 +212,9 @@ def _compute(
         if measures:
             note(accuracy={"measures": measures, "samples": data.test.samples})
         note(subject=options.arch)
+        if not (options.nas or share.divided):
+            saved = {} if options.evaluate else trainer.best()
+            _suggest(options, saved.get(True) or saved.get(False))
     except RuntimeError as exc:
         raise explained(exc, options) from exc
     finally:
@@ -219,6 +223,21 @@ def _compute(
         log.close()
     if share.leads:
         copy_folder(log.folder, options.copy_output_folder)
+
+
+def _suggest(options: TrainingOptions, trained: Path | None) -> None:
+    """Keep the command that usually follows: quantize what was trained, deploy integers."""
+    chip, name = ai8x.dev, options.name or plain_name(options.arch)
+    source = trained or options.resume_from or options.exp_load_weights_from
+    if chip is None or source is None:
+        return
+    device = ("--device", chip.name)
+    if options.act_mode_8bit:
+        data = () if ":" in options.dataset else ("--dataset", options.dataset)
+        network = ("--model", options.arch, *data, "--checkpoint-file", source)
+        suggest("ai8xize.py", *network, *device, "--prefix", name, "--test-dir", "projects")
+    else:
+        suggest("quantize.py", source, f"{name}-q.pth.tar", *device)
 
 
 def prepare(options: TrainingOptions, share: Share) -> Prepared:

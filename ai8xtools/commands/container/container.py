@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.container.arguments import ContainerCommand
 from ai8xtools.commands.deliver import Folder, deliver
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.reading import read_bytes
+from ai8xtools.reading import read_bytes, tables
 from ai8xtools.software.container import (
     Container,
     ContainerError,
@@ -108,11 +107,11 @@ def _described(container: Container, tagged: bool) -> Iterator[str]:
     rows = [_tensor_row(number, tensor) for number, tensor in enumerate(container.tensors)]
     heads = ["tensor", "type", "order", "count", "rows x columns x channels", "k", "bytes", "at",
              "layers"]  # fmt: skip
-    yield tabulate(rows, heads, "simple", disable_numparse=True)
+    yield tables.table(rows, heads)
     layers = [_layer_row(number, one, container) for number, one in enumerate(container.layers)]
     heads = ["layer", "operation", "reads", "weights, bias", "makes", "kernel", "stride", "pad",
              "<<", ">>", "D"]  # fmt: skip
-    yield "\n" + tabulate(layers, heads, "simple", disable_numparse=True)
+    yield "\n" + tables.table(layers, heads)
 
 
 def _tensor_row(number: int, tensor: Tensor) -> list[str]:

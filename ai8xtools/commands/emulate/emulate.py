@@ -32,7 +32,7 @@ from ai8xtools.commands.emulate.timing import describe_times, write_time_files
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.commands.emulate.verdict import input_of, judge
 from ai8xtools.commands.same_files import refuse_overwriting, refuse_project_files
-from ai8xtools.diagnostics import note
+from ai8xtools.diagnostics import note, suggest
 from ai8xtools.emulator import (
     Accelerator,
     AddressMap,
@@ -79,6 +79,7 @@ def emulate(options: EmulateOptions) -> int:
         core = core_of(options)
         refuse_options(options, core)
     if options.prove:
+        suggest("make", "-C", options.project)
         from ai8xtools.commands.emulate.proving import prove_project  # needs the network loader
 
         return prove_project(Path(options.project), options)
@@ -100,6 +101,7 @@ def emulate(options: EmulateOptions) -> int:
         refuse_silent_line(Path(options.project))
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
+    suggest("emulate.py", options.project, "--prove")
     if options.accelerator_only:
         return emulate_alone(Path(options.project), options)
     if options.input is not None:

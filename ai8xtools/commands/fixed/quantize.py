@@ -9,7 +9,6 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from tabulate import tabulate
 
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.fixed.arguments import FixedOptions
@@ -18,6 +17,7 @@ from ai8xtools.quantization.fixed.network import FixedNetwork, fix_network
 from ai8xtools.quantization.fixed.ranges import Summary, summarize
 from ai8xtools.quantization.formats import Float64s, sqnr_db
 from ai8xtools.quantization.q15.graph import Graph, Weighted
+from ai8xtools.reading import tables
 from ai8xtools.software.container.cipher import NONCE_BYTES, read_key, tagged
 from ai8xtools.software.container.execute import bytes_of, run_all
 from ai8xtools.software.container.from_fixed import FixedLowering, fixed_input
@@ -51,7 +51,7 @@ def quantize_fixed(options: FixedOptions) -> int:
             if isinstance(step, Weighted)]  # fmt: skip
     samples = sum(map(len, case.samples))
     print(f"Calibrated with {samples} samples of {case.dataset}:")
-    print(tabulate(rows, _HEADS, "simple", disable_numparse=True))
+    print(tables.table(rows, _HEADS))
     _summary(options, network, errors)
     if case.left:
         print(f"Left to the application: {', '.join(case.left)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ai8xtools.checkpoint import read_checkpoint, write_checkpoint
+from ai8xtools.commands.following import quantize_it
 from ai8xtools.commands.fuser.arguments import FuserOptions
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics.errors import InputError
@@ -21,3 +22,4 @@ def fuse(options: FuserOptions) -> None:
         raise
     write_checkpoint(options.output, fused)
     print(f"New checkpoint is saved to: {options.output}")
+    quantize_it(options.output)

@@ -22,6 +22,7 @@ from ai8xtools.diagnostics import (
     note,
     print_diagnostics,
     refuse_errors,
+    suggest,
 )
 from ai8xtools.synthesis.answer import build_answer
 from ai8xtools.synthesis.emit import (
@@ -153,6 +154,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     shown = options.visible(project.diagnostics)
     write_configuration(options, result.network, result.placement.layout)
     written = deliver(project.files, destination(options))
+    suggest("emulate.py", folder)
     note_result(options, result)
     write_report(options, result.network, result.placement, shown, result)
     print_diagnostics(shown)

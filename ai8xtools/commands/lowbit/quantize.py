@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tabulate import tabulate
-
 from ai8xtools.checkpoint import atomic
+from ai8xtools.commands.following import deploy_it
 from ai8xtools.commands.loader.pages import report_files, write_pages
 from ai8xtools.commands.lowbit.arguments.quantizer import QuantizeOptions
 from ai8xtools.commands.lowbit.compare import Agreement, compare
@@ -19,6 +18,7 @@ from ai8xtools.commands.lowbit.foreign import read_any
 from ai8xtools.commands.lowbit.post import Rounded, correct_as_trained, rounded_after_training
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading import tables
 from ai8xtools.software.lowbit.bounds import prove_sums
 from ai8xtools.software.lowbit.emit import header, sizes
 from ai8xtools.software.lowbit.network import LowBitNetwork
@@ -58,6 +58,7 @@ def quantize_lowbit(args: QuantizeOptions) -> int:
     _print(rows, measured)
     flash, ram = sizes(network)
     print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")
+    deploy_it(args.output, "BITNET", "--sample-input", "SAMPLES.npy")
     for written in (args.output, args.report):
         if written is not None:
             print(f"Wrote {written}")
@@ -97,7 +98,7 @@ def _print(rows: Rows, measured: _Measured) -> None:
          stats.mean, stats.deviation, stats.entropy_bits, stats.capacity_percent]
         for row in rows for stats in (row.statistics,)
     ]  # fmt: skip
-    print(tabulate(lines, _HEADS, "simple", floatfmt=".4g"))
+    print(tables.table(lines, _HEADS, numbers=True, floatfmt=".4g"))
     for row in rows:
         if row.filled:
             print(f"{row.name}: each row is filled up with {row.filled} codes to whole words; "
@@ -106,7 +107,7 @@ def _print(rows: Rows, measured: _Measured) -> None:
         lines = [["not rounded" if one.encoding == "None" else one.encoding, one.bits, one.correct,
                   one.percent] for one in measured.table]  # fmt: skip
         heads = ["after training", "bits", "correct", "accuracy (%)"]
-        print(tabulate(lines, heads, "simple", floatfmt=("", "g", "d", ".2f")))
+        print(tables.table(lines, heads, numbers=True, floatfmt=("", "g", "d", ".2f")))
     accuracy, engine = measured.trained, measured.agreement
     if accuracy is not None:
         print(f"Accuracy as trained: {accuracy.percent:.2f} % ({accuracy.correct:,} of "

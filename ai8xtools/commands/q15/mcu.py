@@ -11,6 +11,7 @@ import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint, write_checkpoint
 from ai8xtools.checkpoint.values import NETWORK
+from ai8xtools.commands.following import deploy_it
 from ai8xtools.commands.loader.graph_proof import optimized
 from ai8xtools.commands.q15.mcu_arguments import McuOptions
 from ai8xtools.commands.same_files import refuse_overwriting
@@ -91,6 +92,7 @@ def quantize_mcu(options: McuOptions) -> int:
     print(f"k of the input {whole.fraction}, of the output {formats}")
     if not is_enough(agreement, len(some), path):
         warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
+    deploy_it(options.output, "MCU")
     print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
     return 0
 

@@ -5,17 +5,16 @@ Source: docs/q15.md.
 
 from __future__ import annotations
 
-from tabulate import tabulate
-
 from ai8xtools.checkpoint import write_checkpoint
 from ai8xtools.commands.deliver import Folder, deliver
+from ai8xtools.commands.following import deploy_it
 from ai8xtools.commands.q15.arguments import Q15Options
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.quantization.q15.file import StoredNetwork, to_checkpoint
 from ai8xtools.quantization.q15.formats import Guard
 from ai8xtools.quantization.q15.graph import Graph
 from ai8xtools.quantization.q15.network import QuantizedNetwork
-from ai8xtools.reading import real_path
+from ai8xtools.reading import real_path, tables
 from ai8xtools.software.profile import ANY
 from ai8xtools.software.q15.build import need_of
 from ai8xtools.software.q15.calls import Program, program
@@ -57,7 +56,7 @@ def quantize_q15(options: Q15Options) -> int:
     code = program(network)
     sizes = need_of(network, code, ANY)
     written = _write(options, network, code, sample, case.arch)
-    table = tabulate(rows(network, errors), HEADERS, "simple", disable_numparse=True)
+    table = tables.table(rows(network, errors), HEADERS)
     print(f"Calibrated with {errors.samples} samples of {case.dataset}:\n{table}")
     print(_summary(options, graph, errors.agreeing, errors.samples))
     if not is_enough(errors.correlation, errors.samples, options.case.input):
@@ -83,6 +82,7 @@ def _write(
     if options.is_checkpoint:
         stored = StoredNetwork(network, sample.input, options.column_major)
         write_checkpoint(options.output, to_checkpoint(stored, arch))
+        deploy_it(str(options.output), "MCU")
         return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name

@@ -23,6 +23,7 @@ from ai8xtools.frontends.modules.foreign import refuse_foreign
 from ai8xtools.frontends.modules.mixed import constant_tensors
 from ai8xtools.quantization import Calibration
 from ai8xtools.quantization.calibration import LayerChoice, calibrate
+from ai8xtools.reading import tables
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
 from ai8xtools.training.catalog.imported import imported
 from ai8xtools.training.catalog.onnx_file import is_graph
@@ -170,8 +171,6 @@ def load_samples(
 
 def choices_table(choices: Sequence[LayerChoice]) -> str:
     """Return a table with a row per layer; SNR is that of the layer's output."""
-    from tabulate import tabulate
-
     headers = ["layer", "bits", "shift", "rounding", "SNR/dB", "to nearest, SNR/dB"]
     rows = [
         (
@@ -184,7 +183,7 @@ def choices_table(choices: Sequence[LayerChoice]) -> str:
         )
         for choice in choices
     ]
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    return tables.table(rows, headers)
 
 
 def _network(model: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> nn.Module:

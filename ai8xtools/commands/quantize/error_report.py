@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.commands.quantize.arguments import QuantizeOptions, ReportOptions
 from ai8xtools.quantization import Quantized, TensorReport
+from ai8xtools.reading.tables import table
 
 if TYPE_CHECKING:  # they need torch
     from ai8xtools.quantization.bit_search import Step
@@ -138,12 +139,9 @@ def tables(facts: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str
 
 
 def _plain(facts: Mapping[str, Any]) -> str:
-    from tabulate import tabulate
-
     parts = [f"{facts['input']} -> {facts['output']}, {facts['device']}", conclusion(facts)]
     for title, heads, rows in tables(facts):
-        table = tabulate(rows, heads, tablefmt="simple", disable_numparse=True)
-        parts.append(f"{title}\n\n{table}")
+        parts.append(f"{title}\n\n{table(rows, heads, whole=True)}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -15,6 +15,7 @@ from ai8xtools.checkpoint import (
 )
 from ai8xtools.checkpoint.atomic import atomic_file
 from ai8xtools.checkpoint.safetensors import SUFFIX
+from ai8xtools.commands.following import deploy_it
 from ai8xtools.commands.loader.recorded import KEY as OWN_DATA
 from ai8xtools.commands.quantize.arguments import (
     ALIASES,
@@ -28,7 +29,6 @@ from ai8xtools.diagnostics import (
     DiagnosticError,
     Place,
     Severity,
-    note,
     print_diagnostics,
 )
 from ai8xtools.diagnostics.errors import InputError
@@ -64,7 +64,6 @@ def quantize(options: QuantizeOptions) -> int:
         print("\nModel keys (state_dict):\n" + ", ".join(checkpoint.state_dict))
     try:
         refuse_foreign(checkpoint, "be quantized")
-        note(subject=options.network.input)
         checkpoint = without_batchnorm(checkpoint, options.transposed, keep=options.keep_batchnorm)
         search = None
         if options.search is not None and options.calibration is not None:
@@ -110,6 +109,7 @@ def quantize(options: QuantizeOptions) -> int:
         with atomic_file(options.report.path) as file:  # complete only with the output
             file.write(report.encode())
             write_output(options, quantized.checkpoint)
+    suggest_project(options, options.network.model or checkpoint.arch)
     if OWN_DATA in checkpoint.extras:
         from ai8xtools.commands.quantize.accuracy import (
             accuracy_lines,  # here: few checkpoints need it
@@ -118,6 +118,15 @@ def quantize(options: QuantizeOptions) -> int:
         for line in accuracy_lines(checkpoint.extras, options.network.input, numeric):
             print(line)
     return 0
+
+
+def suggest_project(options: QuantizeOptions, model: str | None) -> None:
+    """Keep the command that makes a project of the result."""
+    words = ["--model", model] if model else []
+    samples = options.calibration and options.calibration.dataset
+    if samples and ":" not in samples and "." not in samples:
+        words += ["--dataset", samples]
+    deploy_it(options.output, options.network.chip.name, *words)
 
 
 def is_onnx(options: QuantizeOptions) -> bool:

@@ -15,6 +15,7 @@ from ai8xtools.commands.train.fits import fits_of_run
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import Calibration, weight_names
 from ai8xtools.quantization.bit_search import Step, least_bytes, search, sensitivities, within
+from ai8xtools.reading import tables
 
 FITS = "FITS"
 
@@ -100,8 +101,6 @@ def first_that_fits(
 
 def curve(steps: Sequence[Step], chosen: Step) -> str:
     """Return a table with a row per step; the chosen one is marked."""
-    from tabulate import tabulate
-
     rows = [
         (
             "*" if step is chosen else "",
@@ -114,7 +113,7 @@ def curve(steps: Sequence[Step], chosen: Step) -> str:
         for step in steps
     ]
     headers = ("", "bytes", "of 8 bits", "SNR/dB", "same result", "bits")
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    return tables.table(rows, headers)
 
 
 def policy_text(bits: Mapping[str, int]) -> str:

@@ -18,6 +18,7 @@ from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.reading import tables
 from ai8xtools.software.emit.text import amount, further_levels
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
@@ -30,7 +31,8 @@ from ai8xtools.values import frozen
 from ai8xtools.values.estimate import Estimate
 from device import CHIPS
 
-_COLUMNS = 5
+_CHARACTERS = 120
+"""Of a line in files and pipes."""
 
 
 @frozen
@@ -256,15 +258,9 @@ def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
 
 def as_columns(fits: Sequence[McuFit]) -> str:
     """Return a table with a column for each microcontroller, and why it does not fit some."""
-    from tabulate import tabulate
-
-    parts = []
-    for first in range(0, len(fits), _COLUMNS):
-        some = fits[first : first + _COLUMNS]
-        head = ["", *(one.mcu for one in some)]
-        parts.append(tabulate([*_rows(some)], head, "simple", disable_numparse=True))
+    shown = tables.table([*_rows(fits)], ["", *(one.mcu for one in fits)], most=_CHARACTERS)
     reasons = [f"{one.mcu}: {one.reason}" for one in fits if one.reason]
-    return "\n\n".join(["Without the accelerator (--device MCU)", *parts, *reasons])
+    return "\n\n".join(["Without the accelerator (--device MCU)", shown, *reasons])
 
 
 def _rows(fits: Sequence[McuFit]) -> Iterator[list[str]]:

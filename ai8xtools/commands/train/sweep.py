@@ -21,11 +21,10 @@ from json import JSONDecoder
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
 from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.train.arguments.sweeping import Range, Sweep
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.reading import tables
 from ai8xtools.reading.progress import Progress
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.values.accuracy import measured_of
@@ -180,7 +179,7 @@ def _report(study: Any, sweep: Sweep, folder: Path) -> int:
     print(f"\n{len(complete)} of {len(trials)} trials came to their end. No other is as good with "
           "as few cycles:")  # fmt: skip
     headers = ["Trial", f"{name} (validation)", "Cycles", "Flash", f"Test, {_CHIP}", "Settings"]
-    print(tabulate(rows, headers=headers, disable_numparse=True))
+    print(tables.table(rows, headers))
     groups = (("all", complete, False), ("best", front, True))
     lines = [
         Series(title, [(one.values[1], one.user_attrs[_SCORE]) for one in some], joined=joined)

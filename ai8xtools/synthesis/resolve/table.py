@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tabulate import tabulate
-
+from ai8xtools.reading import tables
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription, Source, parse_file
 from ai8xtools.synthesis.resolve.tensors import BINARY, LayerTensors, takes_weights
@@ -45,7 +44,7 @@ def tensor_table(description: Description, tensors: Mapping[int, LayerTensors]) 
     weights = sum(one.weights.size for _, one in own)
     kernel_bytes = sum(_kernel_bytes(one) for _, one in own)
     biases = sum(one.bias.size for _, one in own if one.bias is not None)
-    table = tabulate(rows, _COLUMNS, disable_numparse=True, colalign=_ALIGNMENT)
+    table = tables.table(rows, _COLUMNS, colalign=_ALIGNMENT)
     return (
         f"{table}\n{len(own)} layers, {weights:,} weights in {kernel_bytes:,} bytes, "
         f"{biases:,} bias bytes"

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
+from ai8xtools.reading import tables
 from ai8xtools.training.loop.metrics import Scores
 from ai8xtools.training.loop.observers import Context, Observer, Phase, Seen
 
@@ -49,10 +50,8 @@ class QuantizationDiagnostics(Observer):
             self._log.scalars(f"Quantization/{name.replace('.', '/')}", finite, epoch)
         if not rows:
             return
-        from tabulate import tabulate
-
         head = ["layer", "weights clipped/%", "SNR/dB", "outputs clipped/%", "SNR/dB"]
-        table = tabulate(rows, head, "simple", disable_numparse=True)
+        table = tables.table(rows, head)
         self._log.say(f"Quantization (epoch={epoch})\n{table}")
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import io
 
-from tabulate import tabulate
 from torch import Tensor, nn
 
 from ai8xtools.checkpoint import atomic
+from ai8xtools.reading import tables
 from ai8xtools.training.export.counting import (
     Effort,
     Sparsity,
@@ -55,7 +55,7 @@ def _sparsity(sparsities: list[Sparsity]) -> str:
     atomic.write_bytes(SPARSITY_FILE, text.getvalue().encode())
     volume = sum(one.volume for one in sparsities)
     zeros = volume - sum(one.nonzero for one in sparsities)
-    table = tabulate(rows, head, "outline", floatfmt=".4f")
+    table = tables.table(rows, head, "outline", numbers=True, floatfmt=".4f")
     total = f"Total sparsity: {100 * zeros / max(1, volume):.2f} %"
     return f"{table}\n{total}\nSaved the table as {SPARSITY_FILE}"
 
@@ -75,7 +75,7 @@ def _compute(efforts: list[Effort]) -> str:
         for one in efforts
     ]  # fmt: skip
     total = sum(one.macs for one in efforts)
-    return f"{tabulate(rows, head, 'outline', intfmt=',')}\nTotal MACs: {total:,}"
+    return f"{tables.table(rows, head, 'outline', numbers=True, intfmt=',')}\nTotal MACs: {total:,}"
 
 
 def _modules(model: nn.Module) -> str:
@@ -85,4 +85,4 @@ def _modules(model: nn.Module) -> str:
         for name, module in model.named_modules()
         if not next(module.children(), None)
     ]
-    return tabulate(rows, ["Name", "Type"], "outline")
+    return tables.table(rows, ["Name", "Type"], "outline", numbers=True)

@@ -14,6 +14,7 @@ from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.checkpoint.generations import is_of_normalization
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.mixed import constant_tensors
+from ai8xtools.reading import tables
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_datasets
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
@@ -54,13 +55,11 @@ def differences(own: State, stored: State) -> Differences:
 
 def table(own: State, stored: State, differing: Differences) -> str:
     """Return a table of what differs: name, shape in the file, shape in the network."""
-    from tabulate import tabulate  # here: it takes time to import
-
     names = [*differing.missing, *differing.reshaped, *differing.surplus]
     rows = [(name, _shape(stored.get(name)), _shape(own.get(name))) for name in names[:_ROWS]]
     if len(names) > _ROWS:
         rows.append((f"and {len(names) - _ROWS} more", "", ""))
-    return tabulate(rows, ("tensor", "checkpoint", "network"), disable_numparse=True)
+    return tables.table(rows, ("tensor", "checkpoint", "network"))
 
 
 def _shape(tensor: Tensor | None) -> str:
