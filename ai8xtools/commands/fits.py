@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ai8xtools.diagnostics import Diagnostic, Place, print_result
+from ai8xtools.commands.outcome import cycles_facts, estimate, memory_facts
+from ai8xtools.diagnostics import Diagnostic, Place, note, print_result
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.reading import tables
@@ -80,9 +81,24 @@ def of_model(description: ModelDescription, tensors: object) -> tuple[Source, Re
 
 
 def status_of(fits: Sequence[ChipFit], chip: Chip | None) -> int:
-    """Return 0 if the network fits a chip (None: any), else 1."""
+    """Return 0 if the network fits a chip (None: any), else 1; keep what it takes there."""
     chosen = fits if chip is None else [fits[CHIPS.index(chip)]]
-    return int(not any(one.fits for one in chosen))
+    one = next((one for one in chosen if one.fits), chosen[0])
+    note_fit(one.chip, one.reasons)
+    if one.fits:
+        memories = {name: (use.used, use.available) for name, use in (one.memories or {}).items()}
+        note(
+            cycles=cycles_facts(one.cycles, one.clock_mhz, one.time.value),
+            memory=memory_facts(memories),
+            energy=one.energies and estimate(one.energies.inference, 1e6),
+        )
+    return int(not one.fits)
+
+
+def note_fit(target: str, reasons: Sequence[str]) -> None:
+    """Keep whether a network fits a target, and why not."""
+    told = f"does not fit {target}: {'; '.join(reasons)}" if reasons else f"fits {target}"
+    note(verdict="failed" if reasons else "passed", reason=told)
 
 
 def one_line(fits: Sequence[ChipFit]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ai8xtools.values.estimate import Estimate
 from ai8xtools.values.separation import Separation
 
 VERSION = 1
+_UNITS = {"kernel columns": "columns"}
 FAILURES = ("failed", "not passed")
 """Verdicts that a test system shows as failures of what was tested, not of the tool."""
 
@@ -66,6 +67,20 @@ def accuracy_facts(measured: Measured) -> dict[str, Any]:
 def estimate(value: Estimate, factor: float = 1.0) -> dict[str, float]:
     """Return a quantity and its range, multiplied."""
     return {name: factor * getattr(value, name) for name in ("value", "low", "high")}
+
+
+def cycles_facts(count: float, mhz: float | None, milliseconds: float | None) -> dict[str, Any]:
+    """Return what is estimated of the cycles of an inference."""
+    microseconds = None if milliseconds is None else 1e3 * milliseconds
+    return {"count": count, "mhz": mhz, "microseconds": microseconds, "estimated": True}
+
+
+def memory_facts(used: Mapping[str, tuple[float, float | None]]) -> list[dict[str, Any]]:
+    """Return what is taken of memories by name, and their sizes; None if nothing limits them."""
+    return [
+        {"name": name, "unit": _UNITS.get(name, "bytes"), "used": taken, "size": size}
+        for name, (taken, size) in used.items()
+    ]
 
 
 def _tool(outcome: Outcome) -> str:

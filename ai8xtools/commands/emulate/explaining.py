@@ -11,6 +11,7 @@ from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
 from ai8xtools.commands.emulate.simulation import synthesized_again
 from ai8xtools.commands.explain.explanation import Reference, explained, paragraph
 from ai8xtools.commands.proof.delivered import delivered
+from ai8xtools.diagnostics import note
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.decode.own_input import loaded_input, set_input
 from ai8xtools.emulator.firmware.repeated import data_places, result_places
@@ -32,12 +33,11 @@ def explain_project(project: Path, options: EmulateOptions) -> int:
     if options.config_file is not None or not network.has_sample:
         _same_input(reference.memory, memory)
     explanation = explained(reference, memory)
-    if explanation is not None:
-        print(paragraph(reference, explanation))
-        return 1
-    text = _of_results(network, reference)
-    print(text or "Nothing departs: words, layers and results are those of the description.")
-    return 1 if text else 0
+    wrong = paragraph(reference, explanation) if explanation else _of_results(network, reference)
+    text = wrong or "Nothing departs: words, layers and results are those of the description."
+    note(verdict="failed" if wrong else "passed", reason=text)
+    print(text)
+    return int(bool(wrong))
 
 
 def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Synthesis:

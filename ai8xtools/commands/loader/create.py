@@ -366,15 +366,14 @@ def note_result(options: LoaderOptions, result: Synthesis) -> None:
     """Keep what is known of the project for those who ask for it."""
     if not current().at_end:
         return
-    from ai8xtools.commands.outcome import accuracy_facts, estimate
+    from ai8xtools.commands.outcome import accuracy_facts, cycles_facts, estimate
 
     report = report_of(options, result.network, result.placement, (), result)
     if report.accuracy is not None:
         note(accuracy=accuracy_facts(report.accuracy))
     if report.cycles is not None and report.clock_mhz is not None:
-        time = {"count": report.cycles, "mhz": report.clock_mhz}
-        microseconds = report.latency and 1e3 * report.latency.value
-        note(cycles={**time, "microseconds": microseconds, "estimated": True})
+        milliseconds = None if report.latency is None else report.latency.value
+        note(cycles=cycles_facts(report.cycles, report.clock_mhz, milliseconds))
     memories = ((need.title, need.unit, need.use) for need in report.needs)
     note(
         memory=[

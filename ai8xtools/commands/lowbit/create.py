@@ -12,7 +12,8 @@ from ai8xtools.checkpoint.atomic import refuse_other_than_file
 from ai8xtools.commands.deliver import Folder, deliver
 from ai8xtools.commands.loader.pages import report_files, write_pages
 from ai8xtools.commands.lowbit.arguments.loader import LowBitOptions
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors
+from ai8xtools.commands.outcome import memory_facts
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, note, refuse_errors
 from ai8xtools.quantization.lowbit import packed_inputs
 from ai8xtools.reading.npy import NpyError, read_array
 from ai8xtools.software.lowbit.emit import Samples, beside, dense_layers, emit, sizes
@@ -59,11 +60,14 @@ def create_lowbit(options: LowBitOptions) -> int:
     classes = result.classes
     files |= Package(options.name, "lowbit.h", stack + STACK_OF_TEST).files(options.build, files)
     written = deliver(files, folder)
+    taken = {"RAM": ram + stack, "flash": flash + code}
+    facts = memory_facts({name: (size, None) for name, size in taken.items()})
+    note(subject=folder.path.name, memory=facts)
     _write_report(options, network, result, needs, profile)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
     print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
-    for note in dict.fromkeys(_filled(network)):
-        print(note)
+    for line in dict.fromkeys(_filled(network)):
+        print(line)
     print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
           f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
     print(f"Wrote {written}")

@@ -10,6 +10,7 @@ import numpy as np
 from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.proof.judgement import judge
 from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.diagnostics import note as note_outcome
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.firmware.repeated import result_places
 from ai8xtools.emulator.state.memory import Memory
@@ -50,6 +51,7 @@ def prove(
     for finding in judgement.findings[:_SHOWN]:
         print(f"{finding.severity.value}: {finding}")
     if judgement.proven:
+        note_outcome(verdict="passed", reason="the words compute the network for every input")
         print(f"PROVEN: {len(run.layers)} layers compute {wanted.name} for every input, at every "
               "inference; probability of an error below 2^-64, see docs/proof.md")  # fmt: skip
         return True
@@ -65,6 +67,9 @@ def prove(
         buffer = io.BytesIO()
         np.save(buffer, example.image.astype(np.int8))
         write_bytes(file, buffer.getvalue())
+    note_outcome(
+        verdict="failed", reason=f"REFUTED: byte {example.byte} of the result ({judgement.place})"
+    )
     recipe = example.recipe or "an input that was searched for (--dump writes it)"
     print(f"Counterexample: {recipe}: byte {example.byte} of the result "
           f"({judgement.place}) is {example.found:#04x}, of the network "

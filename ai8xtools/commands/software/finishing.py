@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.outcome import cycles_facts, estimate, memory_facts
 from ai8xtools.commands.software.log import with_log
 from ai8xtools.commands.software.options import SoftwareOptions
+from ai8xtools.commands.software.page import limit
+from ai8xtools.diagnostics import note
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.text import sentence
+from ai8xtools.software.plan.cost import cycles_of_plan
 from ai8xtools.software.profile import Profile
 from ai8xtools.writing.packages import STACK_OF_TEST, Package
 
@@ -21,6 +25,7 @@ def finish(
     log: str,
 ) -> None:
     """Print the plan if that is asked for; write the project and its log, unless only checked."""
+    note_needs(built, profile)
     if software.plan_report or options.project.verbose:
         print(plan)
     if options.output.check_only:
@@ -36,3 +41,17 @@ def finish(
     written = deliver(files, software.folder(options))
     print(sentence(built, profile))
     print(f"Wrote {written}")
+
+
+def note_needs(built: Built, profile: Profile) -> None:
+    """Keep what the program takes for those who ask for it."""
+    need, cycles = built.need, cycles_of_plan(built.plan)
+    note(memory=memory_facts({
+        "RAM": (need.ram, limit(profile.l1)), "flash": (need.flash, limit(profile.flash)),
+    }))  # fmt: skip
+    if cycles is not None:
+        joules = profile.joules(cycles)
+        note(
+            cycles=cycles_facts(cycles, profile.mhz or None, profile.milliseconds(cycles)),
+            energy=joules and estimate(joules, 1e6),
+        )

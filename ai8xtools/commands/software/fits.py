@@ -10,13 +10,13 @@ from dataclasses import asdict, field, replace
 from typing import Any
 
 from ai8xtools.checkpoint import Checkpoint
-from ai8xtools.commands.fits import Described, Judged, as_entry, fits_of, show
+from ai8xtools.commands.fits import Described, Judged, as_entry, fits_of, note_fit, show
 from ai8xtools.commands.loader.model_sources import described_for
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
-from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.diagnostics import DiagnosticError, note
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.reading import tables
 from ai8xtools.software.emit.text import amount, further_levels
@@ -87,6 +87,8 @@ def show_fits(software: SoftwareOptions, form: str) -> int:
         chip_fits = fits_of(described)
         others = _fits(described, software.source, software)
     show(form, chip_fits, [_judgement(others)])
+    note(subject=software.source.project.name)
+    note_fit(others[0].mcu, [others[0].reason] if others[0].reason else [])
     return int(not others[0].fits)
 
 

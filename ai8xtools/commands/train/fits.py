@@ -22,6 +22,7 @@ from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,
     Severity,
+    note,
     print_diagnostics,
     print_result,
 )
@@ -81,8 +82,8 @@ def show(options: TrainingOptions) -> int:
         print_result(as_json(fits))
     else:
         print(as_table(fits))
-    chip = chip_of_die(options.device)
-    return status_of(fits, chip)
+    note(subject=options.arch)
+    return status_of(fits, chip_of_die(options.device))
 
 
 def verdict_of(options: TrainingOptions) -> tuple[str | None, Sequence[Diagnostic]]:
