@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ai8xtools.commands.outcome import cycles_facts, estimate, memory_facts
-from ai8xtools.diagnostics import Diagnostic, Place, note, print_result
+from ai8xtools.diagnostics import Diagnostic, Place, current, note, print_result, suggest
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.reading import tables
@@ -93,6 +93,18 @@ def status_of(fits: Sequence[ChipFit], chip: Chip | None) -> int:
             energy=one.energies and estimate(one.energies.inference, 1e6),
         )
     return int(not one.fits)
+
+
+def suggest_the_same(tool: str, **needed: str) -> None:
+    """Suggest the command without --fits, with what it needs then and does not have."""
+    words = [*current().words[1:]]
+    at = next(n for n, word in enumerate(words) if word.startswith("--fi"))
+    del words[at : at + 1 + (words[at + 1 : at + 2] in (["json"], ["table"]))]
+    given = {word.partition("=")[0] for word in words}
+    for name, value in needed.items():
+        option = f"--{name.replace('_', '-')}"
+        words += [] if option in given else [option, value]
+    suggest(tool, *words)
 
 
 def note_fit(target: str, reasons: Sequence[str]) -> None:

@@ -7,16 +7,17 @@ from pathlib import Path
 from ai8xtools.diagnostics import note, suggest
 
 
-def quantize_it(checkpoint: str) -> None:
-    """Suggest to quantize a trained checkpoint."""
-    note(subject=checkpoint)
+def quantize_it(source: str, checkpoint: str) -> None:
+    """Suggest to quantize the trained checkpoint that was made of a source."""
+    note(subject=source, reason=f"wrote {checkpoint}")
     words = (checkpoint, f"{_stem(checkpoint)}-q.pth.tar", "--device", "MAX78000")
     suggest("quantize.py", *words)
 
 
-def deploy_it(checkpoint: str, device: str, *network: str) -> None:
-    """Suggest to make a project of quantized weights; `network` are the options that name it."""
-    note(subject=checkpoint)
+def deploy_it(source: str, checkpoint: str, device: str, *network: str) -> None:
+    """Suggest to make a project of the quantized weights that were made of a source; `network` are
+    the options that name the network."""
+    note(subject=source, reason=f"wrote {checkpoint}")
     words = (*network, "--checkpoint-file", checkpoint, "--device", device)
     suggest("ai8xize.py", *words, "--prefix", _stem(checkpoint), "--test-dir", "projects")
 

@@ -16,6 +16,8 @@ _INSTALLED = {
     "emulate.py": "ai8x-emulate",
 }
 _SCRIPT = ".py"
+_SHORT = 50
+"""Characters of a reason that is told in place of the bare verdict."""
 
 
 def conclusion(outcome: Outcome, columns: int) -> str:
@@ -32,7 +34,8 @@ def conclusion(outcome: Outcome, columns: int) -> str:
 
 def _told(facts: dict[str, Any]) -> Iterator[str]:
     if facts["verdict"]:
-        yield facts["verdict"]
+        reason = facts["reason"] or ""
+        yield reason if 0 < len(reason) < _SHORT else facts["verdict"]
     accuracy = facts["accuracy"]
     if accuracy:
         name, value = next(iter(accuracy["measures"].items()))

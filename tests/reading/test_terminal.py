@@ -147,6 +147,9 @@ def test_last_line_names_result_and_next_command(called: str, following: str) ->
     result = "net: passed, top1 98.61 on 360 samples, 3,733 cycles."
     assert conclusion(outcome, 200) == f"{result} Next: {following}"
     assert conclusion(outcome, 70) == f"{result}\nNext: {following}"
+    outcome.facts["reason"] = "fits MAX78000"
+    assert conclusion(outcome, 200).startswith("net: fits MAX78000, top1")
+    outcome.facts["reason"] = 50 * "x"
     outcome.following = ()
     assert conclusion(outcome, 80) == result.removesuffix(".")
     assert conclusion(Outcome((called,), following=("make", "-C", "x")), 80).endswith("make -C x")

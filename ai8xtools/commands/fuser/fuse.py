@@ -22,4 +22,4 @@ def fuse(options: FuserOptions) -> None:
         raise
     write_checkpoint(options.output, fused)
     print(f"New checkpoint is saved to: {options.output}")
-    quantize_it(options.output)
+    quantize_it(options.input, options.output)

@@ -89,7 +89,7 @@ def _from_onnx(
 
 def show_fits(options: LoaderOptions, form: str) -> int:
     """Print what the network takes of every target; status 0 if it fits that of --device."""
-    from ai8xtools.commands.fits import fits_of, show, status_of
+    from ai8xtools.commands.fits import fits_of, show, status_of, suggest_the_same
     from ai8xtools.commands.targets import targets
 
     described = described_for(options)
@@ -102,6 +102,10 @@ def show_fits(options: LoaderOptions, form: str) -> int:
     )
     judges = [target.judge() for target in targets("ai8xize.py") if target.fits is not None]
     show(form, fits, [judge(described, options) for judge in judges], options.project.measured)
+    if options.resolve.checkpoint_file is not None:
+        chip = next((one.chip for one in fits if one.fits), "")
+        name = options.project.name
+        suggest_the_same("ai8xize.py", device=chip, prefix=name, test_dir="projects")
     return status_of(fits, options.chip)
 
 

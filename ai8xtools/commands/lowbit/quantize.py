@@ -58,7 +58,7 @@ def quantize_lowbit(args: QuantizeOptions) -> int:
     _print(rows, measured)
     flash, ram = sizes(network)
     print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")
-    deploy_it(args.output, "BITNET", "--sample-input", "SAMPLES.npy")
+    deploy_it(args.input, args.output, "BITNET", "--sample-input", "SAMPLES.npy")
     for written in (args.output, args.report):
         if written is not None:
             print(f"Wrote {written}")

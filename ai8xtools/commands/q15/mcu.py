@@ -92,7 +92,7 @@ def quantize_mcu(options: McuOptions) -> int:
     print(f"k of the input {whole.fraction}, of the output {formats}")
     if not is_enough(agreement, len(some), path):
         warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
-    deploy_it(options.output, "MCU")
+    deploy_it(path, options.output, "MCU")
     print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
     return 0
 

@@ -82,7 +82,7 @@ def _write(
     if options.is_checkpoint:
         stored = StoredNetwork(network, sample.input, options.column_major)
         write_checkpoint(options.output, to_checkpoint(stored, arch))
-        deploy_it(str(options.output), "MCU")
+        deploy_it(options.case.input, str(options.output), "MCU")
         return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name

@@ -126,7 +126,7 @@ def suggest_project(options: QuantizeOptions, model: str | None) -> None:
     samples = options.calibration and options.calibration.dataset
     if samples and ":" not in samples and "." not in samples:
         words += ["--dataset", samples]
-    deploy_it(options.output, options.network.chip.name, *words)
+    deploy_it(options.network.input, options.output, options.network.chip.name, *words)
 
 
 def is_onnx(options: QuantizeOptions) -> bool:

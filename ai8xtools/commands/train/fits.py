@@ -17,6 +17,7 @@ from ai8xtools.commands.fits import (
     of_model,
     one_line,
     status_of,
+    suggest_the_same,
 )
 from ai8xtools.diagnostics import (
     Diagnostic,
@@ -83,6 +84,7 @@ def show(options: TrainingOptions) -> int:
     else:
         print(as_table(fits))
     note(subject=options.arch)
+    suggest_the_same("train.py")
     return status_of(fits, chip_of_die(options.device))
 
 
