@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.conftest import ROOT
-from tools.manual.site import with_outside_links
+from tools.manual.site import on_post_build, on_post_page, on_post_template, with_outside_links
 
 MANUAL = sorted((ROOT / "docs").rglob("*.md"))
 MODULES = [
@@ -141,3 +142,18 @@ def test_nothing_names_a_document_outside_the_repository() -> None:
     files = [*MODULES, *PAGES, *templates, ROOT / "Makefile"]
     found = [str(p.relative_to(ROOT)) for p in files if outside.search(p.read_text())]
     assert [name for name in found if name != "tests/architecture/test_docs.py"] == []
+
+
+def test_manual_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    shim = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
+    link = '<a href="https://example.org">x</a><link rel="icon" href="x.png">'
+    page = SimpleNamespace(url="hardware/index.html")
+    assert on_post_page(shim, page) == '<script src="../assets/worker.js"></script>'
+    (tmp_path / "index.html").write_text(on_post_template(shim) + link)
+    on_post_build({"site_dir": tmp_path})
+    assert (tmp_path / "assets/worker.js").is_file()
+    for foreign in (shim, '<link rel=stylesheet href="//example.org/x.css">'):
+        (tmp_path / "other.html").write_text(foreign)
+        with pytest.raises(SystemExit, match=r"fetches (https:)?//"):
+            on_post_build({"site_dir": tmp_path})

@@ -75,10 +75,22 @@ def recordings(folder: Path) -> None:
             np.savetxt(folder / name / f"{n}.csv", rows, "%.3f", ",", header="x,y,z", comments="")
 
 
+def large_digits() -> tuple[Any, Any]:
+    """Return pictures uint8 [N, 28, 28] and classes 0 to 9."""
+    x, y = digits()
+    return np.pad(np.kron(x, np.ones((3, 3), np.uint8)), ((0, 0), (2, 2), (2, 2))), y
+
+
+def arrays() -> None:
+    """Write pictures with classes, and one as the chip takes it."""
+    x, y = large_digits()
+    np.savez("data.npz", x=x[:200], y=y[:200])
+    np.save("sample.npy", x[:1].astype(np.int64) - 128)
+
+
 def mnist(folder: Path) -> None:
     """Write the files of MNIST with few digits."""
-    x, y = digits()
-    large = np.pad(np.kron(x, np.ones((3, 3), np.uint8)), ((0, 0), (2, 2), (2, 2)))
+    large, y = large_digits()
     raw = folder / "MNIST" / "raw"
     raw.mkdir(parents=True)
     for name, part in {"train": slice(0, 600), "t10k": slice(600, 800)}.items():
@@ -153,7 +165,7 @@ GIVEN = {
     "samples": lambda: samples((1, 28, 28)),
     "samples:8x8": lambda: samples((1, 8, 8)),
     "net.onnx": lambda: graph(Path("net.onnx"), (1, 28, 28)),
-    "data.npz": lambda: np.savez("data.npz", x=digits()[0][:200], y=digits()[1][:200]),
+    "data.npz": arrays,
 }
 
 if __name__ == "__main__":
