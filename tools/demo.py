@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from ai8xtools.reading.progress import Progress  # noqa: E402
 from ai8xtools.reading.system import lock  # noqa: E402
 from device import MAX78000  # noqa: E402
 
@@ -36,6 +37,8 @@ TRAINING_SOURCES = (
     "policies", TRAIN,
 )  # fmt: skip
 PROJECT = "digits"
+_BEST = "==> Best "
+_EPOCH = re.compile(r"--- validate \(epoch=(\d+)\)")
 LARGEST_LOSS = 1.0  # percentage points of accuracy between QAT and the quantized network
 
 
@@ -69,13 +72,15 @@ class Runner:
     ) -> str:
         """Run one command line, showing it and the lines that match `show`; return the output.
 
+        Of lines in a row that tell the best state so far, only the last one is shown; on a terminal
+        another line tells how much of a training is done.
         Paths are given relative to `cwd` (default: the root). The whole output is kept in stages/.
         Raises DiagnosticError naming the stage if it fails; an interrupted one is ended.
         """
         cwd = cwd or self.root
         words = self.words(cwd, tool, *options)
         place = f"cd {shlex.quote(os.path.relpath(cwd))} && " if cwd != Path.cwd() else ""
-        print(f"\n== {stage}\n$ {place}{shlex.join(words)}", flush=True)
+        print(f"== {stage}\n$ {place}{shlex.join(words)}", flush=True)
         log = self.output / "stages" / f"{stage.replace(' ', '-')}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
@@ -85,7 +90,7 @@ class Runner:
                 f"stage '{stage}' ended with status {status}:\n{''.join(lines[-8:]).rstrip()}",
                 f"All it printed is in {log}.",
             )
-        print(f"  ({time.monotonic() - start:.1f} s)")
+        print(f"  ({time.monotonic() - start:.1f} s)\n")
         return "".join(lines)
 
     def words(self, cwd: Path, tool: str, *options: str | Path) -> list[str]:
@@ -101,7 +106,9 @@ class Runner:
         words: Sequence[str], cwd: Path, log: Path, show: re.Pattern[str]
     ) -> tuple[int, list[str]]:
         """Run a program, copy its lines to the file and to the screen; return status and lines."""
-        lines = []
+        lines, best = [], ""
+        epochs = words[words.index("--epochs") + 1] if "--epochs" in words else "0"
+        line_of_time = Progress(log.stem, int(epochs))
         with (
             log.open("w", encoding="utf-8") as file,
             subprocess.Popen(
@@ -120,11 +127,19 @@ class Runner:
                 for line in process.stdout:
                     lines.append(line)
                     file.write(line)
-                    if show.search(line):
-                        print(f"  {line}", end="", flush=True)
+                    if epoch := _EPOCH.match(line):
+                        line_of_time.reach(int(epoch[1]) + 1)
+                    if not show.search(line):
+                        continue
+                    if not line.startswith(_BEST):
+                        print(f"{best}  {line}", end="", flush=True)
+                    best = f"  {line}" if line.startswith(_BEST) else ""
             except BaseException:
                 process.terminate()
                 raise
+            finally:
+                line_of_time.close()
+        print(best, end="")
         return process.returncode, lines
 
 
@@ -192,7 +207,7 @@ def train(run_stage: Runner, retrain: bool) -> Path:
         marker = log_folder / "fingerprint"
         if not retrain and marker.is_file() and marker.read_text(encoding="utf-8") == mark:
             print(
-                "\n== train\n  nothing it depends on has changed: the last training is used again"
+                "== train\n  nothing it depends on has changed: the last training is used again\n"
             )
             return log_folder
     try:
@@ -219,7 +234,7 @@ def evaluate(run_stage: Runner, stage: str, checkpoint: Path, *options: str) -> 
     network = ("--model", "ai85digitsnet", "--dataset", "digits", "--device", "MAX78000")
     weights = ("--exp-load-weights-from", checkpoint, "--out-dir", folder)
     options = (*network, "--evaluate", *options)
-    run_stage(stage, "train.py", *options, *weights, cwd=run_stage.output)
+    run_stage(stage, "train.py", *options, *weights, cwd=run_stage.output, show="==> Top1")
     metrics = json.loads(only_match(folder, "*/metrics.json").read_text(encoding="utf-8"))
     return float(metrics["test"]["top1"])
 
@@ -231,7 +246,7 @@ def synthesize(run_stage: Runner, checkpoint: Path, sample: Path) -> int:
     network = ("--device", "MAX78000", "--model", "ai85digitsnet", "--dataset", "digits")
     texts = ("--softmax", "--timer", "0", "--verbose")
     command = ("ai8xize.py", *network, *inputs, *outputs, *texts)
-    text = run_stage("synthesize and verify", *command)
+    text = run_stage("synthesize and verify", *command, show="^Wrote|^verified|^SRAM")
     return number(first(r"verified ([\d,]+) accelerator words", text, "verified accelerator words"))
 
 
@@ -260,12 +275,12 @@ def collect(run_stage: Runner, retrain: bool) -> Result:
     float_accuracy = evaluate(run_stage, "evaluate float", best)
     qat_accuracy = evaluate(run_stage, "evaluate QAT", qat)
     tool, *options = command_of(run_stage.root / QUANTIZE)
-    run_stage("quantize", tool, qat, quantized, *options)
+    run_stage("quantize", tool, qat, quantized, *options, show=r"^\S+\.weight +\d")
     quantized_accuracy = evaluate(
         run_stage, "evaluate quantized", quantized, "-8", "--save-sample", "0"
     )
     words = synthesize(run_stage, quantized, output / "sample_digits.npy")
-    run_stage("run the firmware", "emulate.py", output / PROJECT)
+    run_stage("run the firmware", "emulate.py", output / PROJECT, show="%|^As in|^PASS")
     log = (output / PROJECT / "log.txt").read_text(encoding="utf-8")
     return Result(
         float_accuracy,
@@ -315,7 +330,7 @@ def main() -> None:
     start = time.monotonic()
     with alone(output):
         result = collect(Runner(ROOT, output), args.retrain)
-    print(f"\n== result after {time.monotonic() - start:.0f} s\n{table(result)}")
+    print(f"== result after {time.monotonic() - start:.0f} s\n{table(result)}")
     if result.qat_accuracy - result.quantized_accuracy > LARGEST_LOSS:
         raise failure(
             f"quantization costs {result.qat_accuracy - result.quantized_accuracy:.2f} percentage "
