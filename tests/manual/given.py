@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ai8xtools.checkpoint import Checkpoint, write_checkpoint
 from tests.conftest import ROOT
 from tests.manual.pages import blocks
 
@@ -126,6 +127,33 @@ def graph(path: Path, shape: tuple[int, ...], classes: int = 10) -> None:
     torch.onnx.export(net.eval(), (torch.zeros(1, *shape),), str(path), dynamo=False)
 
 
+KEYWORDS = """arch: keywords
+dataset: keywords
+layers:
+  - {op: Conv1d, kernel_size: 3, pad: 0, activate: ReLU, processors: 0xffff, in_dim: [64, 1],
+     out_offset: 0x2000}
+  - {op: Conv1d, kernel_size: 3, pad: 0, max_pool: 4, pool_stride: 4, activate: ReLU,
+     processors: 0xffff, out_offset: 0}
+  - {op: Linear, flatten: true, activate: None, output_width: 32, processors: 0xffff,
+     out_offset: 0x2000}
+"""
+
+
+def keywords() -> None:
+    """Write a network of windows of 64 time steps, with random weights, and a sample."""
+    rng = np.random.default_rng(0)
+    shapes = {"conv1": (16, 16, 3), "conv2": (16, 16, 3), "fc": (4, 16 * 13)}
+    state = {}
+    for name, shape in shapes.items():
+        state[f"{name}.output_shift"] = np.array([-4], np.float32)
+        state[f"{name}.weight_bits"] = np.array([8], np.float32)
+        state[f"{name}.op.weight"] = rng.integers(-60, 60, shape).astype(np.float32)
+    content = {"epoch": 0, "arch": "keywords", "state_dict": state}
+    write_checkpoint("keywords-q.pth.tar", Checkpoint(content))
+    Path("keywords.yaml").write_text(KEYWORDS)
+    np.save("tests/sample_keywords.npy", rng.integers(-128, 128, (16, 64)))
+
+
 def mine() -> None:
     """Write the network of docs/ten-minutes.md and train it, as that page does."""
     for block in blocks(ROOT / "docs/ten-minutes.md"):
@@ -162,6 +190,7 @@ GIVEN = {
     "folder:mnist": lambda: pictures(Path("mnist"), 200, 28, 10),
     "DIR": lambda: mnist(Path("DIR")),
     "data": lambda: mnist(Path("data")),
+    "keywords": keywords,
     "samples": lambda: samples((1, 28, 28)),
     "samples:8x8": lambda: samples((1, 8, 8)),
     "net.onnx": lambda: graph(Path("net.onnx"), (1, 28, 28)),
