@@ -13,6 +13,8 @@ from ai8xtools.values.error import Error, combined_errors, error_of
 from ai8xtools.values.frozen import frozen
 from ai8xtools.values.separation import Separation, combined_separations, separation_of
 
+MOST_CLASSES = 32
+"""Of which it is kept which class is taken for which."""
 _Z = 1.959964
 """Of a normal distribution, 95 % are within so many standard deviations."""
 _LEAST_GAIN = 0.1
@@ -24,21 +26,27 @@ class Accuracy:
     """`right` of `count` samples are right.
 
     `chance` (0..1) is the share that would be right if the same answers came in random order.
+    `confusion` [actual, predicted] counts the samples by class, with the names of these `classes`;
+    both are empty where that is not known, or for more than MOST_CLASSES.
     """
 
     right: int
     count: int
     chance: float
+    confusion: tuple[tuple[int, ...], ...] = ()
+    classes: tuple[str, ...] = ()
 
     @staticmethod
-    def of(confusion: Sequence[Sequence[int]]) -> Accuracy:
+    def of(confusion: Sequence[Sequence[int]], classes: Sequence[str] = ()) -> Accuracy:
         """Return the accuracy of a confusion matrix [actual, predicted]."""
         count = sum(map(sum, confusion))
         predicted = map(sum, zip(*confusion, strict=True))
         pairs = zip(map(sum, confusion), predicted, strict=True)
         chance = sum(actual * answers for actual, answers in pairs) / max(1, count) ** 2
         right = sum(row[number] for number, row in enumerate(confusion))
-        return Accuracy(right, count, chance)
+        if not len(classes) == len(confusion) <= MOST_CLASSES:
+            return Accuracy(right, count, chance)
+        return Accuracy(right, count, chance, tuple(map(tuple, confusion)), tuple(classes))
 
     @property
     def title(self) -> str:
@@ -123,7 +131,9 @@ def measured_of(entry: Mapping[str, Any] | None) -> Measured | None:
         return separation_of(entry)
     count, chance = int(entry["count"]), float(entry["chance"])
     if "right" in entry:
-        return Accuracy(int(entry["right"]), count, chance)
+        confusion = tuple(tuple(map(int, row)) for row in entry.get("confusion", ()))
+        classes = tuple(map(str, entry.get("classes", ())))
+        return Accuracy(int(entry["right"]), count, chance, confusion, classes)
     return Mean(str(entry["title"]), float(entry["share"]), count, chance)
 
 

@@ -209,7 +209,11 @@ def test_what_training_measured_is_said_by_the_other_tools(
     quantize = "python quantize.py {} q.pth.tar --device MAX78000"
     assert f"These integers have an accuracy of {accuracy}" in call(quantize.format(best))
     trained = read_checkpoint(best)
-    extras = trained.extras | {"own_accuracy": {"right": 2, "count": 6, "chance": 1 / 3}}
+    assert len(trained.extras["own_accuracy"]["confusion"]) == 3
+    extras = trained.extras | {"own_accuracy": {
+        "right": 2, "count": 6, "chance": 1 / 3,
+        "confusion": [[2, 0], [4, 0]], "classes": ["cat", "<dog>"],
+    }}  # fmt: skip
     entries = {**trained.entries, "extras": extras}
     write_checkpoint("bad.pth.tar", replace(trained, entries=entries))
     load = "python ai8xize.py --checkpoint-file q.pth.tar --test-dir projects --model auto"
@@ -224,6 +228,7 @@ def test_what_training_measured_is_said_by_the_other_tools(
     for page in (folder / "bad", folder / "worse"):
         shown = page.with_suffix(".html").read_text()
         assert "33.3 % (2 of 6; " in shown and "hardly better than chance" in shown
+        assert '<td class="bad" title="&lt;dog&gt; taken for cat">4</td>' in shown
         facts = json.loads(page.with_suffix(".json").read_text())
         assert (facts["accuracy"]["right"], facts["accuracy"]["count"]) == (2, 6)
     measured = call("python emulate.py projects/worse --input folder:pictures")

@@ -65,7 +65,12 @@ def test_a_mean_that_chance_equals_is_called_so(value: float, chance: float, dou
 
 @pytest.mark.parametrize(
     "measured",
-    [Accuracy(3, 4, 0.25), Mean("mAP", 0.5, 9, 0.0), Error(0.5, 0.25, 0.75, 1.0, 0.125, 7)],
+    [
+        Accuracy(3, 4, 0.25),
+        Accuracy.of([[3, 1], [0, 2]], ["a", "b"]),
+        Mean("mAP", 0.5, 9, 0.0),
+        Error(0.5, 0.25, 0.75, 1.0, 0.125, 7),
+    ],
 )
 def test_what_was_measured_survives_in_a_file(measured: Measured) -> None:
     assert measured_of(asdict(measured)) == measured
@@ -79,3 +84,11 @@ def test_parts_count_by_their_samples() -> None:
     total = combined(means)
     assert isinstance(total, Mean) and (total.share, total.count) == (0.875, 40)
     assert total.chance == pytest.approx(0.15)
+
+
+def test_confusion_is_kept_of_few_classes_with_names() -> None:
+    named = Accuracy.of([[3, 1], [0, 2]], ["cat", "dog"])
+    assert named.confusion == ((3, 1), (0, 2)) and named.classes == ("cat", "dog")
+    many = [[1] * 33] * 33
+    for without in (Accuracy.of([[3, 1], [0, 2]]), Accuracy.of(many, list(map(str, range(33))))):
+        assert without.confusion == without.classes == ()

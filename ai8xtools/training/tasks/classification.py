@@ -61,7 +61,7 @@ class Classification(Task):
     def quality(self, scores: Scores, samples: int) -> Measured:  # noqa: ARG002
         """Return the accuracy."""
         assert scores.confusion is not None
-        return Accuracy.of(scores.confusion.tolist())
+        return Accuracy.of(scores.confusion.tolist(), self.labels)
 
     def result_lines(self, scores: Scores) -> list[str]:
         """Return the accuracies, and the confusion matrix if requested."""
