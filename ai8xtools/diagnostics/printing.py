@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -75,7 +76,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO | None =
             return
     stream = stream or sys.stderr
     shown = messages[:MOST_SHOWN]
-    if not stream.isatty():
+    if not stream.isatty() or os.environ.get("NO_COLOR"):
         stream.writelines(f"{_cut(cleaned(str(d)))}\n" for d in shown)
     else:
         _print_in_colours(shown, terminal(stream))

@@ -36,13 +36,13 @@ run(main)
 """
 
 
-def in_terminal(code: str, columns: int, both: bool = True) -> str:
+def in_terminal(code: str, columns: int, both: bool = True, **variables: str) -> str:
     """Run Python in a terminal (with `both` its output too) and return all that arrives there."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "TERM")}
     process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment | {"TERM": "xterm"},
+        [sys.executable, "-c", code], cwd=ROOT, env=environment | {"TERM": "xterm"} | variables,
         stdout=slave if both else subprocess.DEVNULL, stderr=slave,
     )  # fmt: skip
     os.close(slave)
@@ -76,6 +76,13 @@ def test_progress_is_never_wider_than_the_terminal(columns: int) -> None:
     text = in_terminal(WORK.replace('"Work"', '"W" + 200 * "x"'), columns, both=False)
     shown = [line for line in re.split(r"[\r\n]", text) if "xxx" in line]
     assert shown and max(len(line.removeprefix("\x1b[K")) for line in shown) == columns - 1
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_are_left_out_on_request(no_color: str, coloured: bool) -> None:
+    code = "from ai8xtools.diagnostics import *\nprint_diagnostics([Diagnostic('E001', 'no')])"
+    text = in_terminal(code, 80, NO_COLOR=no_color)
+    assert "error: " in text and ("\x1b" in text) == coloured
 
 
 def test_pipes_get_no_progress() -> None:

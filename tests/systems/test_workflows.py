@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ai8xtools.commands.train import recipe
 from tests.conftest import ROOT
 from tools.manual.options import parsers
 
@@ -99,6 +100,14 @@ def test_the_workflow_for_users_calls_each_tool_with_options_that_it_has() -> No
         assert options and all(parser.knows(option) for option in options)
         made = [b for a, b in pairwise(words) if a in ("--result-json", "--junit")]
         assert made and all(file.startswith("results/") for file in made)
+
+
+def test_quantization_aware_training_begins_before_the_workflow_for_users_ends() -> None:
+    text = FOR_USERS.read_text(encoding="utf-8")
+    assert "net_qat_best.pth.tar" in text
+    named = re.findall(r"--epochs (\d+)", text)
+    policy = yaml.safe_load((ROOT / "policies/qat_policy.yaml").read_text(encoding="utf-8"))
+    assert policy["start_epoch"] < (int(named[0]) if named else recipe._EPOCHS)
 
 
 def test_the_dockerfile_has_known_instructions_and_copies_what_is_there() -> None:
