@@ -108,6 +108,7 @@ class TrainingOptions:
     summary: Summary | None = None
     summary_filename: str = "model"
     yaml_template: str | None = None
+    report: str | None = None
 
     obj_detection: bool = False
     obj_detection_params: str | None = None

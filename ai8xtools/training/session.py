@@ -106,19 +106,20 @@ def run(
     deployment: Callable[[], Deployment] | None = None,
     complete: Callable[..., Any] | None = None,
     integers: Integers | None = None,
-) -> None:
+) -> Mapping[str, Any]:
     """Train or evaluate as the options say.
 
     With `around`, what it makes of the model is evaluated in its place. `deployment` knows the
     chip, for an architecture search; `complete` chooses the places of --yaml-template. With
     `integers` a run on the user's own data ends with the accuracy of what the chip computes.
 
-    Raises InputError (and what data sets raise) for unusable files and options.
+    Returns what the log folder has as metrics.json; nothing of exports, and of processes that do
+    not lead. Raises InputError (and what data sets raise) for unusable files and options.
     """
     share = share_of_process()
     if export.is_requested(options) or options.evaluate:
         if not share.leads:
-            return  # nothing to distribute
+            return {}  # nothing to distribute
         share = UNDIVIDED
     device = compute_device(options, share)
     with connected(share, device):
@@ -135,8 +136,8 @@ def run(
             for notice in filter(None, (entry.notice, prepared.dataset.notice)):
                 print(f"NOTICE: {notice}")
             print(export.export(*arguments, complete))
-            return
-        _compute(prepared, device, share, options, around, integers)
+            return {}
+        return _compute(prepared, device, share, options, around, integers)
 
 
 def _compute(
@@ -146,7 +147,7 @@ def _compute(
     options: TrainingOptions,
     around: Around | None,
     integers: Integers | None,
-) -> None:
+) -> Mapping[str, Any]:
     """Train or measure."""
     if options.exit is not None and share.divided:
         raise refused("the margin is chosen in one process", "Train without torchrun.")
@@ -221,8 +222,10 @@ def _compute(
         for observer in watching:
             observer.close()
         log.close()
-    if share.leads:
-        copy_folder(log.folder, options.copy_output_folder)
+    if not share.leads:
+        return {}
+    copy_folder(log.folder, options.copy_output_folder)
+    return log.metrics
 
 
 def _suggest(options: TrainingOptions, trained: Path | None) -> None:

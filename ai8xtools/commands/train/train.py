@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.commands.train.arguments import files
@@ -45,7 +46,8 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | Sweep | None]) -> int:
     if options.nas:
         from ai8xtools.commands.train.search import ChipDeployment
 
-        session.run(options, deployment=lambda: ChipDeployment(options.device))
+        metrics = session.run(options, deployment=lambda: ChipDeployment(options.device))
+        write_report(options, metrics)
         return 0
     if options.yaml_template is not None:
         from ai8xtools.commands.train.template import complete_description
@@ -55,15 +57,27 @@ def run(asked: tuple[TrainingOptions, FirmwareChoice | Sweep | None]) -> int:
     if beyond is None:
         from ai8xtools.commands.train.integers import integers_of
 
-        session.run(options, integers=integers_of)
+        write_report(options, session.run(options, integers=integers_of))
         return 0
     from ai8xtools.commands.train.firmware import FirmwareNetwork
 
     compares = options.exp_load_weights_from is not None or options.import_model
     measured = FirmwareNetwork(beyond, compares=compares)
-    session.run(options, measured.around)
+    write_report(options, session.run(options, measured.around))
     print(measured.summary())
     return int(bool(measured.departures))
+
+
+def write_report(options: TrainingOptions, metrics: Mapping[str, Any]) -> None:
+    """Write the page of a run if that is asked for, complete or not at all."""
+    if options.report is None or not metrics:
+        return
+    from ai8xtools.checkpoint import atomic
+    from ai8xtools.commands.train.page import page
+
+    text = page(options, metrics)
+    atomic.write_bytes(options.report, text.encode("utf-8", "backslashreplace"))
+    print(f"Wrote {options.report}")
 
 
 def trains(options: TrainingOptions) -> bool:

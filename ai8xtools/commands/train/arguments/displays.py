@@ -30,6 +30,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "write the graph of the network (png needs Graphviz), then end")  # fmt: skip
     add("--summary-filename", default="model", metavar="NAME",
         help="of the graph, without extension (default: model)")  # fmt: skip
+    add("--report", metavar="FILE",
+        help="write a page (HTML) at the end: accuracy, which classes are taken for which, loss "
+        "and accuracy by epoch; metrics.json of the log folder is for programs")  # fmt: skip
     add("--yaml-template", metavar="FILE",
         help="write a network description for ai8xize.py to start with, then end")  # fmt: skip
 
@@ -46,6 +49,8 @@ def conflicts(args: argparse.Namespace) -> dict[str, bool]:
         "--save-csv: objects in boxes do not fit in a table": args.save_csv is not None
         and args.obj_detection,
         "--shap: detectors are not explained": args.shap is not None and args.obj_detection,
+        "--report: only of trainings and with --evaluate": args.report is not None
+        and (args.summary is not None or args.yaml_template is not None or args.fits is not None),
         "--yaml-template: not together with --summary": args.yaml_template is not None
         and args.summary is not None,
     }

@@ -19,7 +19,7 @@ def files(options: TrainingOptions) -> tuple[Outputs, list[str | None]]:
         options.backbone_checkpoint, options.nas_policy if options.nas else None,
         options.nas_kd_resume_from,
     ]  # fmt: skip
-    outputs: Outputs = [("--yaml-template", options.yaml_template)]
+    outputs: Outputs = [("--yaml-template", options.yaml_template), ("--report", options.report)]
     kind = options.summary or ""
     for suffix in ("onnx", "png"):
         if kind.startswith(suffix):
