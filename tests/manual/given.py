@@ -86,7 +86,7 @@ def arrays() -> None:
     """Write pictures with classes, and one as the chip takes it."""
     x, y = large_digits()
     np.savez("data.npz", x=x[:200], y=y[:200])
-    np.save("sample.npy", x[:1].astype(np.int64) - 128)
+    np.save("sample.npy", x[:1].astype(np.int64) - 128)  # [1, 28, 28]
 
 
 def mnist(folder: Path) -> None:
