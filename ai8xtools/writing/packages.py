@@ -21,7 +21,7 @@ _END = ".j2"
 _INCLUDE = re.compile(r'^\s*\S\s*include "(.*)"', re.MULTILINE)
 SYSTEMS = ("sdk", "cmake", "zephyr", "platformio", "arduino", "esp-idf", "cmsis-pack")
 """What there is, by its word: the name of its folder in templates/build."""
-ACCELERATED = ("sdk",)
+ACCELERATED = ("sdk", "zephyr")
 """Those that know boards with the accelerator."""
 STACK_OF_TEST = 2048
 """Bytes of stack that main() takes to print, estimated."""
@@ -32,13 +32,13 @@ class Package:
     """A network as build systems describe it.
 
     `name` begins what is new; programs include `header`. `stack_bytes` are those that the
-    known-answer test needs. `accelerated`: it is for the accelerator.
+    known-answer test needs. `chip` is that of the accelerator, "" without it.
     """
 
     name: str
     header: str
     stack_bytes: int
-    accelerated: bool = False
+    chip: str = ""
 
     def files(self, systems: Sequence[str], files: Mapping[str, str]) -> dict[str, str]:
         """Return what build systems need for these files: others, and some of them changed.

@@ -199,7 +199,7 @@ def project_files(
     texts = emit_project(result.program, result.summary, text, export)
     if text.build and text.symbol_prefix is not None:
         package = Package(text.symbol_prefix, f"{text.symbol_prefix}.h", STACK_OF_TEST,
-                          accelerated=True)  # fmt: skip
+                          chip=result.chip.name)  # fmt: skip
         texts |= package.files(text.build, texts)
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
