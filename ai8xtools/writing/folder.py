@@ -23,7 +23,7 @@ from ai8xtools.checkpoint.atomic import (
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.reading import system
 from ai8xtools.writing.exchange import can_exchange, carry_over, exchange, link
-from ai8xtools.writing.manifest import MANIFEST, manifest, stale_files
+from ai8xtools.writing.manifest import MANIFEST, listed_files, manifest, stale_files
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
 _LONGEST = 245  # of the name and the folder above it, as the vendor's file systems take it
@@ -75,7 +75,8 @@ def write_project(
 
     They are written to a temporary folder beside it first, which then becomes the project; in a
     folder that exists they replace the files of the same names, and those that were generated
-    before, but no longer are, disappear unless they were edited. Other files and project.mk stay.
+    before, but no longer are, disappear unless they were edited. Other files and project.mk stay;
+    a file of the user that would be replaced is refused (E063) if the folder lists its own.
     If anything fails, Ctrl-C included, everything is as it was before; where the system can let
     two folders change places, even a run that is killed leaves the old project or the new one.
     Files among `executables` are programs; `empty_folders` are made as well.
@@ -132,9 +133,15 @@ def _take_place(
     before: tuple[int, int, int],
 ) -> None:
     """Let the new files replace those of a folder: all at once, where the system can do that."""
-    for name in contents:
-        if (target / name).is_dir():
-            raise _refusal("E061", target / name, "it is a folder, not a file", "Move it away.")
+    listed = listed_files(target)
+    for name, content in contents.items():
+        path = target / name
+        if path.is_dir():
+            raise _refusal("E061", path, "it is a folder, not a file", "Move it away.")
+        others = listed and name not in {*listed, *KEPT, MANIFEST} and os.path.lexists(path)
+        if others and not _is(path, content):
+            raise _refusal("E063", path, "it was not generated, and would be replaced",
+                           "Move it away, or choose another --prefix.")  # fmt: skip
     stale = stale_files(target, {*contents, *KEPT})
     if not can_exchange(staging):
         _replace(staging, target, contents, empty_folders, stale)

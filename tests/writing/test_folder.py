@@ -92,6 +92,19 @@ def test_overwriting_keeps_files_of_the_user_and_project_mk(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == ["net"]
 
 
+def test_a_file_of_the_user_is_not_replaced_by_a_new_one(tmp_path: Path) -> None:
+    target = tmp_path / "net"
+    write_project(FILES, target)
+    (target / "CMakeLists.txt").write_text("mine")
+    before = everything(tmp_path)
+    with pytest.raises(DiagnosticError, match=r"CMakeLists.txt(.|\n)*E063"):
+        write_project({**FILES, "main.c": "new", "CMakeLists.txt": "new"}, target, overwrite=True)
+    assert everything(tmp_path) == before
+    write_project({**FILES, "CMakeLists.txt": "mine"}, target, overwrite=True)
+    write_project({**FILES, "CMakeLists.txt": "new"}, target, overwrite=True)
+    assert contents(target)["CMakeLists.txt"] == b"new"
+
+
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_failed_write_leaves_nothing(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
