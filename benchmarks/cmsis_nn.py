@@ -13,14 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.emulator.plain import LIBRARY_HEADERS
 from ai8xtools.software.graph import Convolution
 from tools.kernel_layer import expected
 
 _PARTS = ("ConvolutionFunctions", "NNSupportFunctions")
-_STRING = """#include_next <string.h>
-#define memcpy __builtin_memcpy
-#define memset __builtin_memset
-"""
 _MAIN = """#include <stdio.h>
 #include "arm_nnfunctions.h"
 static const int8_t weights[] = {{ {weights} }};
@@ -87,6 +84,7 @@ def depthwise_program(
         path.name: path.read_text(encoding="utf-8")
         for part in _PARTS
         for path in (sources / part).glob("*.c")
+        if not path.stem.endswith("_f16")
     }
     half = (1 << conv.right) >> 1
     main = _MAIN.format(
@@ -103,8 +101,8 @@ def depthwise_program(
         pad_rows=conv.pad[0], pad=conv.pad[1],
         stride_rows=conv.stride[0], stride=conv.stride[1],
     )  # fmt: skip
-    files |= {"main.c": main, "string.h": _STRING, "cnn.h": f"#define CNN_MACS {conv.macs}\n"}
-    return files, [f"-I{(library / 'Include').resolve()}"]
+    files |= {"main.c": main, "cnn.h": f"#define CNN_MACS {conv.macs}\n"}
+    return files, [f"-I{LIBRARY_HEADERS}", f"-I{(library / 'Include').resolve()}"]
 
 
 def _numbers(values: NDArray[np.generic]) -> str:

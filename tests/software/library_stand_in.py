@@ -28,6 +28,13 @@ typedef int8_t q7_t;
 typedef int16_t q15_t;
 typedef int32_t q31_t;
 typedef enum { ARM_MATH_SUCCESS = 0, ARM_MATH_SIZE_MISMATCH = -3 } arm_status;
+#include <string.h>
+static inline int32_t word_of(const void *from)
+{
+    int32_t word;
+    memcpy(&word, from, 4);
+    return word;
+}
 #endif
 """
 _COMPILER = """#ifndef __SSAT
@@ -40,7 +47,8 @@ static inline int32_t __SSAT(int32_t value, uint32_t bits)
 """
 _BODIES = {
     "arm_convolve_HWC_q7_basic_nonsquare": """
-    (void)bufferA; (void)bufferB;
+    static volatile int32_t word;
+    (void)bufferA; (void)bufferB; word = word_of(wt);
     for (int y = 0; y < dim_im_out_y; y++) for (int x = 0; x < dim_im_out_x; x++)
     for (int o = 0; o < ch_im_out; o++) {
         int32_t sum = bias[o] * (1 << bias_shift) + ((1 << out_shift) >> 1);

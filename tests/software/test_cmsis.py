@@ -197,7 +197,9 @@ def make_and_run(project: Path, *words: str) -> subprocess.CompletedProcess[str]
 
 
 @needs_make
-def test_library_of_the_user_takes_the_place_of_functions_of_ours(tmp_path: Path) -> None:
+def test_library_of_the_user_takes_the_place_of_functions_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     library = write_stand_in(tmp_path / "CMSIS_5")
     assert create(tmp_path, "--cmsis-nn", str(library)) == 0
     files = text_of(tmp_path)
@@ -207,7 +209,9 @@ def test_library_of_the_user_takes_the_place_of_functions_of_ours(tmp_path: Path
     assert "arm_convolve_HWC_q7_basic_nonsquare.c" not in files["Makefile"]
     result = make_and_run(tmp_path / "net")
     assert passed(result), result.stderr
-    assert emulate_words([str(tmp_path / "net"), "--core", "cortex-m4"]) == 0
+    assert emulate_words([str(tmp_path / "net"), "--core", "cortex-m4", "--count"]) == 0
+    counted = capsys.readouterr().out
+    assert " arm_convolve_HWC_q7_fast\n" in counted and " memcpy\n" not in counted
     moved = library.rename(tmp_path / "moved")
     assert make_and_run(tmp_path / "net", "-B").returncode != 0
     assert passed(make_and_run(tmp_path / "net", "-B", f"CMSIS_NN={moved}"))

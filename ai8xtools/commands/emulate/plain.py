@@ -17,6 +17,7 @@ from ai8xtools.emulator.cpu.counting import NOTHING, Cost
 from ai8xtools.emulator.errors import EmulatorError, SlotError
 from ai8xtools.emulator.plain import (
     BENCH,
+    LIBRARY_HEADERS,
     CopyEngine,
     PlainProgram,
     PlainRun,
@@ -92,7 +93,8 @@ def library_of(project: Path) -> tuple[list[Path], list[str]]:
                 str(project / _PLAN),
                 "Write the project again, with --cmsis-nn DIR.",
             )
-    return sources, [word for one in includes for word in ("-isystem", str(one))]
+    systems = [word for one in includes for word in ("-isystem", str(one))]
+    return sources, [f"-I{LIBRARY_HEADERS}", *systems]
 
 
 def refuse_options(options: EmulateOptions, core: str | None) -> None:

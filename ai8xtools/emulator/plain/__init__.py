@@ -4,13 +4,14 @@
 takes. Source: docs/emulator.md, "Cores without an accelerator".
 """
 
-from ai8xtools.emulator.plain.compiling import PlainProgram, compile_plain
+from ai8xtools.emulator.plain.compiling import LIBRARY_HEADERS, PlainProgram, compile_plain
 from ai8xtools.emulator.plain.engine import CopyEngine
 from ai8xtools.emulator.plain.running import PlainRun, run_plain
 from ai8xtools.emulator.plain.sensors import BENCH, PlainSensor, sensor_of
 
 __all__ = [
     "BENCH",
+    "LIBRARY_HEADERS",
     "CopyEngine",
     "PlainProgram",
     "PlainRun",

@@ -17,6 +17,8 @@ from ai8xtools.reading import check_sources, real_path, source_text
 from ai8xtools.values import frozen
 
 PLAIN = Path(__file__).parent
+LIBRARY_HEADERS = PLAIN / "library"
+"""Headers that are found before all others where a library of the user is compiled."""
 _RUN_TIME = ("start.c", "memory.c", "arithmetic.c", "wide.c")
 _COPIES = "nn_copies.c"
 _ENGINE = "copies.c"
