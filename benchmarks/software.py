@@ -32,6 +32,7 @@ from ai8xtools.software.kernels.lanes import LANES  # noqa: E402
 from ai8xtools.software.kernels.registry import Kernel  # noqa: E402
 from ai8xtools.software.kernels.table import choose  # noqa: E402
 from benchmarks.cmsis_nn import depthwise_program  # noqa: E402
+from benchmarks.kernel_bounds import least  # noqa: E402
 from benchmarks.software_networks import known_networks  # noqa: E402
 from tools.kernel_layer import Trial, layer, program  # noqa: E402
 
@@ -83,10 +84,10 @@ def _measure(files: Mapping[str, str], core: str, flags: Sequence[str] = ()) -> 
 def _kernels() -> bool:
     """Print the table of kernels; tell whether all are right and within their bounds."""
     print(
-        "| layer | core | kernel | instructions per product | cycles (estimate) "
+        "| layer | core | kernel | instructions per product | least | times | cycles (estimate) "
         "| CMSIS-NN | bound |"
     )
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     good = True
     for name, conv, core, preferred, yardstick, bound in _CASES:
         kernel = preferred or choose(conv, CORES[core])
@@ -94,10 +95,10 @@ def _kernels() -> bool:
         data = _RNG.integers(low, 128, (*conv.in_size, conv.channels)).astype(np.int8)
         run = _measure(program([Trial(conv, kernel, data)]), core)
         total = sum((run.functions or {}).values(), NOTHING)
-        each = total.instructions / conv.macs
+        each, few = total.instructions / conv.macs, least(conv, core, kernel.function)
         good &= bool(run.passed) and (bound is None or each <= bound)
         print(
-            f"| {name} | {core} | {kernel.function} | {each:.2f} "
+            f"| {name} | {core} | {kernel.function} | {each:.2f} | {few:.2f} | {each / few:.2f} "
             f"| {total.cycles / conv.macs:.2f} | {yardstick} | {'-' if bound is None else bound} |"
             f"{'' if run.passed else ' WRONG RESULT'}"
         )

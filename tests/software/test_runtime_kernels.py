@@ -82,9 +82,9 @@ def test_kernels_with_instructions_of_a_core(core: str) -> None:
 
 _PER_PRODUCT = {
     ("cortex-m0plus", SMALL_LANES): 2.83, ("cortex-m0plus", PIXEL): 3.46,
-    ("cortex-m0plus", DEPTHWISE): 8.31, ("cortex-m0plus", BUCKETS): 6.31,
+    ("cortex-m0plus", DEPTHWISE): 8.58, ("cortex-m0plus", BUCKETS): 6.31,
     ("cortex-m3", LANES): 1.56, ("cortex-m4", DSP): 1.16, ("cortex-m4", DSP_PIXEL): 1.53,
-    ("cortex-m4", DEPTHWISE): 2.96,
+    ("cortex-m4", DEPTHWISE): 2.89,
 }  # fmt: skip
 """Instructions of the usual shape; compilers may differ by a tenth."""
 _SLOWER: dict[Kernel, tuple[dict[str, int], ...]] = {
@@ -92,7 +92,7 @@ _SLOWER: dict[Kernel, tuple[dict[str, int], ...]] = {
     LANES: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 2}),
     DEPTHWISE: (
         {"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 2},
-        {"stride": 2, "width": 32}, {"missing": 1},
+        {"stride": 2, "width": 32},
     ),
     BUCKETS: ({"dilation": 2, "width": 20},),
     DSP: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}),
@@ -119,3 +119,5 @@ def test_usual_shapes_are_computed_by_the_code_that_is_fast(core: str) -> None:
         for other in _SLOWER[kernel]:
             slower = _instructions(core, kernel, replace(shape, **other))
             assert slower > 1.02 * least, (kernel.function, other)
+        if kernel is DEPTHWISE:  # borders, too
+            assert _instructions(core, kernel, replace(shape, missing=1)) < 0.8 * least

@@ -49,9 +49,8 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
         "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
         "sub sp, sp, #20\n"
         "ldmia r0, {r4, r5, r6, r7, r8, r9, r10, r11}\n"
-        "str r4, [sp]\n"
-        "strd r8, r10, [sp, #4]\n"
-        "str r11, [sp, #12]\n"
+        "strd r4, r11, [sp]\n"
+        "strd r8, r10, [sp, #8]\n"
         "mov r12, r5\n"
         "mov r10, r6\n"
         "mov r11, r7\n"
@@ -59,8 +58,7 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
         "movs r2, #0\n"
         "1:\n"
         "ldmia r10!, {r4, r5, r6, r7}\n"
-        "ldr r3, [sp]\n"
-        "ldr r0, [sp, #12]\n"
+        "ldrd r3, r0, [sp]\n"
         "cbz r0, 3f\n"
         "2:\n" NN_DEPTHWISE_TAP NN_DEPTHWISE_TAP NN_DEPTHWISE_TAP
         "cmp r3, r12\n"
@@ -70,7 +68,7 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
         "cmp r3, r12\n"
         "bne 3b\n"
         "4:\n"
-        "ldrd r1, r0, [sp, #4]\n"
+        "ldrd r1, r0, [sp, #8]\n"
         "asr r4, r4, lr\n"
         "asr r5, r5, lr\n"
         "asr r6, r6, lr\n"
@@ -99,19 +97,22 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
 #undef NN_DEPTHWISE_TAP
 }
 
-/* Four channels at a time of three neighbouring pixels whose 3x3 windows lie within the image. */
+/* Four channels at a time of three neighbouring pixels whose 3x3 windows lie within the image, but
+ * for one row. */
 typedef struct {
-    const int8_t *rows[3]; /* at the first column */
-    const int8_t *weights;
+    const int8_t *rows[3]; /* at the first column; the last may be NULL */
+    const int8_t *weights; /* of the first of them */
     const int32_t *start;
     int8_t *out;
     uint32_t channels; /* of a pixel */
-    uint32_t quads;    /* not 0 */
+    int8_t *end;       /* of `out` of the first pixel, behind it */
     int32_t right;
     int32_t low;
 } nn_depthwise_pixels;
 
-/* Even channels first, then odd ones: SXTB16 takes two of a word's. Stack: the structure. */
+/* Even channels first, then odd ones: SXTB16 takes two of a word's. The column that all pixels need
+ * is the first, so that each sum begins without a copy. Stack: the structure, then where each half
+ * goes on behind two rows. */
 __attribute__((naked, noinline)) static void
 nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 {
@@ -122,7 +123,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     "smlabb r9, r6, " weight ", r9\nsmlatt r10, r6, " weight ", r10\n"
 #define NN_DEPTHWISE_THIRD(weight)                                                                 \
     "smlabb r11, r6, " weight ", r11\nsmlatt r12, r6, " weight ", r12\n"
-#define NN_DEPTHWISE_WINDOW(row, turned)                                                           \
+#define NN_DEPTHWISE_WEIGHTS(row, turned)                                                          \
     "ldr r0, [sp, #" row "]\n"                                                                     \
     "ldr r3, [r1]\n"                                                                               \
     "ldr r4, [r1, r2]\n"                                                                           \
@@ -130,28 +131,34 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     "add r1, r1, lr\n"                                                                             \
     "sxtb16 r3, r3" turned "\n"                                                                    \
     "sxtb16 r4, r4" turned "\n"                                                                    \
-    "sxtb16 r5, r5" turned "\n"                                                                    \
+    "sxtb16 r5, r5" turned "\n"
+#define NN_DEPTHWISE_TOP(turned)                                                                   \
+    NN_DEPTHWISE_WEIGHTS("0", turned) NN_DEPTHWISE_COLUMN(", r2, lsl #1", turned)                  \
+    "smlabb r11, r6, r3, r7\nsmlatt r12, r6, r3, r8\n"                                             \
+    "smlabb r9, r6, r4, r7\nsmlatt r10, r6, r4, r8\n" NN_DEPTHWISE_FIRST("r5")                     \
     NN_DEPTHWISE_COLUMN("", turned) NN_DEPTHWISE_FIRST("r3")                                       \
+    NN_DEPTHWISE_COLUMN(", r2", turned) NN_DEPTHWISE_FIRST("r4") NN_DEPTHWISE_SECOND("r3")         \
+    NN_DEPTHWISE_COLUMN(", lr", turned) NN_DEPTHWISE_SECOND("r5") NN_DEPTHWISE_THIRD("r4")         \
+    NN_DEPTHWISE_COLUMN(", r2, lsl #2", turned) NN_DEPTHWISE_THIRD("r5")
+#define NN_DEPTHWISE_WINDOW(row, turned)                                                           \
+    NN_DEPTHWISE_WEIGHTS(row, turned) NN_DEPTHWISE_COLUMN("", turned) NN_DEPTHWISE_FIRST("r3")                                       \
     NN_DEPTHWISE_COLUMN(", r2", turned) NN_DEPTHWISE_FIRST("r4") NN_DEPTHWISE_SECOND("r3")         \
     NN_DEPTHWISE_COLUMN(", r2, lsl #1", turned) NN_DEPTHWISE_FIRST("r5")                           \
     NN_DEPTHWISE_SECOND("r4") NN_DEPTHWISE_THIRD("r3")                                             \
     NN_DEPTHWISE_COLUMN(", lr", turned) NN_DEPTHWISE_SECOND("r5") NN_DEPTHWISE_THIRD("r4")         \
     NN_DEPTHWISE_COLUMN(", r2, lsl #2", turned) NN_DEPTHWISE_THIRD("r5")
-#define NN_DEPTHWISE_HALF(start, other, first, second, turned)                                     \
+#define NN_DEPTHWISE_HALF(start, other, first, next, behind, turned)                               \
     "ldr r3, [sp, #16]\n"                                                                          \
     "ldr r7, [r3, #" start "]\n"                                                                   \
     "ldr r8, [r3, #" other "]\n"                                                                   \
-    "mov r9, r7\n"                                                                                 \
-    "mov r10, r8\n"                                                                                \
-    "mov r11, r7\n"                                                                                \
-    "mov r12, r8\n"                                                                                \
     "ldr r1, [sp, #12]\n"                                                                          \
-    NN_DEPTHWISE_WINDOW("0", turned) NN_DEPTHWISE_WINDOW("4", turned)                              \
+    NN_DEPTHWISE_TOP(turned) NN_DEPTHWISE_WINDOW("4", turned)                                      \
+    "ldr pc, [sp, #" next "]\n"                                                                    \
+    ".balign 4\n" behind "4:\n"                                                                     \
     NN_DEPTHWISE_WINDOW("8", turned)                                                               \
+    ".balign 4\n" behind "5:\n"                                                                     \
     "ldr r0, [sp, #20]\n"                                                                          \
     "ldrd r3, r4, [sp, #32]\n"                                                                     \
-    "add r1, r0, r2\n"                                                                             \
-    "add r5, r1, r2\n"                                                                             \
     "asr r7, r7, r3\n"                                                                             \
     "asr r8, r8, r3\n"                                                                             \
     "asr r9, r9, r3\n"                                                                             \
@@ -174,38 +181,48 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     "usat r11, #7, r11\n"                                                                          \
     "usat r12, #7, r12\n"                                                                          \
     "3:\n"                                                                                         \
-    "strb r7, [r0, #" first "]\n"                                                                  \
-    "strb r8, [r0, #" second "]\n"                                                                 \
-    "strb r9, [r1, #" first "]\n"                                                                  \
-    "strb r10, [r1, #" second "]\n"                                                                \
-    "strb r11, [r5, #" first "]\n"                                                                 \
-    "strb r12, [r5, #" second "]\n"
+    "strb r7, [r0" first "\n"                                                                      \
+    "strb r9, [r0, r2]\n"                                                                          \
+    "strb r11, [r0, r2, lsl #1]\n"                                                                 \
+    "strb r8, [r0, #2]!\n"                                                                         \
+    "strb r10, [r0, r2]\n"                                                                         \
+    "strb r12, [r0, r2, lsl #1]\n"
         "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
-        "sub sp, sp, #44\n"
+        "sub sp, sp, #52\n"
         "ldmia r0, {r1, r2, r3, r4, r5, r6, r7, r8, r9, r10}\n"
         "stmia.w sp, {r1, r2, r3, r4, r5, r6, r7, r8, r9, r10}\n"
         "mov r2, r7\n"
         "add lr, r2, r2, lsl #1\n"
-        "1:\n" NN_DEPTHWISE_HALF("0", "8", "0", "2", "") NN_DEPTHWISE_HALF("4", "12", "1", "3",
-                                                                           ", ror #8")
+        "adr.w r4, 14f\n"
+        "adr.w r5, 24f\n"
+        "cbnz r3, 6f\n"
+        "adr.w r4, 15f\n"
+        "adr.w r5, 25f\n"
+        "6:\n"
+        "orr r4, r4, #1\n"
+        "orr r5, r5, #1\n"
+        "strd r4, r5, [sp, #40]\n"
+        "1:\n" NN_DEPTHWISE_HALF("0", "8", "]", "40", "1", "")
+        NN_DEPTHWISE_HALF("4", "12", ", #1]!", "44", "2", ", ror #8")
         "ldmia.w sp, {r3, r4, r5, r6}\n"
         "adds r3, r3, #4\n"
         "adds r4, r4, #4\n"
         "adds r5, r5, #4\n"
         "adds r6, r6, #4\n"
         "stmia.w sp, {r3, r4, r5, r6}\n"
-        "ldrd r3, r4, [sp, #16]\n"
+        "ldr r3, [sp, #16]\n"
+        "adds r0, r0, #1\n"
         "adds r3, r3, #16\n"
-        "adds r4, r4, #4\n"
-        "strd r3, r4, [sp, #16]\n"
+        "strd r3, r0, [sp, #16]\n"
         "ldr r3, [sp, #28]\n"
-        "subs r3, r3, #1\n"
-        "str r3, [sp, #28]\n"
+        "cmp r0, r3\n"
         "bne.w 1b\n"
-        "add sp, sp, #44\n"
+        "add sp, sp, #52\n"
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
 #undef NN_DEPTHWISE_HALF
 #undef NN_DEPTHWISE_WINDOW
+#undef NN_DEPTHWISE_TOP
+#undef NN_DEPTHWISE_WEIGHTS
 #undef NN_DEPTHWISE_THIRD
 #undef NN_DEPTHWISE_SECOND
 #undef NN_DEPTHWISE_FIRST
@@ -214,35 +231,35 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 
 /* Computes as many channels of three pixels as SIMD instructions can; returns their number. */
 static uint32_t nn_depthwise_three_fast(const nn_conv *conv, const int8_t *const *rows,
-                                        uint32_t place, int8_t *out)
+                                        const int8_t *weights, int8_t *out)
 {
+    const uint32_t channels = conv->channels & ~(uint32_t)3;
     nn_depthwise_pixels pixels;
-    unsigned row;
 
-    for (row = 0; row < 3; row++) {
-        pixels.rows[row] = rows[row] + place;
-    }
-    pixels.weights = (const int8_t *)conv->weights;
+    pixels.rows[0] = rows[0];
+    pixels.rows[1] = rows[1];
+    pixels.rows[2] = rows[2];
+    pixels.weights = weights;
     pixels.start = conv->start;
     pixels.out = out;
     pixels.channels = conv->channels;
-    pixels.quads = conv->channels / 4;
+    pixels.end = out + channels;
     pixels.right = conv->right;
     pixels.low = conv->low;
-    if (pixels.quads) {
+    if (channels) {
         nn_depthwise_three_quads(&pixels);
     }
-    return 4 * pixels.quads;
+    return channels;
 }
 
 #else
 
 static uint32_t nn_depthwise_three_fast(const nn_conv *conv, const int8_t *const *rows,
-                                        uint32_t place, int8_t *out)
+                                        const int8_t *weights, int8_t *out)
 {
     (void)conv;
     (void)rows;
-    (void)place;
+    (void)weights;
     (void)out;
     return 0;
 }
@@ -287,38 +304,50 @@ static inline int8_t nn_depthwise_narrow(int32_t sum, int32_t right, int32_t low
     return (int8_t)value;
 }
 
-/* Whether the windows of `count` pixels from input column `x` on are 3x3 and lie within the image. */
+/* Whether the windows of `count` pixels from input column `x` on are 3x3 and lie within the image, but
+ * for the first or the last row. */
 static int nn_depthwise_inside(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                                unsigned count)
 {
     return conv->kernel_rows == 3 && conv->kernel_columns == 3 && conv->dilation == 1 &&
-           conv->stride == 1 && conv->flags == 0 && conv->right >= 0 && rows[0] != NULL &&
-           rows[1] != NULL && rows[2] != NULL && x >= 0 &&
+           conv->stride == 1 && conv->flags == 0 && conv->right >= 0 && rows[1] != NULL &&
+           (rows[0] != NULL || rows[2] != NULL) && x >= 0 &&
            x + (int32_t)count + 2 <= (int32_t)conv->width;
 }
 
-/* Keeps compilers from loading ahead more than the registers hold. */
+/* Keep compilers from loading ahead more than the registers hold, and from unrolling short loops. */
 #if defined(__GNUC__)
+#define NN_DEPTHWISE_SLOWLY(count) __asm__ volatile("" : "+r"(count))
 #define NN_DEPTHWISE_IN_ORDER __asm__ volatile("" ::: "memory")
 #define NN_DEPTHWISE_APART __attribute__((noinline)) /* a function of its own gets all registers */
 #else
+#define NN_DEPTHWISE_SLOWLY(count) (void)0
 #define NN_DEPTHWISE_IN_ORDER (void)0
 #define NN_DEPTHWISE_APART
 #endif
 
-/* Three pixels whose windows lie within the image; `place` is that of the first column's bytes. */
+/* Three pixels whose windows lie within the image, but for the first or the last row; `place` is that
+ * of the first column's bytes. */
 NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int8_t *const *rows, uint32_t place,
                                int8_t *out)
 {
     const uint32_t channels = conv->channels;
-    const uint32_t done = nn_depthwise_three_fast(conv, rows, place, out);
-    const int32_t right = conv->right, low = conv->low, *start = conv->start + done;
-    const int8_t *weights = (const int8_t *)conv->weights, *end = weights + channels;
-    const int8_t *top = rows[0] + place + done, *middle = rows[1] + place + done;
-    const int8_t *bottom = rows[2] + place + done;
+    const int whole = rows[0] != NULL && rows[2] != NULL;
+    const int8_t *weights = (const int8_t *)conv->weights + (rows[0] != NULL ? 0 : 3 * channels);
+    const int8_t *const end = weights + channels;
+    const int8_t *present[3];
+    const int32_t right = conv->right, low = conv->low, *start = conv->start;
+    uint32_t done;
 
+    present[0] = (rows[0] != NULL ? rows[0] : rows[1]) + place;
+    present[1] = (rows[0] != NULL ? rows[1] : rows[2]) + place;
+    present[2] = whole ? rows[2] + place : NULL;
+    done = nn_depthwise_three_fast(conv, present, weights, out);
+    start += done;
+    present[0] += done;
+    present[1] += done;
     for (weights += done, out += done; weights != end; weights++, out++) {
-        const int8_t *weight = weights, *data = top++;
+        const int8_t *weight = weights, *data = present[0]++;
         int32_t sum0 = *start++, sum1 = sum0, sum2 = sum0;
         int32_t left, centre, other, value;
 
@@ -351,11 +380,13 @@ NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int
     sum2 += value * other;
         NN_DEPTHWISE_ROW
         weight += 3 * channels;
-        data = middle++;
+        data = present[1]++;
         NN_DEPTHWISE_ROW
-        weight += 3 * channels;
-        data = bottom++;
-        NN_DEPTHWISE_ROW
+        if (whole) {
+            weight += 3 * channels;
+            data = present[2] + done++;
+            NN_DEPTHWISE_ROW
+        }
 #undef NN_DEPTHWISE_ROW
         out[0] = nn_depthwise_narrow(sum0, right, low);
         out[channels] = nn_depthwise_narrow(sum1, right, low);
@@ -368,21 +399,37 @@ static nn_depthwise_tap *nn_depthwise_list(const nn_conv *conv, const int8_t *co
                                            int32_t x, nn_depthwise_tap *tap)
 {
     const int8_t *weights = (const int8_t *)conv->weights;
-    const uint32_t channels = conv->channels;
-    unsigned row;
+    const uint32_t channels = conv->channels, columns = conv->kernel_columns;
+    const uint32_t step = conv->dilation * channels;
+    const int8_t *const *const end = rows + conv->kernel_rows;
+    unsigned first = 0, count = 0;
+    int32_t place;
 
-    for (row = 0; row < conv->kernel_rows; row++) {
-        int32_t place = x;
-        unsigned column;
+    for (; first < columns && x < 0; first++) {
+        x += conv->dilation;
+        NN_DEPTHWISE_SLOWLY(first);
+    }
+    for (place = x; first + count < columns && place < (int32_t)conv->width; count++) {
+        place += conv->dilation;
+        NN_DEPTHWISE_SLOWLY(count);
+    }
+    weights += first * channels;
+    for (; count && rows != end; rows++, weights += columns * channels) {
+        const int8_t *data = *rows, *weight = weights;
+        unsigned left = count;
 
-        for (column = 0; column < conv->kernel_columns; column++, weights += channels) {
-            if (rows[row] != NULL && place >= 0 && place < (int32_t)conv->width) {
-                tap->data = rows[row] + (uint32_t)place * channels;
-                tap->weights = weights;
-                tap++;
-            }
-            place += conv->dilation;
+        if (data == NULL) {
+            continue;
         }
+        data += (uint32_t)x * channels;
+        do {
+            tap->data = data;
+            tap->weights = weight;
+            tap++;
+            data += step;
+            weight += channels;
+            NN_DEPTHWISE_SLOWLY(left);
+        } while (--left);
     }
     return tap;
 }

@@ -1,0 +1,62 @@
+"""The fewest instructions for a product that a kernel of each kind can need on a core.
+
+A tile has some sums in registers; each step loads operands that the tile shares, and multiplies and
+adds them. What follows once for each output (`_END`), or for each patch, is divided by the products
+it serves. Weights and data have 8 bits in memory, and loads of a word bring four of them. Calls,
+loops, borders and addresses count for nothing: what a kernel takes above is its own.
+
+| kind | a step | products |
+|---|---|---|
+| pairs, Cortex-M4 | 8 SMLAD, 4 SXTB16, a load of the pixels' pairs, one of weights | 16 |
+| two pixels in a word, Cortex-M4 | 4 MLA, 4 loads | 8 |
+| the same, RV32IMC | 4 products, 4 sums, 4 loads | 8 |
+| the same, Cortex-M0+, whose product destroys an operand | 2 products, 2 sums, 3 loads | 4 |
+| without a multiplier | 2 loads, and for each nibble a place, a load, a sum, a store | 2 |
+| depthwise, Cortex-M4: a row, 3 pixels by 2 channels | 8 loads, 8 SXTB16, 18 SMLABB, SMLATT | 18 |
+| the same, RV32IMC: 3 pixels by 1 channel | 8 loads, 9 products, 9 sums | 9 |
+| the same, Cortex-M0+ | 8 loads, a copy, 9 products, 9 sums | 9 |
+
+Sums of two pixels in a word are 16-bit numbers: whenever they might not be, which the weights of a
+layer decide, both are taken out: 4 instructions a word (`_TAKEN_OUT`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels.lanes import common_runs, input_bounds
+
+_END = {"cortex-m4": 3, "cortex-m0plus": 4, "rv32imc": 4, "rv32ec": 4}
+"""An output: shifted, limited (by one instruction, or by two comparisons), stored."""
+_TAKEN_OUT = 4
+_PAIRS = (8 + 4 + 2) / 16
+_WIDENED = (1 + 2 + 1) / 4
+"""A value of a patch in pairs: a word is loaded, taken apart and stored; each filter uses it."""
+_LANES = {"cortex-m4": (4 + 4) / 8, "rv32imc": (4 + 4 + 4) / 8, "cortex-m0plus": (2 + 2 + 3) / 4}
+_NIBBLES = (2 + 2 * 4) / 2
+_DEPTHWISE = {
+    "cortex-m4": (8 + 8 + 18) / 18, "rv32imc": (8 + 9 + 9) / 9,
+    "cortex-m0plus": (8 + 1 + 9 + 9) / 9,
+}  # fmt: skip
+
+
+def least(conv: Convolution, core: str, kernel: str) -> float:
+    """Return the fewest instructions for a product of a layer of 8 bits with a kernel, by name."""
+    products = conv.weights[0].size
+    end = _END[core] / products
+    if kernel == "nn_depthwise":
+        return _DEPTHWISE[core] + end
+    if kernel == "nn_conv_dsp":
+        return _PAIRS + _WIDENED / conv.filters + end
+    if kernel == "nn_conv_nomul":
+        return _NIBBLES + end
+    return _LANES[core] + _TAKEN_OUT / (2 * _run(conv)) + end
+
+
+def _run(conv: Convolution) -> float:
+    """Return the mean length of the longest runs whose sums have 16 bits, filter by filter."""
+    low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
+    flat = conv.weights.transpose(0, 2, 3, 1).reshape(conv.filters, -1)
+    counts = [len(common_runs(one[None], low, high)) for one in flat]
+    return float(flat.shape[1] / np.mean(counts))
