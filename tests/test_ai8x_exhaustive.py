@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import ai8x
-from ai8xtools.frontends.modules import keys, walk
+from ai8xtools.frontends.modules import keys
 from ai8xtools.layers import (
     choices,
     composition,
@@ -97,8 +97,6 @@ TRAINING: Mapping[type[enum.Enum], Mapping[str, Place]] = {
 }  # fmt: skip
 FRONTENDS: Mapping[type[enum.Enum], Mapping[str, Place]] = {
     OperatorKind: {
-        "modules/walk.py:Walk._can_combine":
-            lambda x: of_kind(x, walk.Walk._can_combine, None, LINEAR, 2, 4),
         "modules/keys.py:operator_keys": lambda x: of_kind(x, keys.operator_keys, LINEAR),
     },
 }  # fmt: skip

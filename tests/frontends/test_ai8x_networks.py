@@ -212,6 +212,11 @@ class Beside(torch.nn.Module):
         return self.last(self.flatten(self.pool(x)))
 
 
+class Functional(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.nn.functional.max_pool2d(x, 2)
+
+
 def test_exact_modules_of_torch_stand_for_those_of_ai8x() -> None:
     ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
 
@@ -223,7 +228,11 @@ def test_exact_modules_of_torch_stand_for_those_of_ai8x() -> None:
 
     functional = described(ai8x.MaxPool2d(2, 2), lambda x: x.flatten(1))
     assert described(torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.ReLU()) == functional
-    for pool in (torch.nn.MaxPool2d(3, 2, padding=1), torch.nn.MaxPool2d(2, ceil_mode=True)):
+    assert described(torch.nn.MaxPool2d(2, ceil_mode=True), torch.nn.Flatten()) == functional
+    assert described(torch.nn.MaxPool2d(2), lambda x: x[:, :, 0:].flatten(1)) == functional
+    called = described(Functional(), torch.nn.Flatten())
+    assert called.replace("max_pool2d_1", "pool") == functional
+    for pool in (torch.nn.MaxPool2d(3, 2, padding=1), torch.nn.MaxPool2d(3, 2, ceil_mode=True)):
         with pytest.raises(InputError, match="pool.*MaxPool2d"):
             described(pool, torch.nn.Flatten())
 

@@ -7,6 +7,8 @@ everything here is explicit. Axes count from 0, the batch; pads are (begin, end)
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -256,6 +258,24 @@ class Foreign:
     remedy: str = "Use another operator here, or compute this part in the application."
     known: str = ""
     settings: tuple[tuple[str, Any], ...] = ()
+
+
+@frozen
+class Layer(Foreign):
+    """A layer of the accelerator as one: `op` of a description and its `keys`, behind a pooling.
+
+    What only pools is a Passthrough; `bias`: its operator has one.
+    """
+
+    op: str = "Passthrough"
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    pool: Mapping[str, Any] = field(default_factory=dict)
+    bias: bool = False
+
+
+@frozen
+class Remembered(Foreign):
+    """The features of the last frames, one behind another, of which one is new."""
 
 
 Operator: TypeAlias = (

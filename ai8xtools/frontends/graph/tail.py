@@ -9,6 +9,7 @@ from ai8xtools.frontends.graph.operators import (
     Conv,
     ConvTranspose,
     Gemm,
+    Layer,
     LpNormalization,
     MatMul,
     Reduce,
@@ -33,7 +34,7 @@ def without_tail(graph: Graph, *, joins: bool = False) -> tuple[Graph, list[Node
             light.add(node)
     left: dict[Node, None] = {}
     for node in graph.nodes:
-        computes = isinstance(node.operator, Conv | ConvTranspose | Gemm | MatMul)
+        computes = isinstance(node.operator, Conv | ConvTranspose | Gemm | MatMul | Layer)
         follows = any(one in left for one in node.inputs) and not computes
         if follows or _is_length(node) or (node in light and _is_foreign(node, joins)):
             left[node] = None

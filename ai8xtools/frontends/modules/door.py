@@ -9,10 +9,10 @@ from torch import Tensor, fx, nn
 import ai8x
 from ai8xtools.frontends.graph.nodes import Graph, graph_of, make
 from ai8xtools.frontends.graph.nodes import Node as Result
-from ai8xtools.frontends.graph.operators import Foreign, Input
+from ai8xtools.frontends.graph.operators import Foreign, Input, Remembered
 from ai8xtools.frontends.modules import handlers  # noqa: F401 - they register themselves
 from ai8xtools.frontends.modules.calls import Call, attributes, handled, listed, settings_of
-from ai8xtools.frontends.modules.layers import ai8x_elements, ai8x_layer
+from ai8xtools.frontends.modules.layers import ai8x_elements, ai8x_layer, whole_layer
 from ai8xtools.frontends.modules.tracing import Node, called, once, path_of, trace, value_of
 
 _DATA = ("input", "tensors", "self")
@@ -29,11 +29,18 @@ def read_module(model: nn.Module, example: Tensor) -> Graph:
 
 class Door:
     """Follows a network; `traced` is its data flow, `returned` what it returns: results in lists,
-    tuples and dictionaries. Raises InputError E647 for a data flow that cannot be traced.
+    tuples and dictionaries, `names` what nodes call, by path. Raises InputError E647 for a data
+    flow that cannot be traced.
+
+    `whole`: layers of ai8x stay one operator; what takes series of `frames` is followed for one.
     """
 
-    def __init__(self, model: nn.Module, example: Tensor) -> None:
-        self.traced = trace(model, example)
+    def __init__(
+        self, model: nn.Module, example: Tensor, frames: int | None = None, *, whole: bool = False
+    ) -> None:
+        self.traced = trace(model, example, frames)
+        self.names: dict[str, str] = {}
+        self._whole = whole
         self.returned: Any = None
         self._model = model
         self._results: dict[Node, Any] = {}
@@ -52,6 +59,10 @@ class Door:
             elif node.op == "output":
                 self.returned = fx.map_arg(node.args[0], self._value)
                 outputs = [one for one in listed(self.returned) if isinstance(one, Result)]
+            elif self._whole and node.meta.get("folds"):
+                source = self._results[node] = make(
+                    str(node.name), Input(tuple(node.meta["shape"]))
+                )
             elif _is_data(node) and any(one in self._results for one in node.all_input_nodes):
                 self._results[node] = result = self._read(node)
                 nodes += listed(result)
@@ -65,8 +76,10 @@ class Door:
         if kwargs and not args:  # what it takes first has a name: input, tensors, or x
             args = [kwargs.pop(next((n for n in _DATA if n in kwargs), next(iter(kwargs))))]
         shape = tuple(node.meta.get("shape") or ())
+        if self._whole and node.meta.get("frames"):
+            return make(path_of(node), Remembered("frames", shape), args[0])
         if node.op != "call_module":
-            name = called(node)
+            name = self.names[path_of(node)] = called(node)
             schema = getattr(node.target, "_schema", None)
             names = settings_of(name) if schema is None else [a.name for a in schema.arguments[1:]]
             settings = dict(zip(names, args[1:], strict=False)) | kwargs
@@ -74,12 +87,14 @@ class Door:
             several = node.meta.get("parts") and isinstance(result, Result)
             return [result] if several and not isinstance(result.operator, Foreign) else result
         module = self._model.get_submodule(node.target)
+        if self._whole and isinstance(module, ai8x.QuantizationAwareModule | ai8x.Eltwise):
+            return make(path_of(node), whole_layer(module, shape), *args)
         if isinstance(module, ai8x.QuantizationAwareModule):
             return ai8x_layer(Call(path_of(node), "", args, {}, shape), module)
         if isinstance(module, ai8x.Eltwise):
             return ai8x_elements(Call(path_of(node), "", args, {}, shape), module)
         kind = ai8x.torch_class(module)
-        name = kind.__name__
+        name = self.names[path_of(node)] = kind.__name__
         if not kind.__module__.startswith(("torch.nn.", "ai8x")):
             return Call(path_of(node), name, args, {}, shape).foreign(kind.__name__)
         return handled(Call(path_of(node), name, args, attributes(module), shape))

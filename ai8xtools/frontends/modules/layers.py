@@ -10,10 +10,25 @@ from torch import nn
 import ai8x
 from ai8xtools.frontends.graph.nodes import Node as Result
 from ai8xtools.frontends.graph.nodes import make
-from ai8xtools.frontends.graph.operators import Clip, Each, Function
+from ai8xtools.frontends.graph.operators import Clip, Each, Function, Layer
 from ai8xtools.frontends.modules.calls import Call, attributes, handled, operand
+from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys
 
 _LIMIT = 127 / 128
+ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
+"""Keys of descriptions for what element-wise layers do."""
+
+
+def whole_layer(module: Any, shape: tuple[int, ...]) -> Layer:
+    """Return a layer of ai8x as descriptions have it."""
+    names = [kind.__name__ for kind in type(module).__mro__]
+    if isinstance(module, ai8x.Eltwise):
+        return Layer(names[0], shape, op=next(name for name in names if name in ELEMENTWISE))
+    pool = pooling_keys(module.pool)
+    if module.op is None:
+        return Layer(names[0], shape, pool=pool)
+    return Layer(names[0], shape, op=type(module.op).__name__, keys=operator_keys(module),
+                 pool=pool, bias=module.op.bias is not None)  # fmt: skip
 
 
 def ai8x_layer(call: Call, layer: Any) -> Result:

@@ -14,7 +14,8 @@ import ai8x
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.layers import at_line, refuse, times
-from ai8xtools.frontends.modules.tracing import lines_of, trace
+from ai8xtools.frontends.modules.door import Door
+from ai8xtools.frontends.modules.tracing import lines_of
 from ai8xtools.frontends.modules.walk import Walk
 from ai8xtools.frontends.text import ModelDescription, description_text
 from device import Chip
@@ -64,8 +65,8 @@ def describe(
     that the chip cannot compute.
     """
     ai8x.fuse_bn_layers(model)
-    graph = trace(model.eval(), example, frames)
-    walk, lines = Walk(model, graph, chip), lines_of(model, graph)
+    door = Door(model.eval(), example, frames, whole=True)
+    walk, lines = Walk(door.graph, door.names, chip), lines_of(model, door.traced)
     refuse(walk.refusals, name, lines=lines)
     if not walk.entries:
         raise InputError(

@@ -1,16 +1,27 @@
-"""From the graph of a network to the layers of a network description."""
+"""From the graph of a network of ai8x layers to the layers of a network description."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from torch import nn
-
-import ai8x
-from ai8x import Node, OperatorKind
+from ai8xtools.frontends.graph import geometry
+from ai8xtools.frontends.graph.nodes import Graph, Node
+from ai8xtools.frontends.graph.operators import (
+    Concat,
+    Dropout,
+    Foreign,
+    Input,
+    Layer,
+    Pool,
+    Remembered,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from ai8xtools.frontends.graph.tail import without_tail
 from ai8xtools.frontends.layers import (
     HISTORY,
     INPUT,
@@ -23,181 +34,145 @@ from ai8xtools.frontends.layers import (
 )
 from ai8xtools.frontends.modules.history import moved, remember, why_not
 from ai8xtools.frontends.modules.instead import instead_of
-from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys, short
-from ai8xtools.frontends.modules.tracing import path_of
+from ai8xtools.frontends.modules.keys import short
+from ai8xtools.frontends.modules.layers import ELEMENTWISE
 from device import Chip
 from device.channels import passes
 
-_RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
-_ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
-_PASSING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, ai8x.Empty)
-_LEFT = frozenset({
-    "softmax", "log_softmax", "permute", "transpose", "flatten", "view", "reshape", "squeeze",
-    "unsqueeze", "contiguous", "cat", "concat", "unflatten", "getitem", "normalize",
-})  # fmt: skip
-_LEFT_MODULES = (nn.Softmax, nn.LogSoftmax)
-"""Operators that may follow the last layer, because the application can apply them."""
 _INSTEAD = {
     **dict.fromkeys(("add", "iadd", "add_"), "Use ai8x.Add(): as on the chip, its sums are limited "
                     "to -1..1 in training."),
-    "relu": "Use a layer with ReLU, such as FusedConv2dReLU or FusedLinearReLU.",
+    **dict.fromkeys(("relu", "ReLU"), "Use a layer with ReLU, such as FusedConv2dReLU or "
+                    "FusedLinearReLU."),
+    **dict.fromkeys(("BatchNorm1d", "BatchNorm2d"), "Use a layer with it, such as FusedConv2dBN."),
+    **{name: f"Use ai8x.{name}." for name in ("Conv1d", "Conv2d", "ConvTranspose2d", "Linear",
+                                              "AvgPool1d", "AvgPool2d")},
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A tensor between layers, with the operations in front of the next layer."""
+    """A tensor between layers, with the operations in front of the next layer.
+
+    `by_frame` is the node from which on frames come before features.
+    """
 
     inputs: tuple[int, ...]
     shape: tuple[int, ...]
     join: Literal["elements", "channels"] | None = None
     combined: str | None = None
-    pool: nn.Module | None = None
+    pool: Mapping[str, Any] = field(default_factory=dict)
     flat: bool = False
     reshaped: bool = False
-    notes: tuple[Refusal, ...] = ()
-    by_frame: tuple[Refusal, ...] = ()  # what is wrong as long as frames come before features
+    by_frame: str = ""
 
-
-def _pool_of(module: nn.Module) -> Any:
-    """Return the layer of ai8x that pools as a module of PyTorch's, if there is one."""
-    kinds = {nn.MaxPool1d: ai8x.MaxPool1d, nn.MaxPool2d: ai8x.MaxPool2d}
-    make: Any = kinds.get(ai8x.torch_class(module))
-    settings: Any = module
-    if make is None or settings.padding not in (0, (0, 0), (0,)) or settings.ceil_mode:
-        return None
-    if settings.return_indices or settings.dilation not in (1, (1, 1), (1,)):
-        return None
-    try:
-        return make(settings.kernel_size, settings.stride)
-    except AssertionError:
-        return None
+    @property
+    def prepared(self) -> bool:
+        """Whether the tensor needs an operation that only an operator can do."""
+        return self.flat or self.reshaped or bool(self.pool)
 
 
 class Walk:
-    """Follows a traced graph; `entries` are the layers found.
+    """Follows a graph; `names` are those of what its nodes call, `entries` the layers found.
 
     `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
     application can do, `buffer` remembers features of frames.
     """
 
-    def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
+    def __init__(self, graph: Graph, names: Mapping[str, str], chip: Chip) -> None:
+        graph, left = without_tail(graph, joins=True)
         self.entries: list[DescribedLayer] = []
         self.refusals: list[Refusal] = []
-        self.left: list[str] = []
+        self.left = list(dict.fromkeys(node.place for node in left))
         self.buffer: RollingBuffer | None = None
-        self._model = model
-        self._chip = chip
+        self._chip, self._names = chip, names
+        self._readers = graph.readers()
         self._values: dict[Node, _Value] = {}
         self._named: dict[str, str] = {}
         for node in graph.nodes:
-            self._visit(node)
+            taken = [self._values[source] for source in node.inputs if source in self._values]
+            if taken or isinstance(node.operator, Input):
+                self._values[node] = self._followed(node, taken, node.shape[1:])
+        for node in graph.outputs:
+            self._deliver(node, self._values[node])
         remedy = "Leave out wide=True, which is for results of the network."
         self.refusals += wide_data(self.entries, remedy)
 
-    def _visit(self, node: Node) -> None:
-        """Follow one node."""
-        taken = [self._values[source] for source in node.all_input_nodes if source in self._values]
-        shape = tuple(node.meta.get("shape") or ())[1:]
-        if node.op == "placeholder":
-            self._values[node] = _Value((INPUT,), shape)
-        elif node.op == "output":
-            for source in (one for one in node.all_input_nodes if one in self._values):
-                self._deliver(source, self._values[source])
-        elif taken and node.meta.get("folds"):
-            self._values[node] = replace(taken[0], shape=shape)
-        elif taken and node.meta.get("frames"):
-            self._values[node] = self._remembered(node, taken[0], shape)
-        elif taken and node.meta.get("parts"):
-            name = getattr(node.target, "__name__", str(node.target))
-            why = f"{name} divides its data, the accelerator delivers results as a whole"
-            self._values[node] = _noted(taken[0], node, why, taken[0].shape)
-        elif taken and node.meta.get("shape"):
-            visit = self._module if node.op == "call_module" else self._function
-            self._values[node] = visit(node, taken, shape)
+    def _followed(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
+        """Return what a node makes of what it takes."""
+        value = taken[0] if taken else _Value((INPUT,), shape)
+        operator = node.operator
+        if isinstance(operator, Pool) and not operator.average:
+            spec = geometry.pooling(node, operator)
+            if not isinstance(spec, Refusal) and not spec.padded and not spec.first:
+                operator = Layer(node.name, node.shape, pool=spec.keys)
+        match operator:
+            case Input() | Dropout():
+                return value
+            case Layer() if operator.op in ELEMENTWISE:
+                return self._elements(node, operator.op, taken, shape)
+            case Layer():
+                alone = operator.op == "Passthrough" and value.join is None
+                if alone and self._following(node, pooled=False):
+                    return replace(value, pool=operator.pool)
+                return self._layer(node.place, operator, value, shape)
+            case Remembered():
+                return self._remembered(node, value, shape)
+            case Reshape():
+                return self._reshaped(node, value, shape)
+            case Concat() if len(taken) > 1:
+                return self._joined(node, taken, shape)
+            case Transpose() if value.by_frame and shape == value.shape[1::-1]:
+                return replace(value, shape=shape, by_frame="")  # [frames, F] to [F, frames]
+            case Slice() if not any(operator.start) and node.shape == node.inputs[0].shape:
+                return value
+        name = operator.name if isinstance(operator, Foreign) else self._names[node.place]
+        remedy = _INSTEAD.get(name) or instead_of(name)
+        return self._refused(node, value, f"the model computes {name} here", remedy)
+
+    def _refused(self, node: Node, value: _Value, why: str, remedy: str | None = None) -> _Value:
+        """Refuse a node; what is behind it is looked at as well."""
+        refusal = Refusal(node.place, why)
+        self.refusals.append(replace(refusal, remedy=remedy) if remedy else refusal)
+        return replace(value, shape=node.shape[1:], flat=False)
 
     def _remembered(self, node: Node, value: _Value, shape: tuple[int, ...]) -> _Value:
         """Follow the features of all frames, of which one is new: a rolling buffer."""
         why = why_not(self.entries, value.inputs, value.shape)
         if self.buffer is not None:
             why = "a second rolling buffer is not possible"
-        if why is not None or _is_prepared(value) or value.combined or value.join:
-            why = why or "what is remembered must be the result of a layer"
-            return _noted(value, node, why, shape)
+        if why is not None or value.prepared or value.combined or value.join:
+            return self._refused(
+                node, value, why or "what is remembered must be the result of a layer"
+            )
         (index,) = value.inputs
-        self.buffer = remember(self.entries, index, shape[0], path_of(node))
+        self.buffer = remember(self.entries, index, shape[0], node.place)
         for key, one in self._values.items():
             self._values[key] = replace(one, inputs=moved(one.inputs, index))
-        why = "frames come before features here: transpose them for the layer behind"
-        return _Value((HISTORY,), shape, notes=value.notes, by_frame=(Refusal(path_of(node), why),))
+        return _Value((HISTORY,), shape, by_frame=node.place)
 
     def _deliver(self, node: Node, value: _Value) -> None:
         """Note a result of the network; joining several is left to the application."""
         if value.join == "channels":
-            self.left.append(path_of(node))
-        layers = [self.entries[index] for index in sorted(set(value.inputs) - {INPUT, HISTORY})]
-        for layer in layers:
-            layer.is_output = True
-        for note in value.notes:
-            if note.left:
-                self.left.append(note.node)
-                continue
-            self.refusals.append(note)
+            self.left.append(node.place)
+        for index in set(value.inputs) - {INPUT, HISTORY}:
+            self.entries[index].is_output = True
 
-    def _module(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
-        """Follow a layer."""
-        module = self._model.get_submodule(node.target)
-        value = taken[0]
-        if isinstance(module, ai8x.QuantizationAwareModule):
-            return self._module_of(node, module, value, shape)
-        operation = _elementwise(module)
-        if operation is not None:
-            return self._elements(node, operation, taken, shape)
-        if isinstance(module, _PASSING):
-            return value
-        if isinstance(module, nn.Flatten | nn.Unflatten):
-            if value.by_frame:
-                return self._by_frame(node, "flatten", value, shape)
-            return self._reshaped(node, value, shape)
-        pool = _pool_of(module)
-        if pool is not None:
-            return self._module_of(node, pool, value, shape)
-        kind = type(module).__name__
-        why = f"{kind} is not a layer of the accelerator"
-        return _noted(value, node, why, shape, left=isinstance(module, _LEFT_MODULES))
-
-    def _module_of(self, node: Node, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
-        """Follow a layer of ai8x; pooling may be part of the layer behind it."""
-        if module.op is None and value.join is None and self._following(node, pooled=False):
-            return replace(value, pool=module.pool)
-        return self._layer(node.target, module, value, shape)
-
-    def _function(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
-        """Follow a function or method."""
-        name = getattr(node.target, "__name__", str(node.target))
-        left = name in _LEFT
-        if name in ("cat", "concat") and len(taken) > 1:
-            sizes = {value.shape[1:] for value in taken}
-            fits = len(sizes) == 1 and shape[0] == sum(value.shape[0] for value in taken)
-            inputs = tuple(index for value in taken for index in value.inputs)
-            joined = _Value(inputs, shape, "channels")
-            simple = fits and not any(_is_prepared(v) or v.join == "elements" for v in taken)
-            joined = replace(joined, notes=tuple(note for value in taken for note in value.notes))
-            note = "these tensors are concatenated in another way"
-            return joined if simple else _noted(joined, node, note, shape, left=left)
-        value = taken[0]
-        if value.by_frame:
-            return self._by_frame(node, name, value, shape)
-        if name == "getitem" and shape == value.shape and _is_whole(node.args[1]):
-            return value
-        if name not in _RESHAPING:
-            remedy = _INSTEAD.get(name) or instead_of(name)
-            why = f"the model computes {name} here"
-            return _noted(value, node, why, shape, left=left, remedy=remedy)
-        return self._reshaped(node, value, shape)
+    def _joined(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
+        """Return joined channels."""
+        sizes = {value.shape[1:] for value in taken}
+        fits = len(sizes) == 1 and shape[0] == sum(value.shape[0] for value in taken)
+        inputs = tuple(index for value in taken for index in value.inputs)
+        joined = _Value(inputs, shape, "channels")
+        simple = fits and not any(value.prepared or value.join == "elements" for value in taken)
+        if simple or self._readers[node] == [node]:
+            return joined
+        return self._refused(node, joined, "these tensors are concatenated in another way")
 
     def _reshaped(self, node: Node, value: _Value, shape: tuple[int, ...]) -> _Value:
         """Follow a change of the shape."""
+        if value.by_frame and shape[0] == value.shape[0] and len(shape) < len(value.shape):
+            return replace(value, shape=shape)
         if shape == value.shape or (value.flat and len(shape) == 1):
             return value
         if shape[0] == value.shape[0] == math.prod(shape) == math.prod(value.shape):
@@ -205,42 +180,31 @@ class Walk:
         if len(shape) == 1 and not value.reshaped:
             flat = math.prod(value.shape[1:]) > 1
             return replace(value, flat=flat, shape=value.shape if flat else shape)
-        if shape[0] == value.shape[0] and not value.flat and value.pool is None:
+        if shape[0] == value.shape[0] and not value.flat and not value.pool:
             return replace(value, shape=shape, reshaped=True)
         change = f"{times(value.shape)} becomes {times(shape)}"
-        return _noted(value, node, f"the model reshapes its data here: {change}", shape, left=True)
+        return self._refused(node, value, f"the model reshapes its data here: {change}")
 
-    def _by_frame(self, node: Node, name: str, value: _Value, shape: tuple[int, ...]) -> _Value:
-        """Follow features of frames until they are transposed: [frames, F] to [F, frames]."""
-        count = value.shape[0]
-        if name in ("transpose", "permute", "swapaxes") and shape == value.shape[1::-1]:
-            return replace(value, shape=shape, by_frame=())
-        if name in _RESHAPING and shape[0] == count and len(shape) < len(value.shape):
-            return replace(value, shape=shape)
-        return _noted(value, node, f"the model computes {name} here", shape)
-
-    def _following(self, node: Node, pooled: bool) -> Any:
+    def _following(self, node: Node, pooled: bool) -> Layer | None:
         """Return the layer with an operator that alone takes a result, or None."""
-        (user, *others) = node.users or (None,)
-        if others or user is None or user.op != "call_module":
+        reader, *others = self._readers[node]
+        layer = reader.operator
+        if others or reader is node or not isinstance(layer, Layer):
             return None
-        module = self._model.get_submodule(user.target)
-        if not isinstance(module, ai8x.QuantizationAwareModule) or module.op is None:
-            return None
-        return module if pooled or module.pool is None else None
+        computes = layer.op not in ("Passthrough", *ELEMENTWISE)
+        return layer if computes and (pooled or not layer.pool) else None
 
     def _elements(
         self, node: Node, kind: str, taken: list[_Value], shape: tuple[int, ...]
     ) -> _Value:
         """Follow an element-wise layer; the next layer does its work if it can."""
-        notes = tuple(note for value in taken for note in value.notes)
-        if any(_is_prepared(value) or len(value.inputs) > 1 for value in taken):
-            notes += (Refusal(path_of(node), "the operands are not complete results of layers"),)
+        if any(value.prepared or len(value.inputs) > 1 for value in taken):
+            self._refused(node, taken[0], "the operands are not complete results of layers")
         elif any(value.shape != shape for value in taken):
             shapes = " and ".join(times(value.shape) for value in taken)
-            notes += (Refusal(path_of(node), f"the operands have the shapes {shapes}"),)
+            self._refused(node, taken[0], f"the operands have the shapes {shapes}")
         inputs = tuple(value.inputs[0] for value in taken)
-        value = _Value(inputs, shape, "elements", _ELEMENTWISE[kind], notes=notes)
+        value = _Value(inputs, shape, "elements", ELEMENTWISE[kind])
         following = self._following(node, pooled=True)
         if following is not None and self._can_combine(following, len(inputs), shape[0]):
             return value
@@ -248,36 +212,31 @@ class Walk:
         if len(inputs) > 2:
             keys["operands"] = len(inputs)
         layer = DescribedLayer(
-            self._name(node.target), inputs, "elements", keys, shape, shape, node=node.target
+            self._name(node.place), inputs, "elements", keys, shape, shape, node=node.place
         )
-        return self._append(layer, notes)
+        return self._append(layer)
 
-    def _can_combine(self, layer: Any, operands: int, channels: int) -> bool:
+    def _can_combine(self, layer: Layer, operands: int, channels: int) -> bool:
         """Return whether a layer can combine elements in front of its operator."""
         count = passes(channels)
-        kind = ai8x.kind_of(layer.op)
-        match kind:
-            case OperatorKind.CONV1D:
-                return False
-            case OperatorKind.CONV2D | OperatorKind.CONVTRANSPOSE2D | OperatorKind.LINEAR:
-                pass
-            case _:
-                assert_never(kind)
-        if layer.pool is not None and operands > 2:
+        if layer.op == "Conv1d" or (layer.pool and operands > 2):
             return False
         if self._chip.combines_with_bias:
             return count == 1 or operands * count == operands + count
-        return layer.op.bias is None
+        return not layer.bias
 
-    def _layer(self, target: str, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
+    def _layer(self, target: str, layer: Layer, value: _Value, shape: tuple[int, ...]) -> _Value:
         """Add a layer with an operator, or one that only pools."""
-        op, pool = module.op, module.pool if value.pool is None else value.pool
-        keys: dict[str, Any] = {"op": "Passthrough" if op is None else type(op).__name__}
+        pool = value.pool or layer.pool
+        keys: dict[str, Any] = {"op": layer.op}
+        if value.by_frame:
+            why = "frames come before features here: transpose them for the layer behind"
+            self.refusals.append(Refusal(value.by_frame, why))
         if value.combined is not None:
             keys["eltwise"] = value.combined
             if len(value.inputs) > 2:
                 keys["operands"] = len(value.inputs)
-            if pool is not None:
+            if pool:
                 keys["pool_first"] = False
         if HISTORY in value.inputs:
             keys |= {"in_dim": short(value.shape[1:]), "in_channels": value.shape[0]}
@@ -287,9 +246,7 @@ class Walk:
             keys["flatten"] = True
             if value.join or value.inputs != (len(self.entries) - 1,):
                 keys["in_channels"] = math.prod(value.shape)
-        keys |= pooling_keys(pool)
-        if op is not None:
-            keys |= operator_keys(module)
+        keys |= {**pool, **layer.keys}
         if target in self._named:
             keys["weight_source"] = self._named[target]
         name = self._name(target)
@@ -297,50 +254,15 @@ class Walk:
         entry = DescribedLayer(
             name, value.inputs, value.join, keys, value.shape, shape, node=target
         )
-        if op is not None and "weight_source" not in keys:
+        if layer.op != "Passthrough" and "weight_source" not in keys:
             entry.weights = target
-        return self._append(entry, (*value.notes, *value.by_frame))
+        return self._append(entry)
 
-    def _append(self, entry: DescribedLayer, notes: Sequence[Refusal]) -> _Value:
-        """Add a layer and return its result; `notes` are about what it takes."""
-        self.refusals += notes
+    def _append(self, entry: DescribedLayer) -> _Value:
+        """Add a layer and return its result."""
         self.entries.append(entry)
         return _Value((len(self.entries) - 1,), entry.shape)
 
     def _name(self, target: str) -> str:
         """Return a name that no other layer has."""
         return unused(target.replace(".", "_"), [entry.name for entry in self.entries])
-
-
-def _elementwise(module: nn.Module) -> str | None:
-    """Return the name of the operation of an element-wise layer, None for others."""
-    return next((c.__name__ for c in type(module).__mro__ if c.__name__ in _ELEMENTWISE), None)
-
-
-def _is_prepared(value: _Value) -> bool:
-    """Return whether a tensor needs an operation that only an operator can do."""
-    return value.flat or value.reshaped or value.pool is not None
-
-
-def _noted(
-    value: _Value,
-    node: Node,
-    why: str,
-    shape: tuple[int, ...],
-    *,
-    left: bool = False,
-    remedy: str | None = None,
-) -> _Value:
-    """Return the value with a note for the layer that takes it."""
-    note = Refusal(path_of(node), why, left=left)
-    note = note if remedy is None else replace(note, remedy=remedy)
-    return replace(value, notes=(*value.notes, note), shape=shape, flat=False)
-
-
-def _is_whole(index: Any) -> bool:
-    """Return whether an index cuts nothing but what the shape tells: only slices from 0 on."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(
-        part is Ellipsis or (isinstance(part, slice) and not part.start and part.step in (None, 1))
-        for part in parts
-    )
