@@ -29,7 +29,7 @@ from ai8xtools.training.data.batches import Order, TensorBatches
 from datasets.audio import LENGTH
 from datasets.images import ImageDataset, RandomAffine, RandomCrop
 from datasets.kws import KeywordDataset
-from datasets.kws_cache import SHIFT, Prepared
+from datasets.kws_cache import SHIFT, PreparedRecordings
 from datasets.torchvision_access import torchvision
 from models.ai85net import ai85net5
 
@@ -77,7 +77,7 @@ def loaders(name: str, images: int, batch: int) -> dict[str, Callable[[], Iterab
 
 def keywords(items: int, batch: int) -> Callable[[], Iterable[Any]]:
     """Return the batches of made-up recordings that train keyword spotting."""
-    source = Prepared(
+    source = PreparedRecordings(
         torch.randint(0, 256, (items, LENGTH), dtype=torch.uint8),
         torch.zeros(items, 1, dtype=torch.uint8),
         torch.zeros(items, 1, dtype=torch.uint8),

@@ -19,7 +19,7 @@ import ai8x
 from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import as_tensor, opened
-from datasets.parts import Samples, is_held_back, train_and_test
+from datasets.parts import SampleSet, is_held_back, train_and_test
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -33,7 +33,7 @@ _LAYOUT = (
 )
 
 
-class PortraitDataset(Samples[tuple[Tensor, Tensor]]):
+class PortraitDataset(SampleSet[tuple[Tensor, Tensor]]):
     """Squares of portraits: input float32 [3*f*f, H/f, W/f], target int64 [H, W], f = `fold`.
 
     `pairs` are the files of picture and matte; the target is 1 where the matte is transparent.

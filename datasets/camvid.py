@@ -27,7 +27,7 @@ from datasets import cache
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import image_files, opened, read_image
 from datasets.images import fold_batch
-from datasets.parts import Batches, loader
+from datasets.parts import BatchedSet, loader
 
 _HEIGHT, _WIDTH = 720, 960
 _LABEL = 3  # plane of a prepared picture behind red, green and blue
@@ -59,7 +59,7 @@ class Cutting:
     fold: int = 1
 
 
-class SquareDataset(Batches):
+class SquareDataset(BatchedSet):
     """Squares of pictures: inputs float32 [B, 3*f*f, H/f, W/f], targets int64 [B, H, W].
 
     `pictures` is uint8 [N, 4, 720, 960], the class in the last plane; `classes` int64 [33] gives

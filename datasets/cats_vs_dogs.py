@@ -17,7 +17,7 @@ from torch.nn import functional
 
 import ai8x
 from datasets.image_files import as_tensor, image_files, opened
-from datasets.parts import Samples, loader
+from datasets.parts import SampleSet, loader
 
 _SIZE = 128
 _SHORTER_SIDE = 153  # pixels to which pictures are reduced before they are cut
@@ -36,7 +36,7 @@ _NOISE = 0.02  # largest standard deviation
 _GREY = torch.tensor([0.299, 0.587, 0.114])
 
 
-class PictureDataset(Samples[tuple[Tensor, int]]):
+class PictureDataset(SampleSet[tuple[Tensor, int]]):
     """Pictures in folders, one for each class; items are float32 [3, 128, 128] and the class."""
 
     def __init__(self, folder: Path, args: Any, augment: bool) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 import ai8x
 from datasets.class_folders import Sample, centre_cut, class_folders, random_cut
-from datasets.parts import Samples, loader
+from datasets.parts import SampleSet, loader
 
 _MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
 _DEVIATION = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
@@ -29,7 +29,7 @@ _LAYOUT = (
 )
 
 
-class PhotographDataset(Samples[tuple[Tensor, int]]):
+class PhotographDataset(SampleSet[tuple[Tensor, int]]):
     """Photographs: items are float32 [3, size, size] and the class.
 
     With `standard`, colours are brought to mean 0 and deviation 1 of all photographs before the
@@ -61,7 +61,7 @@ class PhotographDataset(Samples[tuple[Tensor, int]]):
         return self.normalize(picture), self.samples[index][1]
 
 
-class MosaicDataset(Samples[tuple[Tensor, Tensor]]):
+class MosaicDataset(SampleSet[tuple[Tensor, Tensor]]):
     """What a Bayer sensor sees, float32 [4, 64, 64], folded by 2, and the picture [3, 128, 128]."""
 
     def __init__(self, samples: list[Sample], args: Any, augment: bool) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 import ai8x
-from datasets.parts import Batches, Loader, loader
+from datasets.parts import BatchedSet, Loader, loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class RandomCrop:
         return framed.flatten(2).gather(2, places).view(images.shape)
 
 
-class ImageDataset(Batches):
+class ImageDataset(BatchedSet):
     """Images held as bytes, normalized (and augmented) when a batch is taken.
 
     `images` is uint8 [N, C, H, W], `white` the value that stands for 1.0, `targets` int64 [N];

@@ -23,7 +23,7 @@ from datasets import cache
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.image_files import as_tensor, image_files, opened
 from datasets.images import fold_batch
-from datasets.parts import Samples, loader
+from datasets.parts import SampleSet, loader
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -43,7 +43,7 @@ _LAYOUT = (
 )
 
 
-class ClipDataset(Samples[tuple[Tensor, int]]):
+class ClipDataset(SampleSet[tuple[Tensor, int]]):
     """Clips: `frames` is uint8 [N, 50, 3, 240, 240], `classes` int64 [N].
 
     Training sees 16 frames from a random one on, moved and half of them mirrored; tests see three

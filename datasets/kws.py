@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from datasets.kws_cache import NOISE_DB, Prepared, prepared
-from datasets.parts import Batches, train_and_test
+from datasets.kws_cache import NOISE_DB, PreparedRecordings, prepared
+from datasets.parts import BatchedSet, train_and_test
 from datasets.sounds import FRAME, SILENCE, as_item
 from datasets.speech_files import CLASSES, OFFICIAL_TEST, TEST, TRAIN, VALIDATION
 
@@ -57,7 +57,7 @@ class Mixer(Protocol):
         """
 
 
-class KeywordDataset(Batches):
+class KeywordDataset(BatchedSet):
     """Recordings held as bytes, or as words of 16 bits, normalized (and augmented) when a batch is
     taken.
 
@@ -69,7 +69,7 @@ class KeywordDataset(Batches):
 
     def __init__(
         self,
-        source: Prepared,
+        source: PreparedRecordings,
         rows: Tensor,
         targets: Tensor,
         args: Any,
@@ -121,7 +121,7 @@ def _add_noise(sound: Tensor, noisy: Tensor) -> None:
 
 
 def _chosen(
-    source: Prepared, selection: Selection, training: bool, args: Any, mixer: Mixer | None
+    source: PreparedRecordings, selection: Selection, training: bool, args: Any, mixer: Mixer | None
 ) -> KeywordDataset:
     """Return the items of a part with the classes of a selection."""
     classes = torch.full((256,), len(selection.words))

@@ -32,7 +32,7 @@ from datasets.audio import (
     to_bytes,
     to_words,
 )
-from datasets.speech_files import TRAIN, VALIDATION, Recording, recordings
+from datasets.speech_files import TRAIN, VALIDATION, SpeechFile, recordings
 
 SHIFT = RATE // 10  # a tenth of a second
 NOISE_DB = (-5, 20)  # whole decibels, both ends included
@@ -44,7 +44,7 @@ _COLUMNS = (
 )
 
 
-class Prepared(NamedTuple):
+class PreparedRecordings(NamedTuple):
     """The tensors of the file."""
 
     data: Tensor
@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
     limits: Tensor
 
 
-def prepared(folder: Path, exact: bool = False) -> Prepared:
+def prepared(folder: Path, exact: bool = False) -> PreparedRecordings:
     """Return the prepared recordings of `folder` (KWS); make them first if need be.
 
     They are bytes or, with `exact`, words of 16 bits.
@@ -62,7 +62,7 @@ def prepared(folder: Path, exact: bool = False) -> Prepared:
     if not path.is_file():
         _prepare(recordings(folder), path, exact)
     kinds = ((torch.int16 if exact else torch.uint8, (LENGTH,)), *_COLUMNS)
-    return Prepared(*cache.load(path, kinds, "the folder raw beside it", len(kinds)))
+    return PreparedRecordings(*cache.load(path, kinds, "the folder raw beside it", len(kinds)))
 
 
 def speeds(copies: int) -> list[float]:
@@ -70,7 +70,7 @@ def speeds(copies: int) -> list[float]:
     return [1 + 0.2 * (i % 2 - 0.5) / (1 + i // 2) for i in range(copies)]
 
 
-def _prepare(items: list[Recording], path: Path, exact: bool) -> None:
+def _prepare(items: list[SpeechFile], path: Path, exact: bool) -> None:
     """Write the file at once, from a temporary one that keeps the bytes out of memory."""
     copies = [_COPIES + 1 if r.part in (TRAIN, VALIDATION) else 1 for r in items]
     count = sum(copies)
@@ -87,7 +87,7 @@ def _prepare(items: list[Recording], path: Path, exact: bool) -> None:
 
 def _fill(
     data: npt.NDArray[Any],
-    items: list[Recording],
+    items: list[SpeechFile],
     stored: Callable[[Samples], npt.NDArray[Any]],
 ) -> None:
     with progress("Preparing the recordings, once", len(items)) as advance:
@@ -95,7 +95,7 @@ def _fill(
             data[row] = stored(samples)
 
 
-def _items(items: Iterable[Recording], advance: Callable[[int], None]) -> Iterator[Samples]:
+def _items(items: Iterable[SpeechFile], advance: Callable[[int], None]) -> Iterator[Samples]:
     """Yield what each recording becomes: itself and, unless it serves a test, its copies."""
     for number, recording in enumerate(items):
         rng = np.random.default_rng(number)

@@ -20,7 +20,7 @@ from ai8xtools.reading.system import in_order
 from datasets.audio import LENGTH
 from datasets.errors import DatasetError
 from datasets.kws_noise import LAYOUT, read_noises
-from datasets.parts import Samples, train_and_test
+from datasets.parts import SampleSet, train_and_test
 from datasets.sounds import as_item
 
 _CUTS = 20  # of each recording in an epoch
@@ -35,7 +35,7 @@ class Noises:
     exact: bool
 
 
-class NoiseDataset(Samples[tuple[Tensor, int]]):
+class NoiseDataset(SampleSet[tuple[Tensor, int]]):
     """Cuts of 16384 samples at random places; those of tests are the same in every run.
 
     `recordings` are int16 [n], n from 16384.

@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 Sample = TypeVar("Sample", bound=tuple[Any, Any])
-Part = TypeVar("Part", bound="Samples[Any]")
+Part = TypeVar("Part", bound="SampleSet[Any]")
 Loader = Callable[..., tuple[Part | None, Part | None]]
 """`((folder of --data, args), load_train=True, load_test=True)`: training and test part."""
 
 
-class Samples(Dataset[Sample]):
+class SampleSet(Dataset[Sample]):
     """A data set of `length` samples."""
 
     length: int
@@ -29,7 +29,7 @@ class Samples(Dataset[Sample]):
         return (self[number] for number in range(self.length))
 
 
-class Batches(Samples[tuple[Tensor, Any]]):
+class BatchedSet(SampleSet[tuple[Tensor, Any]]):
     """A data set from which a batch is taken at a time."""
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Any]:

@@ -21,7 +21,7 @@ from ai8xtools.reading import read_bytes, read_text
 from datasets.boxes import Objects, collate, mirrored
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import read_image, recoloured
-from datasets.parts import Samples, loader
+from datasets.parts import SampleSet, loader
 
 CLASSES = tuple(
     """aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike
@@ -51,7 +51,7 @@ class Scene:
     annotation: Path
 
 
-class SceneDataset(Samples[tuple[Tensor, Objects]]):
+class SceneDataset(SampleSet[tuple[Tensor, Objects]]):
     """Pictures [3, 256, 320] with the boxes of their objects and labels from 1."""
 
     def __init__(self, scenes: list[Scene], args: Any, augment: bool) -> None:

@@ -21,7 +21,7 @@ import ai8x
 from datasets.boxes import collate
 from datasets.errors import library
 from datasets.image_files import image_files, opened
-from datasets.parts import Samples, loader
+from datasets.parts import SampleSet, loader
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -48,7 +48,7 @@ class Scenes:
     slant: float = _PLAIN
 
 
-class CodeDataset(Samples[tuple[Tensor, Target]]):
+class CodeDataset(SampleSet[tuple[Tensor, Target]]):
     """Pictures [3, 120, 160] with QR codes; a picture follows from `first` + its number."""
 
     def __init__(

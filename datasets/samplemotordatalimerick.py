@@ -24,7 +24,7 @@ from ai8xtools.reading import read_text
 from ai8xtools.reading.progress import progress
 from ai8xtools.reading.system import in_order
 from datasets.errors import REPLACE, DatasetError, library
-from datasets.parts import Batches, train_and_test
+from datasets.parts import BatchedSet, train_and_test
 
 MAX_BYTES = 256 << 20
 _FOLDER = Path("SampleMotorDataLimerick", "SpectraQuest_Rig_Data_Voyager_3", "Data_ADXL356C")
@@ -53,7 +53,7 @@ class Recordings:
     states: Tensor
 
 
-class SpectrumDataset(Batches):
+class SpectrumDataset(BatchedSet):
     """Spectra; a target is the state of the motor, or the input itself with `signal`."""
 
     def __init__(self, recordings: Recordings, signal: bool, args: Any) -> None:

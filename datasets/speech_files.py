@@ -53,7 +53,7 @@ _LAYOUT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class SpeechFile:
     """A WAV file, its class (index of CLASSES, or UNKNOWN) and the part that it serves."""
 
     path: Path
@@ -61,7 +61,7 @@ class Recording:
     part: int
 
 
-def recordings(folder: Path) -> list[Recording]:
+def recordings(folder: Path) -> list[SpeechFile]:
     """Return all recordings below `folder` (KWS); fetch, unpack and cut what is missing."""
     raw = folder / "raw"
     _provide(raw, COMMANDS, "")
@@ -78,12 +78,12 @@ def recordings(folder: Path) -> list[Recording]:
     items = []
     for label, name in enumerate(CLASSES):
         for path in _files(raw / name):
-            items.append(Recording(path, label, _part(path, lists)))
+            items.append(SpeechFile(path, label, _part(path, lists)))
     for name in ("_silence_", "_unknown_", *CLASSES[1:]):
         if (folder / "raw_test" / name).is_dir():
             label = CLASSES.index(name) if name in CLASSES else UNKNOWN
             items += [
-                Recording(p, label, OFFICIAL_TEST) for p in _files(folder / "raw_test" / name)
+                SpeechFile(p, label, OFFICIAL_TEST) for p in _files(folder / "raw_test" / name)
             ]
     return items
 

@@ -26,7 +26,7 @@ from datasets import cache
 from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError, library
 from datasets.image_files import as_tensor, opened
-from datasets.parts import Batches, loader
+from datasets.parts import BatchedSet, loader
 
 _SIZE = 74
 _MARGIN = 1.3  # side of the square, relative to that around the boxes alone
@@ -59,7 +59,7 @@ class House:
     labels: npt.NDArray[np.int64]
 
 
-class HouseNumberDataset(Batches):
+class HouseNumberDataset(BatchedSet):
     """House numbers with the boxes of their digits.
 
     `tensors` are those of the prepared file; with `simplified` all labels are 1.

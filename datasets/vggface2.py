@@ -23,7 +23,7 @@ from ai8xtools.reading import MIB, read_text
 from datasets.boxes import Objects, collate, mirrored
 from datasets.errors import DatasetError
 from datasets.image_files import as_tensor, opened, recoloured
-from datasets.parts import Samples, is_held_back, loader, train_and_test
+from datasets.parts import SampleSet, is_held_back, loader, train_and_test
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -139,7 +139,7 @@ def similarity(
     return np.array([[a, -b, right], [b, a, down]])
 
 
-class FaceDataset(Samples[tuple[Tensor, Tensor]]):
+class FaceDataset(SampleSet[tuple[Tensor, Tensor]]):
     """Faces as items of six channels [6, H, W]: cut out (0..2) and aligned (3..5).
 
     The network looks at the former, its teacher at the latter; there is no label. Training mirrors
@@ -163,7 +163,7 @@ class FaceDataset(Samples[tuple[Tensor, Tensor]]):
         return self.normalize(item), torch.zeros(1)
 
 
-class IdentityDataset(Samples[tuple[Tensor, int]]):
+class IdentityDataset(SampleSet[tuple[Tensor, int]]):
     """Aligned faces [3, 112, 112] and the number of the identity; training mirrors half of them."""
 
     def __init__(self, faces: list[Face], identities: list[str], args: Any, augment: bool) -> None:
@@ -181,7 +181,7 @@ class IdentityDataset(Samples[tuple[Tensor, int]]):
         return self.normalize(item), self.numbers[face.identity]
 
 
-class FaceBoxDataset(Samples[tuple[Tensor, Objects]]):
+class FaceBoxDataset(SampleSet[tuple[Tensor, Objects]]):
     """Whole pictures scaled to [3, 224, 168] with the box of the face, label 1."""
 
     height, width = 224, 168

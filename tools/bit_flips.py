@@ -112,7 +112,7 @@ WITHOUT_EFFECT: dict[tuple[str, str], tuple[Callable[[LayerConfig, bool], bool],
 """Fields that have no effect in some layers, when that is so (with a bit that is set), and why."""
 
 
-class Network:
+class CheckedNetwork:
     """A network whose registers can be changed and that can be run again and again."""
 
     def __init__(self, chip: Chip, writes: Writes, apb_base: int = DEFAULT_APB_BASE) -> None:
@@ -162,7 +162,7 @@ class Network:
         return findings, bool(np.array_equal(self.memory.data[self._result], self._expected))
 
 
-def all_flips(network: Network) -> Iterator[Flip]:
+def all_flips(network: CheckedNetwork) -> Iterator[Flip]:
     """Yield every bit of every layer register of every group that a layer uses."""
     chip = network.memory.chip
     for config in network.layers:
@@ -180,7 +180,7 @@ def _field_of(register: Register, bit: int) -> tuple[str, int]:
     return next(((f.name, f.low) for f in fields), ("", 0))
 
 
-def judge(network: Network, flip: Flip) -> Verdict:
+def judge(network: CheckedNetwork, flip: Flip) -> Verdict:
     """Flip a bit and tell what the emulator says; the network is as before afterwards."""
     config = next(layer for layer in network.layers if layer.layer == flip.layer)
     findings: list[LayerFinding] = []
@@ -218,7 +218,7 @@ def _names(finding: LayerFinding, flip: Flip) -> bool:
 Counts = dict[str, Counter[Verdict]]
 
 
-def judge_all(network: Network, flips: Iterable[Flip]) -> tuple[Counts, list[Flip]]:
+def judge_all(network: CheckedNetwork, flips: Iterable[Flip]) -> tuple[Counts, list[Flip]]:
     """Judge flips; return how many there are of each verdict by register, and the silent ones."""
     counts: Counts = defaultdict(Counter)
     judged: dict[Verdict, list[Flip]] = defaultdict(list)
@@ -242,13 +242,13 @@ def table(counts: Counts) -> Iterator[str]:
 _WIDTH = 16
 
 
-def _networks(projects: Iterable[Path], device: str) -> Iterator[tuple[str, Network]]:
+def _networks(projects: Iterable[Path], device: str) -> Iterator[tuple[str, CheckedNetwork]]:
     """Yield the networks of projects, and on each chip three layers that stream from a FIFO."""
     for project in projects:
         record = run_loader(project, device)
-        yield str(project), Network(record.chip, record.bus.writes())
+        yield str(project), CheckedNetwork(record.chip, record.bus.writes())
     for chip in CHIPS:
-        yield f"three streaming layers on {chip.name}", Network(chip, streaming_words(chip))
+        yield f"three streaming layers on {chip.name}", CheckedNetwork(chip, streaming_words(chip))
 
 
 def streaming_words(chip: Chip) -> Writes:

@@ -43,7 +43,7 @@ class CameraFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class RtlSimulation:
     """How a simulation ended, and what it and the compiler printed."""
 
     passed: bool
@@ -66,7 +66,7 @@ def simulate(
     apb_base: int = DEFAULT_APB_BASE,
     camera: CameraFile | None = None,
     runtest: str = "run_test.sv",
-) -> Simulation:
+) -> RtlSimulation:
     """Run a test in the bench; `work` is a folder for what passes between its parts.
 
     `runtest` is the test's part of the bench, as --runtest-filename names it.
@@ -95,7 +95,7 @@ def simulate(
         check=False,
     )
     passed = result.returncode == 0 and "TEST PASSED" in result.stdout
-    return Simulation(passed, result.stdout + result.stderr, warnings)
+    return RtlSimulation(passed, result.stdout + result.stderr, warnings)
 
 
 def _execute(test: Path, chip: Chip, work: Path, apb_base: int, camera: CameraFile | None) -> None:

@@ -38,7 +38,7 @@ class OutputShape:
 
 
 @frozen
-class Description:
+class BenchDescription:
     """A network on a board: its `name`, channels, rows and columns of its `input` of 8 bits, and
     its `outputs`."""
 
@@ -65,7 +65,7 @@ class Description:
         return encoded
 
     @classmethod
-    def decoded(cls, encoded: bytes) -> Description | None:
+    def decoded(cls, encoded: bytes) -> BenchDescription | None:
         """Return what the data of a frame say; None if they say nothing that can be."""
         if len(encoded) < _INPUT.size:
             return None

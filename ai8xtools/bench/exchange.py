@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable
 from typing import Protocol
 
-from ai8xtools.bench.description import Description
+from ai8xtools.bench.description import BenchDescription
 from ai8xtools.bench.frames import PIECE_BYTES, Decoder, Frame, Message, Refusal, answer_to, encoded
 from ai8xtools.diagnostics.errors import ToolError
 
@@ -48,7 +48,7 @@ class Line(Protocol):
         """Send bytes."""
 
 
-class Board:
+class BenchBoard:
     """The program of `--application bench` at the other end of a line.
 
     `place` names the line in messages. An answer may take `patience` seconds, the first inference
@@ -97,9 +97,9 @@ class Board:
             "It restarts again and again, or its memory is not reliable: check its supply.",
         )  # fmt: skip
 
-    def _hello(self) -> Description:
+    def _hello(self) -> BenchDescription:
         self._encoded = self._ask(Message.HELLO)
-        description = Description.decoded(self._encoded)
+        description = BenchDescription.decoded(self._encoded)
         if description is None:
             raise BoardError(
                 "E887", "the board's program is of another version", self._place,

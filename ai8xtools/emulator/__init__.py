@@ -17,7 +17,7 @@ from ai8xtools.emulator.loaded_network import LoadedNetwork
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun, run_words
 from ai8xtools.emulator.machine.execution import LayerRun
 from ai8xtools.emulator.words.addresses import AddressMap
-from ai8xtools.emulator.words.compare import Difference, compare, count_words
+from ai8xtools.emulator.words.compare import WordDifference, compare, count_words
 from ai8xtools.emulator.words.recording import RecordedWords
 from ai8xtools.emulator.words.writes import Effect, Writes
 
@@ -29,7 +29,7 @@ __all__ = [
     "Accelerator",
     "AddressMap",
     "Board",
-    "Difference",
+    "WordDifference",
     "Effect",
     "EmulatorError",
     "Finding",

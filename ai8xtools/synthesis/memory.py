@@ -45,7 +45,7 @@ class DataRange:
 
 
 @frozen
-class Loss:
+class DataLoss:
     """Bytes from `begin` to before `end` that are overwritten while somebody still needs them.
 
     A layer may write over its own input if it has read it by then (`own_input`); what a later layer
@@ -70,7 +70,7 @@ class MemoryStep:
     inputs: tuple[DataRange, ...]
     output: DataRange
     alive: tuple[DataRange, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[DataLoss, ...]
 
     @property
     def ranges(self) -> tuple[DataRange, ...]:

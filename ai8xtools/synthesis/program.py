@@ -72,7 +72,7 @@ class TimerStart:
     """The moment at which the inference time starts to count."""
 
 
-Step = Write | Wait | Check | Clear | TimerStart
+ProgramStep = Write | Wait | Check | Clear | TimerStart
 
 
 @frozen
@@ -80,7 +80,7 @@ class Block:
     """Steps that belong together, with a title for readers (empty: none)."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
 
 
 @frozen

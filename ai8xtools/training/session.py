@@ -80,7 +80,7 @@ Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRun:
     """The state before any data is read: network, policies, and the content of a checkpoint.
 
     `loaded` is the checkpoint of --resume-from or --exp-load-weights-from, `surplus` are its names
@@ -141,7 +141,7 @@ def run(
 
 
 def _compute(
-    prepared: Prepared,
+    prepared: PreparedRun,
     device: torch.device,
     share: Share,
     options: TrainingOptions,
@@ -243,7 +243,7 @@ def _suggest(options: TrainingOptions, trained: Path | None) -> None:
         suggest("quantize.py", source, f"{name}-q.pth.tar", *device)
 
 
-def prepare(options: TrainingOptions, share: Share) -> Prepared:
+def prepare(options: TrainingOptions, share: Share) -> PreparedRun:
     """Find, build and load the network, and read the policies."""
     models: Mapping[str, ModelEntry] = find_models()
     by_name = models
@@ -293,7 +293,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
         ai8x.use_thresholds(model)
     if source is not None and not options.evaluate:
         _check_version(model, options, policy, source)
-    return Prepared(
+    return PreparedRun(
         models, dataset, model, policy, rates, loaded, surplus or [], progress,
         unscaled=plain is not None and not options.act_mode_8bit,
     )  # fmt: skip
@@ -321,7 +321,9 @@ def _check_version(
         )
 
 
-def _task(prepared: Prepared, data: Data, device: torch.device, options: TrainingOptions) -> Task:
+def _task(
+    prepared: PreparedRun, data: Data, device: torch.device, options: TrainingOptions
+) -> Task:
     """Return the task, after a trial of the network on one sample."""
     task = task_of(prepared.dataset, options, data.item)(prepared.dataset, prepared.model, options)
     if options.kd_teacher is not None:
@@ -370,7 +372,7 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Trainin
 
 
 def _distillation(
-    prepared: Prepared, task: Task, data: Data, options: TrainingOptions
+    prepared: PreparedRun, task: Task, data: Data, options: TrainingOptions
 ) -> Distillation | None:
     """Return the teacher with its weights if one is asked for; it always computes in floating
     point. One that lets the length of its output be chosen gives as many numbers as the network
@@ -398,7 +400,7 @@ def _distillation(
     return distillation
 
 
-def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepared) -> None:
+def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: PreparedRun) -> None:
     """Log what the run is about, and warn of its data."""
     chip = ai8x.dev
     assert chip is not None
@@ -433,7 +435,7 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
     }}  # fmt: skip
 
 
-def _warn(log: Log, prepared: Prepared, options: TrainingOptions, *, replaced: bool) -> None:
+def _warn(log: Log, prepared: PreparedRun, options: TrainingOptions, *, replaced: bool) -> None:
     """Warn of random weights, if they are not `replaced`, and of options that have no effect."""
     policy, rates = prepared.policy, prepared.rates
     idle = rates.idle(options.epochs) if rates is not None else []
@@ -474,7 +476,7 @@ def _evaluate_only(passes: Pass, data: Data, options: TrainingOptions) -> None:
         log.say(f"{capitalized(measured.title)}: {measured}{doubt}")
 
 
-def _fresh(prepared: Prepared, options: TrainingOptions, whole: bool) -> nn.Module:
+def _fresh(prepared: PreparedRun, options: TrainingOptions, whole: bool) -> nn.Module:
     """Return the network of a run without weights, that computes with whole numbers or not."""
     ai8x.set_device(options.device, whole, options.avg_pool_rounding, verbose=False)
     own = replace(options, act_mode_8bit=whole)

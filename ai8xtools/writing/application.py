@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ai8xtools.bench.description import Description, OutputShape
+from ai8xtools.bench.description import BenchDescription, OutputShape
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.values import frozen
 from ai8xtools.writing.detector import Detector
@@ -225,7 +225,7 @@ class Application:
         outputs = [
             (o.shape.channels, o.shape.rows, o.shape.columns, o.bits) for o in library.outputs
         ]
-        description = Description(
+        description = BenchDescription(
             self.name, (shape.channels, shape.rows, shape.columns),
             tuple(OutputShape(*output) for output in outputs),
         )  # fmt: skip

@@ -46,7 +46,7 @@ class Axis:
 
 
 @frozen
-class Series:
+class DiagramSeries:
     """Points of one name, joined by a line or not; points of the same name have one colour.
 
     A `pale` line stands behind one that is more important.
@@ -65,7 +65,7 @@ class Panel:
 
     x: Axis
     y: Axis
-    series: Sequence[Series]
+    series: Sequence[DiagramSeries]
     mark: tuple[float, str] | None = None
 
 

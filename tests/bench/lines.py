@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ai8xtools.bench.description import Description, OutputShape
+from ai8xtools.bench.description import BenchDescription, OutputShape
 from ai8xtools.writing.templates import render
 
 INPUT_BYTES, OUTPUT_BYTES = 700, 600
-DESCRIPTION = Description("model", (7, 10, 10), (OutputShape(10, 5, 3, 32),))
+DESCRIPTION = BenchDescription("model", (7, 10, 10), (OutputShape(10, 5, 3, 32),))
 _MODEL = """
 #include "bench.h"
 static int8_t input[700];

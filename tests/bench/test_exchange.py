@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ai8xtools.bench.description import Description, OutputShape
-from ai8xtools.bench.exchange import TRIES, Board, BoardError
+from ai8xtools.bench.description import BenchDescription, OutputShape
+from ai8xtools.bench.exchange import TRIES, BenchBoard, BoardError
 from ai8xtools.bench.frames import NO_SEQUENCE, Decoder, Frame, Message, decoded, encoded
 from ai8xtools.bench.ports import opened
 from ai8xtools.diagnostics.errors import InputError
@@ -44,8 +44,8 @@ def data_of(seed: int) -> bytes:
     return random.Random(seed).randbytes(INPUT_BYTES)
 
 
-def connected(model: Model) -> Board:
-    return Board(model, "port", 1.0, 60.0, model.now)
+def connected(model: Model) -> BenchBoard:
+    return BenchBoard(model, "port", 1.0, 60.0, model.now)
 
 
 @given(st.integers(0, 255), st.integers(0, NO_SEQUENCE), st.binary(max_size=600))
@@ -72,18 +72,18 @@ def test_blocks_of_every_length_are_the_same_in_c_and_python(c: Any, length: int
 
 def test_description_is_what_the_board_says(c: Any) -> None:
     assert connected(Model(c)).description == DESCRIPTION
-    long = Description("ä" * 40, (1, 2, 3), (OutputShape(1, 1, 1, 8),) * 30)
-    told = Description.decoded(long.encoded())
+    long = BenchDescription("ä" * 40, (1, 2, 3), (OutputShape(1, 1, 1, 8),) * 30)
+    told = BenchDescription.decoded(long.encoded())
     assert told is not None and told.name == "ä" * 32 and told.outputs == long.outputs
     with pytest.raises(ValueError, match="400 outputs"):
-        Description("n", (1, 1, 1), (OutputShape(1, 1, 1, 8),) * 400).encoded()
+        BenchDescription("n", (1, 1, 1), (OutputShape(1, 1, 1, 8),) * 400).encoded()
 
 
 @given(st.binary(max_size=80))
 @FEW
 def test_descriptions_of_strangers_are_bounded(told: bytes) -> None:
     for text in (told, b"\x01" + told):
-        made = Description.decoded(text)
+        made = BenchDescription.decoded(text)
         assert made is None or 0 < made.output_bytes <= 1 << 28
 
 
@@ -164,7 +164,7 @@ def test_other_programs_and_failures_are_reported(c: Any) -> None:
     model = Model(c)
     board = connected(model)
     with pytest.raises(BoardError, match="a restart with another network"):
-        model.restart(Description("other", (7, 10, 10), DESCRIPTION.outputs).encoded())
+        model.restart(BenchDescription("other", (7, 10, 10), DESCRIPTION.outputs).encoded())
         board.infer(data_of(0))
     possible = ctypes.c_int.in_dll(c, "possible")
     try:
@@ -178,7 +178,7 @@ def test_other_programs_and_failures_are_reported(c: Any) -> None:
 def test_a_board_that_only_begins_is_given_up(c: Any) -> None:
     """It says again and again that it begins, in place of the result: that prolongs nothing."""
     model = Model(c)
-    board = Board(model, "port", 1.0, 5.0, model.now)
+    board = BenchBoard(model, "port", 1.0, 5.0, model.now)
     read = model.read
 
     def begins(seconds: float) -> bytes:

@@ -22,7 +22,7 @@ from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.decode.locations import input_bytes
 from ai8xtools.emulator.differences.comparing import word_differences
 from ai8xtools.emulator.differences.difference import Difference, Subject
-from ai8xtools.emulator.differences.side import Loaded
+from ai8xtools.emulator.differences.side import LoadedWords
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.recording import read_words
 from ai8xtools.synthesis.answer import build_answer
@@ -33,7 +33,7 @@ from tests.emulator.known_answers import chip_of
 from tests.emulator.proofs import images, inputs_of
 
 
-def register(words: Loaded, random: np.random.Generator) -> Subject | None:
+def register(words: LoadedWords, random: np.random.Generator) -> Subject | None:
     """Change a bit of a field in a register of a layer that is executed."""
     memory, layer = words.memory, int(random.choice([*words.layers]))
     group = int(random.choice(words.layers[layer].used_groups))
@@ -48,7 +48,7 @@ def register(words: Loaded, random: np.random.Generator) -> Subject | None:
     return Subject.REGISTERS
 
 
-def kernel(words: Loaded, random: np.random.Generator) -> Subject | None:
+def kernel(words: LoadedWords, random: np.random.Generator) -> Subject | None:
     """Invert a bit of a kernel byte that is not zero."""
     memory = words.memory
     places = np.argwhere(memory.kernels)
@@ -58,7 +58,7 @@ def kernel(words: Loaded, random: np.random.Generator) -> Subject | None:
     return Subject.KERNELS
 
 
-def bias(words: Loaded, random: np.random.Generator) -> Subject | None:
+def bias(words: LoadedWords, random: np.random.Generator) -> Subject | None:
     """Change a bias that is not zero."""
     memory = words.memory
     places = np.argwhere(memory.bias)
@@ -68,7 +68,7 @@ def bias(words: Loaded, random: np.random.Generator) -> Subject | None:
     return Subject.BIASES
 
 
-def pixel(words: Loaded, random: np.random.Generator) -> Subject | None:
+def pixel(words: LoadedWords, random: np.random.Generator) -> Subject | None:
     """Change a byte of the input, in data memory or in a FIFO."""
     memory = words.memory
     if memory.pushes:
@@ -83,7 +83,7 @@ def pixel(words: Loaded, random: np.random.Generator) -> Subject | None:
     return Subject.INPUT
 
 
-def order(words: Loaded, random: np.random.Generator) -> Subject | None:
+def order(words: LoadedWords, random: np.random.Generator) -> Subject | None:
     """Leave out a control write."""
     del words.memory.control[int(random.integers(len(words.memory.control)))]
     return Subject.ORDER
@@ -107,19 +107,21 @@ def compared(
     result = synthesize(options.config_file, options.chip, options.resolve, options.encode)
     answer = build_answer(result, "", 1, 0, fixed_input=options.project.fixed_input)
     answers: dict[int, LayerAnswer] = {layer.number: layer for layer in answer.layers}
-    ours = Loaded.of(loaded_accelerator(result).memory, has_input=not options.project.fixed_input)
+    ours = LoadedWords.of(
+        loaded_accelerator(result).memory, has_input=not options.project.fixed_input
+    )
     recording = read_words(path.parent / "golden.npz")
     memory = Memory(chip_of(recording.writes.address))
     memory.write(recording.writes)
-    result = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
+    result = [*word_differences(LoadedWords.of(memory, has_input=True), ours, answers)]
     yield "as it is", result, not result
     for number, plant in enumerate(PLANTS):
         random = np.random.default_rng((*seed, number))
-        other = Loaded.of(copied(memory), has_input=True)
+        other = LoadedWords.of(copied(memory), has_input=True)
         subject = plant(other, random)
         if subject is None:
             continue
-        result = [*word_differences(Loaded.of(other.memory, has_input=True), ours, answers)]
+        result = [*word_differences(LoadedWords.of(other.memory, has_input=True), ours, answers)]
         subjects = {one.subject for one in result}
         yield plant.__name__, result, subject in subjects and Subject.UNEXPLAINED not in subjects
 

@@ -17,7 +17,7 @@ from collections import Counter
 
 import numpy as np
 
-from ai8xtools.commands.explain.explanation import Explanation, Reference, explained
+from ai8xtools.commands.explain.explanation import Explanation, ReferenceRun, explained
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.state.memory import Memory
 from tests.emulator.faults import (
@@ -54,7 +54,7 @@ def main() -> int:
     count: Counter[tuple[str, str]] = Counter()
     for seed, name in enumerate(args.networks):
         result = with_weights_at_random(name)
-        reference, whole = Reference(result), loaded_accelerator(result)
+        reference, whole = ReferenceRun(result), loaded_accelerator(result)
         random = np.random.default_rng(seed)
         kinds = [kind for kind in KINDS if kind != "bias" or result.program.biases]
         for number in range(args.faults):

@@ -12,20 +12,20 @@ from ai8xtools.emulator.checks.registers import check_registers
 from device import CHIPS, Chip
 from device.chip import INSTANCES
 from tests.emulator.trees import generate
-from tools.bit_flips import Network, Verdict, all_flips, judge_all, streaming_words
+from tools.bit_flips import CheckedNetwork, Verdict, all_flips, judge_all, streaming_words
 
 FLIPS = 100
 
 
 @pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Network:
+def digits(tmp_path_factory: pytest.TempPathFactory) -> CheckedNetwork:
     """The network of the digits, which uses three groups."""
     project = generate(tmp_path_factory.mktemp("made") / "digits")
     record = run_loader(project, "MAX78000")
-    return Network(record.chip, record.bus.writes())
+    return CheckedNetwork(record.chip, record.bus.writes())
 
 
-def test_flipped_bits_are_told(digits: Network) -> None:
+def test_flipped_bits_are_told(digits: CheckedNetwork) -> None:
     flips = random.Random(4).sample(list(all_flips(digits)), FLIPS)
     assert {flip.group for flip in flips} == {0, 1, 2}
     counts, silent = judge_all(digits, flips)

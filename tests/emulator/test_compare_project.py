@@ -19,7 +19,7 @@ from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator.differences.comparing import word_differences
 from ai8xtools.emulator.differences.difference import Subject
 from ai8xtools.emulator.differences.output import compared_places, relation
-from ai8xtools.emulator.differences.side import Loaded, read_side
+from ai8xtools.emulator.differences.side import LoadedWords, read_side
 from ai8xtools.emulator.state.memory import Memory
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE, POWER_CONTROL
@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def loaded(made: Path) -> tuple[Loaded, Answers]:
+def loaded(made: Path) -> tuple[LoadedWords, Answers]:
     """What the project has written before the network starts, and its layers by number."""
     answers = {layer.number: layer for layer in read_answer(made / "answer.npz").layers}
     return read_side(made, MAX78000, DEFAULT_APB_BASE).loaded, answers
@@ -147,7 +147,7 @@ def _kernel_of_no_layer(memory: Memory) -> None:
 def _moved_kernels(memory: Memory) -> None:
     """Layer 3 finds its kernels four columns later."""
     memory.kernels = memory.kernels.copy()
-    config = Loaded.of(memory, has_input=True).layers[3]
+    config = LoadedWords.of(memory, has_input=True).layers[3]
     first = config.kernels.start // 9
     memory.kernels[:, first + 40 : first + 120] = memory.kernels[:, first : first + 80].copy()
     for group in range(4):
@@ -228,20 +228,23 @@ _RCNT = MAX78000.layer_address(0, 1, "RCNT") + DEFAULT_APB_BASE
     ],
 )
 def test_planted_in_the_words(
-    plant: Callable[[Memory], None], subject: Subject, text: str, loaded: tuple[Loaded, Answers]
+    plant: Callable[[Memory], None],
+    subject: Subject,
+    text: str,
+    loaded: tuple[LoadedWords, Answers],
 ) -> None:
     ours, answers = loaded
     memory = ours.memory.snapshot()
     memory.control = [*memory.control]
     plant(memory)
-    every = word_differences(Loaded.of(memory, has_input=True), ours, answers)
+    every = word_differences(LoadedWords.of(memory, has_input=True), ours, answers)
     told = [one for one in every if one.subject.counts]
     assert [one.subject for one in told] == [subject], told
     assert text in told[0].text
 
 
 def test_registers_that_make_no_sense_are_told_and_nothing_is_read_by_them(
-    loaded: tuple[Loaded, Answers],
+    loaded: tuple[LoadedWords, Answers],
 ) -> None:
     """Images of gigabytes, more kernels than the memory has bits, thousands of control writes."""
     ours, answers = loaded
@@ -252,18 +255,18 @@ def test_registers_that_make_no_sense_are_told_and_nothing_is_read_by_them(
         if address not in memory.addresses.ordered:
             memory.registers[address] = 0xFFFFFFFF
     memory.control = [(POWER_CONTROL, number) for number in range(100_000)]
-    other = Loaded.of(memory, has_input=True)
+    other = LoadedWords.of(memory, has_input=True)
     told = [one.text for one in word_differences(other, ours, answers)]
     assert any("the registers of the first layer make no sense there" in text for text in told)
     assert any("its kernels can only be read here" in text for text in told)
     assert any("100000 control writes there" in text for text in told)
 
 
-def test_layers_are_summed_up(loaded: tuple[Loaded, Answers]) -> None:
+def test_layers_are_summed_up(loaded: tuple[LoadedWords, Answers]) -> None:
     ours, answers = loaded
     memory = ours.memory.snapshot()
     _write(_RCNT, 0x0001000D)(memory)
-    told = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
+    told = [*word_differences(LoadedWords.of(memory, has_input=True), ours, answers)]
     assert [one.text for one in told[:2]] == [
         "there layer 1: 12x8, max pool 2x2 stride 2, convolution 3x3 pad 1, 8 bit, 48 outputs 6x4, "
         "shift -1, ReLU, to instance 0 word 0x0",
@@ -273,11 +276,11 @@ def test_layers_are_summed_up(loaded: tuple[Loaded, Answers]) -> None:
     assert not told[0].subject.counts
 
 
-def test_kernels_in_other_places_are_the_same(loaded: tuple[Loaded, Answers]) -> None:
+def test_kernels_in_other_places_are_the_same(loaded: tuple[LoadedWords, Answers]) -> None:
     ours, answers = loaded
     memory = ours.memory.snapshot()
     _moved_kernels(memory)
-    told = [*word_differences(Loaded.of(memory, has_input=True), ours, answers)]
+    told = [*word_differences(LoadedWords.of(memory, has_input=True), ours, answers)]
     assert "layer 3 (fc): the same kernels in other places of the kernel memory" in {
         one.text for one in told
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ai8xtools.commands.explain.explanation import Reference, explained, paragraph
+from ai8xtools.commands.explain.explanation import ReferenceRun, explained, paragraph
 from tests.emulator.conftest import Emulate
 from tests.emulator.explained import names
 from tests.emulator.faults import KINDS, fault, first_difference, loaded_accelerator
@@ -86,7 +86,7 @@ def test_single_words_are_found(tmp_path: Path) -> None:
     """As `make measure WHAT=explained`, with a few faults."""
     deployed = BY_FILE["digits-chw-ai85"]
     result = deployed.synthesized(tmp_path, str(CHECKPOINT))
-    reference, whole = Reference(result), loaded_accelerator(result)
+    reference, whole = ReferenceRun(result), loaded_accelerator(result)
     random = np.random.default_rng(3)
     for number in range(16):
         damage = fault(KINDS[number % len(KINDS)], result.program, random)

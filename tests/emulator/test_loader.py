@@ -9,10 +9,10 @@ import pytest
 
 from ai8xtools.emulator import (
     PHASES,
-    Difference,
     Effect,
     EmulatorError,
     LoaderRecord,
+    WordDifference,
     compare,
     count_words,
     run_loader,
@@ -36,7 +36,7 @@ def effect(record: LoaderRecord) -> dict[str, Effect]:
 
 def differences(
     record: LoaderRecord, wanted: dict[str, Effect | tuple[object, ...]]
-) -> list[Difference]:
+) -> list[WordDifference]:
     return compare(record.effect(), wanted, record.addresses)
 
 

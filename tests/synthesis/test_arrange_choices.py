@@ -31,7 +31,7 @@ from ai8xtools.synthesis.arrange.rewrites import (
     with_filled_passes,
     with_wider_weights,
 )
-from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied
+from ai8xtools.synthesis.arrange.rewrites.copying import CopiedPart, copied
 from ai8xtools.synthesis.arrange.untying import _passes_on, _State, untied
 from ai8xtools.synthesis.arrange.values import Choice, Problem, Tie
 from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
@@ -296,7 +296,7 @@ def test_one_copy_is_made_where_one_is_enough_and_more_where_they_are_needed() -
             stuck_problem(one[0]) is not None
             for reader in network.layers[4:]
             for place in range(len(reader.sources or ()))
-            if (one := copied(network, fixed, reader, place, (Part(0, 32, 32),), "", []))
+            if (one := copied(network, fixed, reader, place, (CopiedPart(0, 32, 32),), "", []))
         )
         assert (len(notices) == 1) == (enough and bool(notices))
         needed[min(len(notices), 2)] += 1

@@ -14,7 +14,7 @@ from ai8xtools.synthesis.arrange.graph import sources
 from ai8xtools.synthesis.arrange.links import Role
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.rewrites.copies import _taking_turns, roles_wanted, with_copies
-from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied, copying, copying_layer
+from ai8xtools.synthesis.arrange.rewrites.copying import CopiedPart, copied, copying, copying_layer
 from ai8xtools.synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
 from ai8xtools.synthesis.arrange.values import Choice
 from ai8xtools.synthesis.layout import LayerLayout, Layout
@@ -99,7 +99,7 @@ def test_a_copy_has_the_image_of_its_source() -> None:
     first = replace(first, in_dim=(4, 6), pooled_dim=(4, 6))
     network = replace(network_of([4, 4, 4], [False, True]), layers=(first, second))
     for owner, dim in ((NETWORK_INPUT, (4, 6)), (0, first.out_dim)):
-        found = copying_layer(network, owner, second, Part(0, 4, 4), 0)
+        found = copying_layer(network, owner, second, CopiedPart(0, 4, 4), 0)
         assert found.in_dim == found.out_dim == dim
 
 
@@ -306,8 +306,8 @@ def test_kernels_that_copy_leave_every_value_as_it_is(channels: int) -> None:
         network = replace(plain, layers=(source, end), sample=sample)
         by_kernels = replace(network, layers=(copying(source), end))
         assert np.array_equal(results(by_kernels)[0], sample)
-        parts = [Part(0, channels // 2, channels // 2 + 2), Part(channels // 2, 0, 0)]
-        parts[1] = Part(channels // 2, channels - channels // 2, channels)
+        parts = [CopiedPart(0, channels // 2, channels // 2 + 2), CopiedPart(channels // 2, 0, 0)]
+        parts[1] = CopiedPart(channels // 2, channels - channels // 2, channels)
         notices: list[Any] = []
         changed = copied(network, open_layout(network), end, 0, parts, "why", notices)
         assert changed is not None and len(notices) == 2

@@ -12,7 +12,7 @@ import pytest
 from ai8xtools.synthesis.arrange.arranging import _nearest_miss
 from ai8xtools.synthesis.arrange.bounds import _names, witness_of
 from ai8xtools.synthesis.arrange.construct import _sizes
-from ai8xtools.synthesis.arrange.decode import Decoded, decode
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces, decode
 from ai8xtools.synthesis.arrange.polish import cycles
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.reasons import _neighbour, _reasons_of_starts, _why_not
@@ -26,7 +26,7 @@ from tests.arranging.loads import network_of
 from tests.synthesis.test_arrange_memory import meeting, random_try, small_problem
 
 
-def decoded(seed: int, count: int) -> list[tuple[Problem, Decoded]]:
+def decoded(seed: int, count: int) -> list[tuple[Problem, DecodedPlaces]]:
     """Return small problems with the places of any try."""
     random = Random(seed)
     problems = [small_problem(random, MAX78000) for _ in range(count)]

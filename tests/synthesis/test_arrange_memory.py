@@ -10,8 +10,14 @@ from random import Random
 
 import pytest
 
-from ai8xtools.synthesis.arrange.construct import Constructor
-from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode, instance_mask, lowest_offset
+from ai8xtools.synthesis.arrange.construct import LayoutConstructor
+from ai8xtools.synthesis.arrange.decode import (
+    DecodedPlaces,
+    Try,
+    decode,
+    instance_mask,
+    lowest_offset,
+)
 from ai8xtools.synthesis.arrange.keeping import leave_gaps
 from ai8xtools.synthesis.arrange.linking import Links
 from ai8xtools.synthesis.arrange.links import Distances, Offsets, Role, TiedError
@@ -309,7 +315,7 @@ def data_fits(problem: Problem, masks: list[int], offsets: tuple[int, ...]) -> b
     )
 
 
-def kernels_fit(problem: Problem, masks: list[int], found: Decoded) -> bool:
+def kernels_fit(problem: Problem, masks: list[int], found: DecodedPlaces) -> bool:
     """Whether all kernels are in memory, and none stands in another one's place."""
     blocks: dict[tuple[int, int], tuple[int, int]] = {}
     for load in problem.loads:
@@ -446,7 +452,7 @@ def test_cells_get_the_lowest_offsets_in_their_order() -> None:
             placed.append(cell)
 
 
-def heights(problem: Problem, found: Decoded) -> list[float]:
+def heights(problem: Problem, found: DecodedPlaces) -> list[float]:
     """Return for each tensor how high it, and the kernels that read it, reach in their memory."""
     tops = []
     for i, tensor in enumerate(problem.tensors):
@@ -472,7 +478,7 @@ def test_places_that_are_built_up_reach_least_high_at_each_step() -> None:
         )
         order = list(range(len(problem.units)))
         random.shuffle(order)
-        built = Constructor(problem).build(order)
+        built = LayoutConstructor(problem).build(order)
         assert sorted(built.tried.cells) == list(range(len(problem.cells)))
         assert sorted(built.tried.kernels or ()) == list(range(len(problem.loads)))
         found = decode(problem, built.tried)
@@ -506,7 +512,7 @@ def test_what_is_built_up_has_a_surplus_from_one_block_or_word_too_many_on(reade
         columns = [each] * readers
         columns[-1] = MAX78000.kernel_columns - sum(columns[:-1]) + more
         loads = tuple(replace(x, columns=n) for x, n in zip(problem.loads, columns, strict=True))
-        built = Constructor(replace(problem, loads=loads)).build([*range(len(problem.units))])
+        built = LayoutConstructor(replace(problem, loads=loads)).build([*range(len(problem.units))])
         assert (not built.surplus) == (more <= 0)
         if chained or readers > 1:
             continue
@@ -514,7 +520,7 @@ def test_what_is_built_up_has_a_surplus_from_one_block_or_word_too_many_on(reade
         tensors = tuple(replace(t, words=n) for t, n in zip(problem.tensors, words, strict=True))
         cells = tuple(replace(x, words=n) for x, n in zip(problem.cells, words, strict=True))
         large = replace(problem, tensors=tensors, cells=cells)
-        assert (not Constructor(large).build([0, 1]).surplus) == (more <= 0)
+        assert (not LayoutConstructor(large).build([0, 1]).surplus) == (more <= 0)
 
 
 def test_units_that_need_more_of_the_memories_come_first() -> None:
@@ -530,7 +536,7 @@ def test_units_that_need_more_of_the_memories_come_first() -> None:
             instances = instance_mask(tensor.pattern).bit_count()
             return kernels + tensor.words * instances / (16 * problem.capacity)
 
-        shares = [share(u) for u in Constructor(problem).order_by_size()]
+        shares = [share(u) for u in LayoutConstructor(problem).order_by_size()]
         assert shares == sorted(shares, reverse=True)
 
 

@@ -19,8 +19,8 @@ from ai8xtools.diagnostics import DiagnosticError, Severity
 from ai8xtools.synthesis.arrange.arranging import attempted
 from ai8xtools.synthesis.arrange.blocks import groups_of
 from ai8xtools.synthesis.arrange.bounds import witness_of
-from ai8xtools.synthesis.arrange.construct import Constructor
-from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode
+from ai8xtools.synthesis.arrange.construct import LayoutConstructor
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces, Try, decode
 from ai8xtools.synthesis.arrange.dropping import unkept
 from ai8xtools.synthesis.arrange.keeping import UnreachableError
 from ai8xtools.synthesis.arrange.links import Distances
@@ -33,7 +33,7 @@ from ai8xtools.synthesis.arrange.rewrites import with_copies, with_filled_passes
 from ai8xtools.synthesis.arrange.search import repaired, search
 from ai8xtools.synthesis.arrange.streams import obstacle, rings_of
 from ai8xtools.synthesis.arrange.tensors import skipped_words, tensors_of, words_in_front
-from ai8xtools.synthesis.arrange.values import Choice, Problem, Tensor
+from ai8xtools.synthesis.arrange.values import Choice, Problem, StoredTensor
 from ai8xtools.synthesis.check import check
 from ai8xtools.synthesis.layout import InputPort, LayerLayout, Layout
 from ai8xtools.synthesis.mapping import map_network
@@ -163,7 +163,7 @@ def problems(random: Random, count: int, *, streams: bool = False) -> Iterator[P
             yield problem
 
 
-def tries(problem: Problem, random: Random, count: int) -> Iterator[Decoded]:
+def tries(problem: Problem, random: Random, count: int) -> Iterator[DecodedPlaces]:
     """Yield places of tries that keep the order of what is joined, where that goes."""
     for _ in range(count):
         cells, kernels = list(range(len(problem.cells))), list(range(len(problem.loads)))
@@ -237,9 +237,9 @@ def test_what_is_built_up_or_searched_is_as_good_as_its_surplus_says() -> None:
     for problem in problems(random, 110):
         order = list(range(len(problem.units)))
         random.shuffle(order)
-        built = Constructor(problem).build(order)
+        built = LayoutConstructor(problem).build(order)
         found = decode(problem, built.tried)
-        for a, known in enumerate(Constructor(problem).meeting):
+        for a, known in enumerate(LayoutConstructor(problem).meeting):
             words = {b: (under, over) for b, _, under, over in known}
             for b, (under, over) in words.items():
                 one, other = (problem.tensors[i].words * problem.step[i] for i in (a, b))
@@ -346,7 +346,7 @@ def test_units_begin_where_all_of_their_members_can() -> None:
             if one is not other:
                 sets = [s for s in sets if s is not one and s is not other] + [one | other]
         tensors = tuple(
-            Tensor(
+            StoredTensor(
                 i, 0xF, tuple(random.sample(range(0, 61, 4), 12)), 1, 0, 1, 4, 1, 1
             )
             for i in range(count)

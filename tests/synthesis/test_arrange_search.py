@@ -14,8 +14,14 @@ import pytest
 
 from ai8xtools.synthesis.arrange import search as searching
 from ai8xtools.synthesis.arrange.blocks import Group, Held, groups_of
-from ai8xtools.synthesis.arrange.construct import Built, Constructor
-from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode, misplaced, orders_of_cells
+from ai8xtools.synthesis.arrange.construct import BuiltTry, LayoutConstructor
+from ai8xtools.synthesis.arrange.decode import (
+    DecodedPlaces,
+    Try,
+    decode,
+    misplaced,
+    orders_of_cells,
+)
 from ai8xtools.synthesis.arrange.packing import Packer, _held, _luby, packer_of
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.search import (
@@ -261,7 +267,7 @@ def test_the_search_returns_the_best_try_and_ends_with_the_first_that_fits(
 ) -> None:
     costs: list[int] = []
 
-    def counted(problem: Problem, tried: Try) -> Decoded:
+    def counted(problem: Problem, tried: Try) -> DecodedPlaces:
         found = decode(problem, tried)
         costs.append(found.cost)
         return found
@@ -299,10 +305,10 @@ def test_changes_are_as_many_as_tries_or_a_share_of_them() -> None:
 
 def test_changes_go_on_from_the_last_of_the_best_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = small_problem(Random(14), MAX78000)
-    tries: list[Decoded] = []
+    tries: list[DecodedPlaces] = []
     begun_from: list[Try] = []
 
-    def unfitting(problem: Problem, tried: Try) -> Decoded:
+    def unfitting(problem: Problem, tried: Try) -> DecodedPlaces:
         tries.append(replace(decode(problem, tried), cost=7 - len(tries) // 3))
         return tries[-1]
 
@@ -325,20 +331,20 @@ def test_orders_of_units_are_kept_where_memories_overflow_no_more_than_before(
     built: list[tuple[float, tuple[int, ...], tuple[int, ...] | None]] = []
     rounds = 0
 
-    class Watched(Constructor):
-        def build(self, order: Sequence[int]) -> Built:
+    class Watched(LayoutConstructor):
+        def build(self, order: Sequence[int]) -> BuiltTry:
             found = super().build(order)
             built.append((-found.surplus, found.tried.cells, found.tried.kernels))
             return found
 
-    def checked(problem: Problem, tried: Try) -> Decoded:
+    def checked(problem: Problem, tried: Try) -> DecodedPlaces:
         nonlocal rounds
         rounds += 1
         least = max(surplus for surplus, *_ in built)
         assert (tried.cells, tried.kernels) == [b[1:] for b in built if b[0] == least][-1]
         return decode(problem, tried)
 
-    monkeypatch.setattr(searching, "Constructor", Watched)
+    monkeypatch.setattr(searching, "LayoutConstructor", Watched)
     monkeypatch.setattr(searching, "decode", checked)
     for seed in (0, 1, 2):
         problem = instance(Random(seed), 0.93, 0.5, Counter())
@@ -563,7 +569,7 @@ def test_the_best_order_of_cells_of_all_packings_is_kept(monkeypatch: pytest.Mon
 
         def costly(
             _: Problem, tried: Try, costs: list[int] = costs, random: Random = random
-        ) -> Decoded:
+        ) -> DecodedPlaces:
             costs.append(random.randint(10, 99))
             return replace(begin, cost=costs[-1], tried=tried)
 

@@ -10,8 +10,8 @@ import pytest
 
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.synthesis.arrange.bounds import witness_of
-from ai8xtools.synthesis.arrange.construct import Constructor
-from ai8xtools.synthesis.arrange.decode import Decoded, instance_mask
+from ai8xtools.synthesis.arrange.construct import LayoutConstructor
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces, instance_mask
 from ai8xtools.synthesis.arrange.given import given_offsets
 from ai8xtools.synthesis.arrange.packing import packer_of
 from ai8xtools.synthesis.arrange.result import layout_of
@@ -49,7 +49,7 @@ def scattered(problem: Problem, random: Random) -> Problem:
     )
 
 
-def moved(problem: Problem, found: Decoded, random: Random) -> Decoded:
+def moved(problem: Problem, found: DecodedPlaces, random: Random) -> DecodedPlaces:
     """Return places with other offsets, some of them right beside each other."""
     offsets = [random.randrange(40) for _ in found.offsets]
     for result, source in problem.overlaps:
@@ -59,7 +59,7 @@ def moved(problem: Problem, found: Decoded, random: Random) -> Decoded:
     return replace(found, offsets=tuple(offsets))
 
 
-def words_of(problem: Problem, found: Decoded, tensor: int) -> set[tuple[int, int]]:
+def words_of(problem: Problem, found: DecodedPlaces, tensor: int) -> set[tuple[int, int]]:
     """Return instance and word of all that a tensor covers, gaps included."""
     begin = found.offsets[problem.cell_of[tensor]]
     size = problem.tensors[tensor].words * problem.step[tensor]
@@ -76,7 +76,7 @@ def test_offsets_lead_to_the_first_words_that_are_valid() -> None:
         fixed = open_layout(problem.network)
         layers = layout_of(problem, found, fixed).layers
 
-        def valid(tensor: int, problem: Problem = problem, found: Decoded = found) -> int:
+        def valid(tensor: int, problem: Problem = problem, found: DecodedPlaces = found) -> int:
             where = found.offsets[problem.cell_of[tensor]]
             return sum([where, problem.slot[tensor], problem.tensors[tensor].leading])
 
@@ -141,7 +141,7 @@ def test_kernels_of_all_readers_whose_processors_are_known_count() -> None:
     for problem in problems(random, 60):
         if any(load.fixed is not None for load in problem.loads):
             continue
-        made = Constructor(problem)
+        made = LayoutConstructor(problem)
         blocks = problem.chip.kernel_columns // 4
         taken = [(1 << random.randrange(4)) - 1 << random.randrange(4) for _ in range(16)]
         (found,) = tries(problem, random, 1)

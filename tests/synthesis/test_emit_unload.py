@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ai8xtools.synthesis.emit.unload import Run, chunks, layer_offsets, unload_code
+from ai8xtools.synthesis.emit.unload import UnloadRun, chunks, layer_offsets, unload_code
 from ai8xtools.synthesis.program import UnloadLayer, UnloadPiece
 
 BASE = 0x50400000
@@ -38,7 +38,7 @@ def sources(layers: list[UnloadLayer], **unroll: int) -> list[int]:
     return result
 
 
-def carry_out(run: Run, result: list[int]) -> None:
+def carry_out(run: UnloadRun, result: list[int]) -> None:
     target = run.target
     for read in range(run.reads):
         word = run.address + 4 * run.step_words * read
@@ -124,5 +124,5 @@ def test_words_behind_bytes_start_at_a_multiple_of_four() -> None:
 def test_runs_are_cut_as_the_unroll_option_says(
     reads: int, unroll: int, loops: list[tuple[int, int]]
 ) -> None:
-    run = Run(32, BASE, (0,), 1, reads, 0, 1)
+    run = UnloadRun(32, BASE, (0,), 1, reads, 0, 1)
     assert [(chunk.loops, chunk.bodies) for chunk in chunks(run, unroll)] == loops

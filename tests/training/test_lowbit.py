@@ -23,12 +23,12 @@ from ai8xtools.software.lowbit.header import read_header
 from ai8xtools.software.lowbit.network import Rule
 from ai8xtools.software.lowbit.requantize import requantize as exact
 from ai8xtools.training.lowbit.activations import ActivationRule, requantize, whole
-from ai8xtools.training.lowbit.averaging import Average
+from ai8xtools.training.lowbit.averaging import WeightAverage
 from ai8xtools.training.lowbit.epochs import Epochs, Pictures
 from ai8xtools.training.lowbit.loop import EpochResult, _rate, evaluate, train
 from ai8xtools.training.lowbit.matrices import optimizers_of
 from ai8xtools.training.lowbit.network import LowBitNetwork
-from ai8xtools.training.lowbit.pictures import Augmentation, augmented, codes, reduced
+from ai8xtools.training.lowbit.pictures import PictureAugmentation, augmented, codes, reduced
 from ai8xtools.training.lowbit.recipe import MODELS, Recipe, read_recipe
 from ai8xtools.training.lowbit.teacher import Mixture
 from ai8xtools.training.lowbit.weights import integer_weights
@@ -124,7 +124,7 @@ def test_networks_with_norms_learn(norm: str, per_output: bool) -> None:
 
 def test_averages_are_those_of_all_steps_first_and_then_fall_exponentially() -> None:
     network = LowBitNetwork(Recipe(widths=(4,)).architecture(10))
-    average = Average(network, 0.75)
+    average = WeightAverage(network, 0.75)
     for value in (8.0, 4.0, 0.0, 8.0, 16.0):
         with torch.no_grad():
             network.gain.fill_(value)
@@ -238,7 +238,7 @@ def test_pictures_are_reduced_as_pillow_does() -> None:
 def test_deformed_pictures_are_fresh_and_follow_the_seed() -> None:
     image = torch.zeros((2, 1, 28, 28), dtype=torch.uint8)
     image[:, :, 6:22, 12:16] = 255
-    how = Augmentation(elastic=1.0)
+    how = PictureAugmentation(elastic=1.0)
     one, other = (augmented(image, how, torch.Generator().manual_seed(s)) for s in (0, 1))
     assert torch.equal(one, augmented(image, how, torch.Generator().manual_seed(0)))
     assert not torch.equal(one, other) and not torch.equal(one[0], one[1])

@@ -10,7 +10,7 @@ import pytest
 
 from ai8x_nas import Architecture, SearchSpace, Stage, UnitSpace
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.training.search.evolution import Cost, Evolution, Judges, frontier
+from ai8xtools.training.search.evolution import ChipUse, Evolution, Judges, frontier
 from ai8xtools.training.search.policy import Constraints, EvolutionPolicy, read_search_policy
 from ai8xtools.training.search.stages import Transition, plan_of, plan_of_text
 from tests.conftest import ROOT
@@ -117,11 +117,11 @@ def test_transition_list_replaces_the_policy(tmp_path: Path) -> None:
     assert [t.as_list() for t in plan.transitions] == [[0, 0, 0], [4, 1, 1], [6, 3, 3]]
 
 
-def _cost(architecture: Architecture) -> Cost:
+def _cost(architecture: Architecture) -> ChipUse:
     """Cycles grow with widths and kernels; three layers do not fit."""
     (unit,) = architecture.units
     cycles = sum(layer.width * layer.kernel for layer in unit)
-    return Cost(cycles, cycles, cycles, 0, "too many layers" if len(unit) == 3 else "")
+    return ChipUse(cycles, cycles, cycles, 0, "too many layers" if len(unit) == 3 else "")
 
 
 def _rank(architecture: Architecture) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from ai8xtools.commands.loader.create import create_project
 from ai8xtools.commands.quantize.arguments import parse as parse_quantize
 from ai8xtools.commands.quantize.quantize import quantize
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.training.loop.exits import Choice, choose
+from ai8xtools.training.loop.exits import ExitChoice, choose
 from tests.training.conftest import Done
 
 Train = Callable[..., Done]
@@ -55,11 +55,11 @@ def test_the_margin_is_the_smallest_allowed(seed: int) -> None:
     leads = (two[:, 0] - two[:, 1]).long()
     right = last.argmax(1) == labels
 
-    def result(margin: int) -> Choice:
+    def result(margin: int) -> ExitChoice:
         stops = leads >= margin
         with_exit = torch.where(stops, early.argmax(1) == labels, right)
         means = (float(part.double().mean()) for part in (stops, with_exit, right))
-        return Choice(margin, *means)
+        return ExitChoice(margin, *means)
 
     tried = [result(margin) for margin in sorted({*leads.tolist(), int(leads.max()) + 1} - {0})]
     expected = next(one for one in tried if one.accuracy >= one.full_accuracy - loss - 1e-9)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from ai8xtools.commands.decompile.files import network_files
-from ai8xtools.commands.decompile.network import Candidate, candidate_network, guesses
+from ai8xtools.commands.decompile.network import Reconstruction, candidate_network, guesses
 from ai8xtools.commands.decompile.words import Agreement, compare, memory_of
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
@@ -35,7 +35,7 @@ _USUAL_INCREASE = 2
 class Attempt:
     """A description with options, and what the loader makes of them: words, or a refusal."""
 
-    candidate: Candidate
+    candidate: Reconstruction
     agreement: Agreement | None
     result: Synthesis | None
     refusal: DiagnosticError | None
@@ -80,7 +80,7 @@ def best_attempt(memory: Memory, name: str) -> Attempt:
     return best
 
 
-def _best_of(memory: Memory, candidate: Candidate, name: str) -> Attempt:
+def _best_of(memory: Memory, candidate: Reconstruction, name: str) -> Attempt:
     """Return the best of the changes that what departs suggests."""
     best = attempt(memory, candidate, name)
     for change in _CHANGES:
@@ -93,7 +93,7 @@ def _best_of(memory: Memory, candidate: Candidate, name: str) -> Attempt:
     return best
 
 
-def attempt(memory: Memory, candidate: Candidate, name: str) -> Attempt:
+def attempt(memory: Memory, candidate: Reconstruction, name: str) -> Attempt:
     """Let the loader read the files of a network, and compare the words."""
     files = network_files(candidate, name, "")
     with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ def attempt(memory: Memory, candidate: Candidate, name: str) -> Attempt:
     return Attempt(candidate, agreement, result, None)
 
 
-def command_words(candidate: Candidate, name: str, chip: str, folder: str) -> list[str]:
+def command_words(candidate: Reconstruction, name: str, chip: str, folder: str) -> list[str]:
     """Return the words behind `ai8xize.py` that make a project of the files in a folder."""
     paths = (
         ("--config-file", f"{name}.yaml"),
@@ -125,25 +125,25 @@ def command_words(candidate: Candidate, name: str, chip: str, folder: str) -> li
     return [*words, *candidate.words]
 
 
-def _with_words(candidate: Candidate, *words: str) -> Candidate:
+def _with_words(candidate: Reconstruction, *words: str) -> Reconstruction:
     return replace(candidate, words=(*candidate.words, *words))
 
 
 def _with_layouts(
-    candidate: Candidate, change: Callable[[int, LayerLayout], LayerLayout]
-) -> Candidate:
+    candidate: Reconstruction, change: Callable[[int, LayerLayout], LayerLayout]
+) -> Reconstruction:
     layers = {index: change(index, layout) for index, layout in candidate.layout.layers.items()}
     return replace(candidate, layout=replace(candidate.layout, layers=layers))
 
 
-def _overlapping(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
+def _overlapping(best: Attempt, _memory: Memory) -> Iterator[Reconstruction]:
     """Outputs that overwrite what was not read: data may overlap."""
     refusal = best.refusal
     if refusal is not None and any(d.code == _OVERLAPS for d in refusal.diagnostics):
         yield _with_words(best.candidate, "--overlap-data")
 
 
-def _kernels_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
+def _kernels_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Reconstruction]:
     """Kernels where the registers say, or written by the older loader."""
     if best.agreement is not None and not best.agreement.kinds["kernel"]:
         return
@@ -160,7 +160,7 @@ def _kernels_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
     yield _with_words(fixed, "--no-deduplicate-weights")
 
 
-def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
+def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Reconstruction]:
     """Biases in the groups that the registers say: of all layers, or of those that depart."""
     if best.agreement is not None and not best.agreement.kinds["bias"]:
         return
@@ -178,7 +178,7 @@ def _biases_elsewhere(best: Attempt, _memory: Memory) -> Iterator[Candidate]:
     )
 
 
-def _streams_otherwise(best: Attempt, memory: Memory) -> Iterator[Candidate]:
+def _streams_otherwise(best: Attempt, memory: Memory) -> Iterator[Reconstruction]:
     """Streams with the settings of the first layer's registers, or that wait for more data."""
     result = best.result
     if result is None or best.agreement is None or not best.agreement.kinds["register"]:

@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 
 
 @frozen(slots=False)
-class Decoded:
+class DecodedLayer:
     """A layer as the accelerator executes it: registers, kernels and biases, what it reads.
 
     It flattens images of so many pixels as are `flattened`; 0: it does not. `bias_bytes` are those
@@ -76,7 +76,9 @@ class Inputs:
     pixel: int
 
 
-def channels_of(layers: Sequence[Decoded], *, sparse: bool) -> tuple[list[Inputs], list[Outputs]]:
+def channels_of(
+    layers: Sequence[DecodedLayer], *, sparse: bool
+) -> tuple[list[Inputs], list[Outputs]]:
     """Return what every layer reads, and its own channels.
 
     With `sparse` lanes without kernels are no outputs where nothing reads any.
@@ -95,7 +97,7 @@ def channels_of(layers: Sequence[Decoded], *, sparse: bool) -> tuple[list[Inputs
 
 
 def _effective_outputs(
-    layers: Sequence[Decoded],
+    layers: Sequence[DecodedLayer],
 ) -> tuple[list[NDArray[np.bool_]], list[NDArray[np.bool_]]]:
     """Return which outputs of each layer are read, and which of them have an effect."""
     read = [np.zeros(len(layer.outputs), np.bool_) for layer in layers]
@@ -114,7 +116,7 @@ def _effective_outputs(
 
 
 def _outputs(
-    layer: Decoded,
+    layer: DecodedLayer,
     read: NDArray[np.bool_],
     effects: NDArray[np.bool_],
     channels: int,
@@ -150,7 +152,7 @@ def _outputs(
     return Outputs(numbers[:count], mask_of(by_pass[0][chosen].tolist()))
 
 
-def _first_lane(layer: Decoded, passes: int) -> int:
+def _first_lane(layer: DecodedLayer, passes: int) -> int:
     """Return in which lane the outputs begin that nothing reads.
 
     Those before the first kernels have none, unless all lanes have some of whole words.
@@ -174,7 +176,9 @@ def _channels(used: NDArray[np.bool_], share: int, passes: int, stated: int | No
     return least if least in possible else len(used)
 
 
-def inputs_of(layer: Decoded, outputs: Sequence[Outputs], effective: NDArray[np.bool_]) -> Inputs:
+def inputs_of(
+    layer: DecodedLayer, outputs: Sequence[Outputs], effective: NDArray[np.bool_]
+) -> Inputs:
     """Return what a layer reads, if it is something that a description names.
 
     Layers that pass on what nobody writes may shift a rolling buffer.
@@ -203,7 +207,7 @@ def _inexpressible(number: int, what: str) -> EmulatorError:
 
 
 def _run(
-    layer: Decoded, operand: int, outputs: Sequence[Outputs], effective: NDArray[np.bool_]
+    layer: DecodedLayer, operand: int, outputs: Sequence[Outputs], effective: NDArray[np.bool_]
 ) -> list[tuple[int, list[int]]]:
     """Return writers and their channels, one behind the other; lanes that are none are left out."""
     read, config = layer.read, layer.config

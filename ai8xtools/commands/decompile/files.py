@@ -8,14 +8,14 @@ import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.writer import checkpoint_bytes
-from ai8xtools.commands.decompile.network import Candidate
+from ai8xtools.commands.decompile.network import Reconstruction
 from ai8xtools.synthesis.configuration import configuration
 from ai8xtools.synthesis.network import Layer
 
 _FULL_BITS = 8
 
 
-def network_files(candidate: Candidate, name: str, title: str) -> dict[str, bytes]:
+def network_files(candidate: Reconstruction, name: str, title: str) -> dict[str, bytes]:
     """Return the files by their names."""
     text = configuration(candidate.network, candidate.layout, title)
     sample = io.BytesIO()
@@ -27,7 +27,7 @@ def network_files(candidate: Candidate, name: str, title: str) -> dict[str, byte
     }
 
 
-def checkpoint_of(candidate: Candidate, name: str) -> Checkpoint:
+def checkpoint_of(candidate: Reconstruction, name: str) -> Checkpoint:
     """Return the quantized checkpoint: whole numbers, shifts and widths."""
     state: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = {}
     for layer in candidate.network.layers:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.decompile.channels import (
-    Decoded,
+    DecodedLayer,
     Inputs,
     Outputs,
     channels_of,
@@ -52,11 +52,11 @@ class Rebuilt:
 
     layer: Layer
     layout: LayerLayout
-    decoded: Decoded
+    decoded: DecodedLayer
     outputs: Outputs
 
 
-def decoded_layers(memory: Memory, configs: Sequence[LayerConfig]) -> list[Decoded]:
+def decoded_layers(memory: Memory, configs: Sequence[LayerConfig]) -> list[DecodedLayer]:
     """Return the layers with what they multiply with, and what they read."""
     executions = [
         LayerExecution(memory, config, configs[number + 1 :], [], first=number == 0)
@@ -64,7 +64,9 @@ def decoded_layers(memory: Memory, configs: Sequence[LayerConfig]) -> list[Decod
     ]
     whole, all_reads = reads(memory, [execution.config for execution in executions])
     return [
-        Decoded(config, execution.parameters(), read, bias_bytes=_bias_bytes(memory, whole, config))
+        DecodedLayer(
+            config, execution.parameters(), read, bias_bytes=_bias_bytes(memory, whole, config)
+        )
         for config, execution, read in zip(whole, executions, all_reads, strict=True)
     ]
 
@@ -125,7 +127,7 @@ def spread_taps(memory: Memory, config: LayerConfig) -> int:
     return taps if (taps - 1) * inputs.size[1] > reach else 0
 
 
-def _unflattened(layer: Decoded) -> Decoded:
+def _unflattened(layer: DecodedLayer) -> DecodedLayer:
     """Return a layer with what it reads of one pixel, and how many pixels it flattens.
 
     The passes of a flattened layer are those of the writer for one pixel after the other.
@@ -154,7 +156,7 @@ class _Work:
     `taps` are those of a series' kernel that is spread over the columns of an image, else 0.
     """
 
-    decoded: Decoded
+    decoded: DecodedLayer
     inputs: Inputs
     outputs: Outputs
     position: int

@@ -29,7 +29,7 @@ from device import SNOOP_REGISTERS, SNOOP_RESULTS
 
 
 @frozen(slots=False)
-class Candidate:
+class Reconstruction:
     """A network as it was found, where it works, and the options of ai8xize.py beside files."""
 
     network: Network
@@ -76,7 +76,7 @@ def _configured(memory: Memory) -> list[LayerConfig]:
     return [config for config in configs if config.groups]
 
 
-def candidate_network(memory: Memory, name: str, guess: Guess = Guess()) -> Candidate:  # noqa: B008
+def candidate_network(memory: Memory, name: str, guess: Guess = Guess()) -> Reconstruction:  # noqa: B008
     """Return the network of an accelerator that is loaded and about to start.
 
     Raises EmulatorError: what no description expresses (E890), and as the emulator does.
@@ -127,7 +127,7 @@ def candidate_network(memory: Memory, name: str, guess: Guess = Guess()) -> Cand
     words += ["--link-layer"] if _links(memory, configs) else []
     if guess.repeat > 1:
         words += ["--repeat-layers", str(guess.repeat)]
-    return Candidate(network, layout, tuple(words), tuple(built))
+    return Reconstruction(network, layout, tuple(words), tuple(built))
 
 
 def _snoops(memory: Memory) -> bool:

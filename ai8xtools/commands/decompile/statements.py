@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from ai8xtools.commands.decompile.layers import Rebuilt
-from ai8xtools.commands.decompile.network import Candidate
+from ai8xtools.commands.decompile.network import Reconstruction
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.configuration.keys import mask_text, offset_text
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer
@@ -34,7 +34,7 @@ class Statement:
         return f"{self.subject}: {self.text} ({self.confidence.value})"
 
 
-def statements(candidate: Candidate, memory: Memory) -> list[Statement]:
+def statements(candidate: Reconstruction, memory: Memory) -> list[Statement]:
     """Return all statements: of the network, then layer by layer."""
     own = [*_of_network(candidate, memory)]
     for one in candidate.layers:
@@ -42,7 +42,7 @@ def statements(candidate: Candidate, memory: Memory) -> list[Statement]:
     return own
 
 
-def picture(candidate: Candidate) -> list[str]:
+def picture(candidate: Reconstruction) -> list[str]:
     """Return a line for each layer: what it reads, what it does, and the sizes."""
     rows = []
     for layer in candidate.network.layers:
@@ -80,7 +80,7 @@ def _work(layer: Layer) -> str:
     return ", ".join(parts)
 
 
-def _of_network(candidate: Candidate, memory: Memory) -> Iterator[Statement]:
+def _of_network(candidate: Reconstruction, memory: Memory) -> Iterator[Statement]:
     network, layout = candidate.network, candidate.layout
     shape = "x".join(map(str, network.sample.shape))
     form = "CHW" if layout.layers[0].channels_first else "HWC"
@@ -112,7 +112,7 @@ def _shape(layer: Layer) -> str:
     return "x".join(map(str, (layer.out_channels, *layer.out_dim)))
 
 
-def _of_layer(candidate: Candidate, one: Rebuilt) -> Iterator[Statement]:
+def _of_layer(candidate: Reconstruction, one: Rebuilt) -> Iterator[Statement]:
     layer, config = one.layer, one.decoded.config
     subject = str(layer)
     size = "x".join(map(str, (layer.in_channels, *layer.in_dim)))
@@ -146,7 +146,7 @@ def _of_layer(candidate: Candidate, one: Rebuilt) -> Iterator[Statement]:
         yield Statement(subject, "a linear layer, not a 1x1 convolution", Confidence.ASSUMED)
 
 
-def _sources(candidate: Candidate, layer: Layer) -> tuple[int, ...]:
+def _sources(candidate: Reconstruction, layer: Layer) -> tuple[int, ...]:
     if layer.sources is not None:
         return layer.sources
     previous = candidate.network.predecessor(layer)

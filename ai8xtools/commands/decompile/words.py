@@ -21,7 +21,7 @@ _COLUMN_WORDS = 3
 
 
 @frozen
-class Departure:
+class WordDeparture:
     """A word that differs; None: it is not written. `kind` is what it is part of.
 
     `where` is the address of a register, processor and column of a kernel, group and number of a
@@ -60,7 +60,7 @@ class Agreement:
     """How many words there are, and those that differ."""
 
     words: int
-    departures: tuple[Departure, ...]
+    departures: tuple[WordDeparture, ...]
 
     @property
     def kinds(self) -> Counter[str]:
@@ -93,14 +93,14 @@ def compare(expected: Memory, actual: Memory) -> Agreement:
     return Agreement(count, departures)
 
 
-def _registers(expected: Memory, actual: Memory) -> Iterator[Departure]:
+def _registers(expected: Memory, actual: Memory) -> Iterator[WordDeparture]:
     for address in sorted({*expected.registers, *actual.registers}):
         pair = expected.registers.get(address, 0), actual.registers.get(address, 0)
         if pair[0] != pair[1]:
-            yield Departure("register", (address,), expected.addresses.describe(address), *pair)
+            yield WordDeparture("register", (address,), expected.addresses.describe(address), *pair)
 
 
-def _kernels(expected: Memory, actual: Memory) -> Iterator[Departure]:
+def _kernels(expected: Memory, actual: Memory) -> Iterator[WordDeparture]:
     differs = (expected.kernels != actual.kernels).any(axis=2)
     differs &= expected.kernels_written | actual.kernels_written
     differs |= expected.kernels_written != actual.kernels_written
@@ -110,40 +110,40 @@ def _kernels(expected: Memory, actual: Memory) -> Iterator[Departure]:
             if one.kernels_written[processor, column] else None
             for one in (expected, actual)
         )  # fmt: skip
-        yield Departure(
+        yield WordDeparture(
             "kernel", (processor, column), f"processor {processor}, kernel column {column}", *pair
         )
 
 
-def _biases(expected: Memory, actual: Memory) -> Iterator[Departure]:
+def _biases(expected: Memory, actual: Memory) -> Iterator[WordDeparture]:
     differs = expected.bias_written != actual.bias_written
     differs |= (expected.bias != actual.bias) & expected.bias_written
     for group, index in np.argwhere(differs).tolist():
         pair = (int(one.bias[group, index]) & 0xFF if one.bias_written[group, index] else None
                 for one in (expected, actual))  # fmt: skip
-        yield Departure("bias", (group, index), f"group {group}, bias {index}", *pair)
+        yield WordDeparture("bias", (group, index), f"group {group}, bias {index}", *pair)
 
 
 def _words_written(memory: Memory) -> NDArray[np.bool_]:
     return np.asarray(np.any(memory.data_written.reshape(len(memory.data), -1, 4), axis=2))
 
 
-def _data(expected: Memory, actual: Memory) -> Iterator[Departure]:
+def _data(expected: Memory, actual: Memory) -> Iterator[WordDeparture]:
     written = [_words_written(one) for one in (expected, actual)]
     differs = (written[0] != written[1]) | ((expected.data != actual.data) & written[0])
     for instance, word in np.argwhere(differs).tolist():
         pair = (int(one.data[instance, word]) if is_written[instance, word] else None
                 for one, is_written in zip((expected, actual), written, strict=True))  # fmt: skip
         place = f"data memory instance {instance}, word {word}"
-        yield Departure("input", (instance, word), place, *pair)
+        yield WordDeparture("input", (instance, word), place, *pair)
 
 
-def _pushes(expected: Memory, actual: Memory) -> Iterator[Departure]:
+def _pushes(expected: Memory, actual: Memory) -> Iterator[WordDeparture]:
     for address in sorted({*expected.pushes, *actual.pushes}):
         one, other = expected.pushes.get(address, []), actual.pushes.get(address, [])
         for number in range(max(len(one), len(other))):
             pair = (words[number] if number < len(words) else None for words in (one, other))
             place = f"FIFO {address:#x}, word {number}"
-            departure = Departure("push", (address, number), place, *pair)
+            departure = WordDeparture("push", (address, number), place, *pair)
             if departure.expected != departure.actual:
                 yield departure

@@ -17,8 +17,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.bench.description import Description
-from ai8xtools.bench.exchange import Board, BoardError, Line
+from ai8xtools.bench.description import BenchDescription
+from ai8xtools.bench.exchange import BenchBoard, BoardError, Line
 from ai8xtools.bench.frames import MOST_BYTES
 from ai8xtools.bench.ports import opened
 from ai8xtools.commands.emulate.arguments import EmulateOptions
@@ -59,14 +59,14 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
     check_bench(project, core, "--serial")
     with EmulatedBoard(runner_of(project, core, options)) as emulated:
         limit = options.time_limit_s
-        twin = Board(emulated, f"{project} in the emulator", limit, limit, tries=1,
+        twin = BenchBoard(emulated, f"{project} in the emulator", limit, limit, tries=1,
                      remedy="Give it more time with --time-limit.")  # fmt: skip
         inputs = inputs_of(options, twin.description.input, trained_on(project))
         _, labels, samples = inputs
         if labels is not None and samples is None and _is_class(twin.description):
             check_labels(labels, twin.description.outputs[0].channels, options.labels)
         with opened(options.serial, options.baud) as port:
-            board = Board(port, options.serial, _patience(options.baud), options.time_limit_s)
+            board = BenchBoard(port, options.serial, _patience(options.baud), options.time_limit_s)
             description, own = board.description, twin.description
             if description != own:
                 raise BoardError(
@@ -77,7 +77,7 @@ def emulate_board(project: Path, core: str | None, options: EmulateOptions) -> i
             return _compare(project, options, board, twin, inputs)
 
 
-def _is_class(description: Description) -> bool:
+def _is_class(description: BenchDescription) -> bool:
     """Whether a network has one output, with a value for each class."""
     return [one.size for one in description.outputs] == [description.outputs[0].channels]
 
@@ -85,8 +85,8 @@ def _is_class(description: Description) -> bool:
 def _compare(
     project: Path,
     options: EmulateOptions,
-    board: Board,
-    twin: Board,
+    board: BenchBoard,
+    twin: BenchBoard,
     inputs: tuple[NDArray[np.int8], Integers | None, Samples | None],
 ) -> int:
     """Run all inputs on the board and its twin; print what they gave, and the verdict."""
@@ -122,7 +122,7 @@ def _compare(
     return int(wrong)
 
 
-def _values(board: Board, image: NDArray[np.int8]) -> Integers:
+def _values(board: BenchBoard, image: NDArray[np.int8]) -> Integers:
     """Return the integers of all outputs for an input [channel, row, column]."""
     data, values = board.infer(np.ascontiguousarray(image).tobytes()), []
     for output in board.description.outputs:
@@ -131,7 +131,7 @@ def _values(board: Board, image: NDArray[np.int8]) -> Integers:
     return np.concatenate(values).astype(np.int64)
 
 
-def _simulation(project: Path, description: Description) -> Simulation | str:
+def _simulation(project: Path, description: BenchDescription) -> Simulation | str:
     """Return the simulation of the network on a board, or why there is none."""
     simulation = built_again(project)
     if isinstance(simulation, str):
@@ -152,7 +152,7 @@ def _simulated(
 
 def _show_marks(
     simulation: Simulation | str,
-    description: Description,
+    description: BenchDescription,
     values: Integers,
     samples: Samples,
     project: Path,
@@ -171,7 +171,7 @@ def _show_marks(
     return show_marks(maps, samples, project)
 
 
-def _times(board: Board, twin: Board) -> Iterator[str]:
+def _times(board: BenchBoard, twin: BenchBoard) -> Iterator[str]:
     """Yield how long inferences took, if the board measures it."""
     measured, estimated = (statistics.median(one.microseconds) for one in (board, twin))
     if measured:
@@ -185,7 +185,7 @@ def _patience(baud: int) -> float:
     return _LEAST_SECONDS + _OTHERS * MOST_BYTES * _BITS_PER_BYTE / baud
 
 
-def _text(network: Description) -> str:
+def _text(network: BenchDescription) -> str:
     shape = "x".join(map(str, network.input))
     outputs = ", ".join(
         f"{o.channels}x{o.rows}x{o.columns} of {o.bits} bits" for o in network.outputs

@@ -33,7 +33,7 @@ _PROGRESS_SECONDS = 2.0
 
 
 @frozen
-class Departure:
+class OutputDeparture:
     """An input whose output differs: which value, and both values."""
 
     number: int
@@ -173,7 +173,7 @@ def _comparisons(
     firmware: FirmwareOnData,
     images: NDArray[np.int8],
     values: Integers,
-) -> Iterator[tuple[str, int, list[Departure]]]:
+) -> Iterator[tuple[str, int, list[OutputDeparture]]]:
     """Compare with the accelerator alone and, for some inputs, with the loader's simulation."""
     if not firmware.fast and firmware.can_run_alone:
         words = firmware.alone(images)
@@ -187,17 +187,17 @@ def _comparisons(
         print(f"note: not compared with the simulation of ai8xize.py: {simulation}")
 
 
-def departures_of(expected: Integers, actual: Integers) -> list[Departure]:
+def departures_of(expected: Integers, actual: Integers) -> list[OutputDeparture]:
     """Return the first wrong value of each input whose output differs."""
     differs = expected != actual
     return [
-        Departure(number, value, int(expected[number, value]), int(actual[number, value]))
+        OutputDeparture(number, value, int(expected[number, value]), int(actual[number, value]))
         for number in np.flatnonzero(differs.any(axis=1)).tolist()
         for value in [int(np.argmax(differs[number]))]
     ]
 
 
-def summary(name: str, count: int, departures: list[Departure]) -> str:
+def summary(name: str, count: int, departures: list[OutputDeparture]) -> str:
     """Say how many of so many outputs are as those of another side, which has a name."""
     if not departures:
         return f"As {name}: {count_text(count)}"

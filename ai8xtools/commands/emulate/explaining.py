@@ -9,7 +9,7 @@ import numpy as np
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
 from ai8xtools.commands.emulate.simulation import synthesized_again
-from ai8xtools.commands.explain.explanation import Reference, explained, paragraph
+from ai8xtools.commands.explain.explanation import ReferenceRun, explained, paragraph
 from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.diagnostics import note
 from ai8xtools.emulator import EmulatorError, NetworkAlone
@@ -29,7 +29,7 @@ def explain_project(project: Path, options: EmulateOptions) -> int:
     network = network_alone(project, options)
     network.start(sample=network.has_sample)
     memory = network.board.accelerator.memory.snapshot()
-    reference = Reference(_reference(project, network, options))
+    reference = ReferenceRun(_reference(project, network, options))
     if options.config_file is not None or not network.has_sample:
         _same_input(reference.memory, memory)
     explanation = explained(reference, memory)
@@ -69,7 +69,7 @@ def _same_input(reference: Memory, actual: Memory) -> None:
     set_input(actual, shapes[0])
 
 
-def _of_results(network: NetworkAlone, reference: Reference) -> str:
+def _of_results(network: NetworkAlone, reference: ReferenceRun) -> str:
     """Say what is wrong behind the last layer, if something is."""
     try:
         network.run(None if network.has_sample else np.zeros(network.input_shape, np.int8))
@@ -89,7 +89,7 @@ def _of_results(network: NetworkAlone, reference: Reference) -> str:
     return ""
 
 
-def _of_unloading(network: NetworkAlone, reference: Reference) -> str:
+def _of_unloading(network: NetworkAlone, reference: ReferenceRun) -> str:
     """Say which byte of the result is another one; where the program reads it if it copies."""
     memory, addresses = network.board.accelerator.memory, delivered(reference.result.program)
     base, chip = memory.addresses.apb_base, memory.chip

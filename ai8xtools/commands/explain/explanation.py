@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ai8xtools.answer import LayerAnswer
-from ai8xtools.commands.decompile.words import Departure, compare, memory_of
+from ai8xtools.commands.decompile.words import WordDeparture, compare, memory_of
 from ai8xtools.commands.explain.departing import First, executed, first_difference
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.differences.comparing import word_differences
-from ai8xtools.emulator.differences.side import Loaded
+from ai8xtools.emulator.differences.side import LoadedWords
 from ai8xtools.emulator.machine.accelerator import NetworkRun
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.answer import build_answer
@@ -29,7 +29,7 @@ class Cause:
 
     kind: str
     layer: int | None
-    departures: tuple[Departure, ...]
+    departures: tuple[WordDeparture, ...]
     texts: tuple[str, ...]
 
 
@@ -46,7 +46,7 @@ class Explanation:
 
 
 @frozen(slots=False)
-class Reference:
+class ReferenceRun:
     """The words of a description: what an accelerator should be loaded with."""
 
     result: Synthesis
@@ -86,7 +86,7 @@ class Reference:
         place = str(layer.place)
         return f"{layer}, {place}," if place else str(layer)
 
-    def owner(self, departure: Departure) -> int | None:
+    def owner(self, departure: WordDeparture) -> int | None:
         """Return the hardware layer whose word differs."""
         match departure.kind:
             case "register":
@@ -109,7 +109,7 @@ class Reference:
         return self.numbers[max(before)[1]] if before else None
 
 
-def explained(reference: Reference, actual: Memory) -> Explanation | None:
+def explained(reference: ReferenceRun, actual: Memory) -> Explanation | None:
     """Explain how an accelerator that is about to start departs; None if no word does.
 
     If several words differ, those that cause the first wrong value are found by changing nothing
@@ -128,14 +128,14 @@ def explained(reference: Reference, actual: Memory) -> Explanation | None:
     return Explanation(first, explained_words, count)
 
 
-_Group = tuple[str, int | None, tuple[Departure, ...]]
+_Group = tuple[str, int | None, tuple[WordDeparture, ...]]
 
 
 def _grouped(
-    reference: Reference, departures: Sequence[Departure], first: First | None
+    reference: ReferenceRun, departures: Sequence[WordDeparture], first: First | None
 ) -> list[_Group]:
     """Return words of a kind and a layer together, those of the first wrong layer first."""
-    groups: dict[tuple[str, int | None], list[Departure]] = {}
+    groups: dict[tuple[str, int | None], list[WordDeparture]] = {}
     for departure in departures:
         groups.setdefault((departure.kind, reference.owner(departure)), []).append(departure)
     layer = None if first is None else first.layer
@@ -144,7 +144,7 @@ def _grouped(
 
 
 def _cause(
-    reference: Reference, actual: Memory, groups: Sequence[_Group], first: First | None
+    reference: ReferenceRun, actual: Memory, groups: Sequence[_Group], first: First | None
 ) -> _Group | None:
     """Return the words that alone lead to the first wrong value."""
     if len(groups) == 1:
@@ -158,7 +158,7 @@ def _cause(
     return next((group for group in groups if group[1] == layer), None)
 
 
-def _changed(memory: Memory, source: Memory, departures: Sequence[Departure]) -> Memory:
+def _changed(memory: Memory, source: Memory, departures: Sequence[WordDeparture]) -> Memory:
     """Return a memory with these words of another one."""
     changed = memory.snapshot()
     for departure in departures:
@@ -178,12 +178,12 @@ def _changed(memory: Memory, source: Memory, departures: Sequence[Departure]) ->
 
 
 def _texts(
-    reference: Reference, actual: Memory, departures: Sequence[Departure]
+    reference: ReferenceRun, actual: Memory, departures: Sequence[WordDeparture]
 ) -> tuple[str, ...]:
     """Say what differs: fields of registers, kernels by their channels."""
-    right = Loaded.of(reference.memory, has_input=True)
+    right = LoadedWords.of(reference.memory, has_input=True)
     try:
-        wrong = Loaded.of(_changed(reference.memory, actual, departures), has_input=True)
+        wrong = LoadedWords.of(_changed(reference.memory, actual, departures), has_input=True)
         texts = tuple(one.text for one in word_differences(wrong, right, reference.answers))
     except EmulatorError:
         texts = ()
@@ -193,12 +193,12 @@ def _texts(
     return texts or tuple(map(str, departures))
 
 
-def paragraph(reference: Reference, explanation: Explanation) -> str:
+def paragraph(reference: ReferenceRun, explanation: Explanation) -> str:
     """Return an explanation for people."""
     return " ".join(_sentences(reference, explanation))
 
 
-def _sentences(reference: Reference, explanation: Explanation) -> Iterator[str]:
+def _sentences(reference: ReferenceRun, explanation: Explanation) -> Iterator[str]:
     first, cause = explanation.first, explanation.cause
     if first is None:
         yield "Words differ, but no layer computes anything else for the sample."

@@ -11,7 +11,7 @@ from pathlib import Path
 from ai8xtools.answer import Answer
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.diagnostics.errors import ToolError
-from ai8xtools.emulator import Difference, Effect, EmulatorError, Writes, compare, count_words
+from ai8xtools.emulator import Effect, EmulatorError, WordDifference, Writes, compare, count_words
 from ai8xtools.emulator.comparison.partial import accepted_writes, next_word, written_so_far
 from ai8xtools.emulator.comparison.places import describe_wrong
 from ai8xtools.emulator.comparison.words import compare_words
@@ -102,7 +102,7 @@ def _differences(
         yield Diagnostic("E840", f"{number} from the program", place)
 
 
-def _control(memory: Memory, phases: dict[str, PhaseWords]) -> list[Difference]:
+def _control(memory: Memory, phases: dict[str, PhaseWords]) -> list[WordDifference]:
     """Compare the words whose order counts."""
     control = [write for words in phases.values() for write in words.control]
     effects = {"in order": Effect({}, memory.control)}

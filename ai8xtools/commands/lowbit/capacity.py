@@ -16,7 +16,7 @@ from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.lowbit.arguments.drawing import CapacityOptions
 from ai8xtools.quantization.lowbit import ENCODINGS
 from ai8xtools.values import frozen
-from ai8xtools.writing.diagram import Panel, Series, axis, drawn
+from ai8xtools.writing.diagram import DiagramSeries, Panel, axis, drawn
 
 if TYPE_CHECKING:
     from ai8xtools.training.lowbit.epochs import Pictures
@@ -119,6 +119,6 @@ def _panel(
     return Panel(
         axis(across[0], [place for line in lines.values() for place, _ in line], logarithmic=True),
         axis(upward[0], [place for line in lines.values() for _, place in line], logarithmic=True),
-        [Series(name, line) for name, line in lines.items()],
+        [DiagramSeries(name, line) for name, line in lines.items()],
         (BUDGET_BITS, "12 KB") if "bits" in across[0] else None,
     )

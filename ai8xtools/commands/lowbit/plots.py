@@ -16,7 +16,7 @@ from ai8xtools.commands.lowbit.arguments.drawing import PlotOptions
 from ai8xtools.commands.lowbit.logs import Run, read_run
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.values import frozen
-from ai8xtools.writing.diagram import Panel, Series, axis, drawn
+from ai8xtools.writing.diagram import DiagramSeries, Panel, axis, drawn
 
 if TYPE_CHECKING:
     from ai8xtools.training.lowbit.recipe import Recipe
@@ -115,11 +115,13 @@ def _curves(results: Sequence[Result], labels: Mapping[str, str], most: float) -
     """Return the picture of errors after each epoch, up to `most` percent."""
     groups = _groups(results)
     series = [
-        Series(labels[one.name], _up_to(most, one.errors), dotted=False, pale=True)
+        DiagramSeries(labels[one.name], _up_to(most, one.errors), dotted=False, pale=True)
         for one in results
         if len(groups[one.name]) > 1
     ] + [
-        Series(labels[name], _up_to(most, _mean([one.errors for one in group])), dotted=False)
+        DiagramSeries(
+            labels[name], _up_to(most, _mean([one.errors for one in group])), dotted=False
+        )
         for name, group in groups.items()
     ]
     shown = [y for one in series for _, y in one.points] or [most]
@@ -164,13 +166,13 @@ def _sizes(results: Sequence[Result], labels: Mapping[str, str]) -> str:
     for title, size_of, logarithmic in sizes:
         values = [size_of(one) for one in results]
         series = [
-            Series(labels[one.name], [(value, error)], joined=False)
+            DiagramSeries(labels[one.name], [(value, error)], joined=False)
             for one, value, error in zip(results, values, errors, strict=True)
         ]
         for name, group in _groups(results).items():
             line = _means(group, size_of)
             if len(line) > 1:
-                series.append(Series(labels[name], line, dotted=False))
+                series.append(DiagramSeries(labels[name], line, dotted=False))
         across = axis(title, values, logarithmic=logarithmic)
         panels.append(Panel(across, axis("test error (%)", errors, logarithmic=True), series))
     note = "A dot for each training, after its last epoch; lines join the means of a name."

@@ -16,7 +16,7 @@ from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.fits import ChipFit, judge
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.training.search.choice import CLASS
-from ai8xtools.training.search.evolution import Cost
+from ai8xtools.training.search.evolution import ChipUse
 from ai8xtools.writing.templates import render
 from device import Chip, chip_of_die
 
@@ -31,7 +31,7 @@ class ChipDeployment:
         assert chip is not None
         self._chip: Chip = chip
 
-    def cost(self, network: Any, example: Tensor) -> Cost:
+    def cost(self, network: Any, example: Tensor) -> ChipUse:
         """Return what a network takes of the chip; its batch normalization is fused."""
         layers = (m for m in network.modules() if isinstance(m, ai8x.QuantizationAwareModule))
         weights = sum(layer.op.weight.numel() for layer in layers)
@@ -40,7 +40,7 @@ class ChipDeployment:
                                    dataset="none")  # fmt: skip
             source, resolving = of_model(description, stand_in(network, {}))
         except ToolError as exc:
-            return Cost(weights, refusal=exc.message)
+            return ChipUse(weights, refusal=exc.message)
         return _cost(weights, judge(source, self._chip, resolving, EncodeOptions(), _PROJECT))
 
     def write_model(self, path: Path, network: Any, about: str) -> None:
@@ -67,8 +67,8 @@ def _kind(network: Any, pool: int) -> str:
     return f"Fused{pooling}Conv{network.axes}d{'BN' if network.bn else ''}ReLU"
 
 
-def _cost(weights: int, fit: ChipFit) -> Cost:
+def _cost(weights: int, fit: ChipFit) -> ChipUse:
     if not fit.fits or fit.memories is None:
-        return Cost(weights, refusal=fit.reasons[0] if fit.reasons else "it does not fit")
+        return ChipUse(weights, refusal=fit.reasons[0] if fit.reasons else "it does not fit")
     columns, data = fit.memories["kernel columns"].used, fit.memories["data"].used
-    return Cost(weights, fit.cycles, columns, data)
+    return ChipUse(weights, fit.cycles, columns, data)

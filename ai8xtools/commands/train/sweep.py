@@ -28,7 +28,7 @@ from ai8xtools.reading import tables
 from ai8xtools.reading.progress import Progress
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.values.accuracy import measured_of
-from ai8xtools.writing.diagram import Panel, Series, axis, drawn
+from ai8xtools.writing.diagram import DiagramSeries, Panel, axis, drawn
 from datasets.errors import library
 from datasets.own.settings import kind_and_path
 from device import chip_of_die
@@ -182,7 +182,9 @@ def _report(study: Any, sweep: Sweep, folder: Path) -> int:
     print(tables.table(rows, headers))
     groups = (("all", complete, False), ("best", front, True))
     lines = [
-        Series(title, [(one.values[1], one.user_attrs[_SCORE]) for one in some], joined=joined)
+        DiagramSeries(
+            title, [(one.values[1], one.user_attrs[_SCORE]) for one in some], joined=joined
+        )
         for title, some, joined in groups
     ]
     axes = (axis("cycles", [one.values[1] for one in complete]),

@@ -11,14 +11,14 @@ from ai8xtools.answer import LayerAnswer
 from ai8xtools.emulator.comparison.places import channels_of, layer_bias_places
 from ai8xtools.emulator.decode.weights import bias_values
 from ai8xtools.emulator.differences.difference import Difference, Subject
-from ai8xtools.emulator.differences.side import Loaded
+from ai8xtools.emulator.differences.side import LoadedWords
 from ai8xtools.emulator.errors import EmulatorError
 
 Integers = NDArray[np.int64]
 
 
 def bias_differences(
-    theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
+    theirs: LoadedWords, ours: LoadedWords, answers: Mapping[int, LayerAnswer]
 ) -> Iterator[Difference]:
     """Yield biases that differ by layer and channel."""
     differing = np.argwhere(theirs.memory.bias != ours.memory.bias)
@@ -48,7 +48,7 @@ def bias_differences(
         )
 
 
-def _places(side: Loaded, number: int) -> tuple[Integers, Integers] | None:
+def _places(side: LoadedWords, number: int) -> tuple[Integers, Integers] | None:
     """Return group and index of each bias of a layer; None if the project has no such layer."""
     config = side.layers.get(number)
     if config is None:
@@ -65,8 +65,8 @@ def _places(side: Loaded, number: int) -> tuple[Integers, Integers] | None:
 
 
 def _texts(
-    theirs: Loaded,
-    ours: Loaded,
+    theirs: LoadedWords,
+    ours: LoadedWords,
     number: int,
     places: tuple[tuple[Integers, Integers] | None, tuple[Integers, Integers] | None],
     answer: LayerAnswer | None,

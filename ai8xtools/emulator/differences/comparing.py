@@ -12,7 +12,7 @@ from ai8xtools.emulator.differences.inputs import input_differences
 from ai8xtools.emulator.differences.kernels import kernel_differences
 from ai8xtools.emulator.differences.output import answer_differences, output_differences
 from ai8xtools.emulator.differences.registers import order_differences, register_differences
-from ai8xtools.emulator.differences.side import Loaded, Side
+from ai8xtools.emulator.differences.side import LoadedWords, Side
 from ai8xtools.emulator.report.describe import describe_layer
 
 
@@ -30,7 +30,7 @@ def differences(theirs: Side, ours: Side, answers: Mapping[int, LayerAnswer]) ->
 
 
 def word_differences(
-    theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
+    theirs: LoadedWords, ours: LoadedWords, answers: Mapping[int, LayerAnswer]
 ) -> Iterator[Difference]:
     """Yield what differs in the words that reach the accelerator before it starts."""
     names = {number: answer.name for number, answer in answers.items()}
@@ -43,7 +43,7 @@ def word_differences(
     yield from order_differences(theirs, ours)
 
 
-def _layers(theirs: Loaded, ours: Loaded) -> Iterator[Difference]:
+def _layers(theirs: LoadedWords, ours: LoadedWords) -> Iterator[Difference]:
     """Sum up layers that are not the same by their registers."""
     for number in sorted({*theirs.layers, *ours.layers}):
         there, here = (

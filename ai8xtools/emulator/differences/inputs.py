@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from ai8xtools.emulator.decode.locations import input_bytes
 from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.differences.difference import Difference, Subject
-from ai8xtools.emulator.differences.side import Loaded
+from ai8xtools.emulator.differences.side import LoadedWords
 from ai8xtools.emulator.errors import EmulatorError
 
 Integers = NDArray[np.int64]
 
 
-def input_differences(theirs: Loaded, ours: Loaded) -> Iterator[Difference]:
+def input_differences(theirs: LoadedWords, ours: LoadedWords) -> Iterator[Difference]:
     """Yield how the sample differs, and data memory that layers read and nobody has written."""
     size = ours.memory.data_bytes.shape[1]
     differing = np.flatnonzero((theirs.memory.data_bytes != ours.memory.data_bytes).reshape(-1))
@@ -47,14 +47,14 @@ def input_differences(theirs: Loaded, ours: Loaded) -> Iterator[Difference]:
         )
 
 
-def _readers(theirs: Loaded, ours: Loaded) -> Iterator[tuple[int, Loaded]]:
+def _readers(theirs: LoadedWords, ours: LoadedWords) -> Iterator[tuple[int, LoadedWords]]:
     """Yield all layers of both projects, the first ones first."""
     sides = [side for side in (theirs, ours) if side.layers]
     yield from ((next(iter(side.layers)), side) for side in sides)
     yield from ((layer, side) for side in sides for layer in [*side.layers][1:])
 
 
-def _samples(theirs: Loaded, ours: Loaded, *, pushes: bool) -> Iterator[Difference]:
+def _samples(theirs: LoadedWords, ours: LoadedWords, *, pushes: bool) -> Iterator[Difference]:
     """Compare what the first layers read, value by value."""
     ways = ["the FIFOs" if side.memory.pushes else "data memory" for side in (theirs, ours)]
     for side, where in ((theirs, "there"), (ours, "here")):
@@ -92,7 +92,7 @@ def _samples(theirs: Loaded, ours: Loaded, *, pushes: bool) -> Iterator[Differen
         yield Difference(Subject.INPUT, "the same sample in other places of the data memory")
 
 
-def _first_bytes(side: Loaded) -> bytes:
+def _first_bytes(side: LoadedWords) -> bytes:
     """Return where the first layer reads its input, in a form that can be compared."""
     places = input_bytes(next(iter(side.layers.values())), side.memory.data_bytes.shape[1])
     return b"".join(np.ascontiguousarray(part).tobytes() for part in places)

@@ -13,7 +13,7 @@ from ai8xtools.emulator.comparison.places import channels_of, is_quad
 from ai8xtools.emulator.decode.config import LayerConfig
 from ai8xtools.emulator.decode.weights import layer_kernels
 from ai8xtools.emulator.differences.difference import Difference, Subject
-from ai8xtools.emulator.differences.side import Loaded
+from ai8xtools.emulator.differences.side import LoadedWords
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.values import frozen
@@ -34,7 +34,7 @@ class _Kernels:
 
 
 def kernel_differences(
-    theirs: Loaded, ours: Loaded, answers: Mapping[int, LayerAnswer]
+    theirs: LoadedWords, ours: LoadedWords, answers: Mapping[int, LayerAnswer]
 ) -> Iterator[Difference]:
     """Yield kernels that differ by layer, output and input channel."""
     differing = np.argwhere(theirs.memory.kernels != ours.memory.kernels)
@@ -65,7 +65,7 @@ def kernel_differences(
         )
 
 
-def _read(side: Loaded, number: int, differing: Integers) -> _Kernels | None:
+def _read(side: LoadedWords, number: int, differing: Integers) -> _Kernels | None:
     """Return the kernels of a layer; None if the project has no such layer, or it has none."""
     config = side.layers.get(number)
     if config is None or config.kernels.bypass or not config.kind.has_kernels:

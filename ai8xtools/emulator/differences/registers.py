@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from ai8xtools.emulator.differences.difference import Difference, Subject, numbers
-from ai8xtools.emulator.differences.side import Loaded
+from ai8xtools.emulator.differences.side import LoadedWords
 from ai8xtools.emulator.report.trace import format_value
 from ai8xtools.emulator.words.addresses import AddressMap
 from device.chip import (
@@ -29,7 +29,7 @@ _Change = tuple[str, str, str]
 
 
 def register_differences(
-    theirs: Loaded, ours: Loaded, names: dict[int, str]
+    theirs: LoadedWords, ours: LoadedWords, names: dict[int, str]
 ) -> Iterator[Difference]:
     """Yield layer registers that have another value when the network starts, field by field."""
     addresses = ours.memory.addresses
@@ -51,7 +51,7 @@ def register_differences(
         yield Difference(Subject.REGISTERS, text)
 
 
-def order_differences(theirs: Loaded, ours: Loaded) -> Iterator[Difference]:
+def order_differences(theirs: LoadedWords, ours: LoadedWords) -> Iterator[Difference]:
     """Yield control writes that have other values, are missing, surplus, or in another order."""
     addresses = ours.memory.addresses
     one, two = theirs.memory.control, ours.memory.control
@@ -160,7 +160,7 @@ def _layer(name: str) -> int:
     return int(words[1]) if words[0] == "layer" else -1
 
 
-def _is_used(ours: Loaded, name: str, groups: Sequence[int]) -> bool:
+def _is_used(ours: LoadedWords, name: str, groups: Sequence[int]) -> bool:
     config = ours.layers.get(_layer(name))
     return config is None or bool({*groups} & {*config.used_groups})
 

@@ -23,7 +23,7 @@ from device import Chip
 
 
 @frozen
-class Loaded:
+class LoadedWords:
     """What was written before the network starts, the layers that will be executed, by number, and
     whether an input is among it. Layers whose registers make no sense are left out.
     """
@@ -33,7 +33,7 @@ class Loaded:
     has_input: bool
 
     @classmethod
-    def of(cls, memory: Memory, *, has_input: bool) -> Loaded:
+    def of(cls, memory: Memory, *, has_input: bool) -> LoadedWords:
         """Decode the layers from the first to the last."""
         layers: dict[int, LayerConfig] = {}
         number: int | None = memory.control_register("LCNT_MAX")["first"]
@@ -60,7 +60,7 @@ class Side:
 
     folder: Path
     network: NetworkAlone
-    loaded: Loaded
+    loaded: LoadedWords
     run: NetworkRun | None
     places: ResultPlaces | None
     problem: str
@@ -86,5 +86,5 @@ def read_side(folder: Path, chip: Chip, apb_base: int) -> Side:
         if not before:
             raise
         problem = error.message
-    loaded = Loaded.of(before[0], has_input=network.has_sample)
+    loaded = LoadedWords.of(before[0], has_input=network.has_sample)
     return Side(folder, network, loaded, run, places, problem)

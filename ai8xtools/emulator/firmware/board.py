@@ -39,7 +39,7 @@ from ai8xtools.emulator.sensors import LOW_POWER, OFF, RESTART, Recorded, Sensor
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.state.power import (
     CPU1_CLOCK,
-    Loss,
+    PowerLoss,
     check_clock,
     is_running,
     loss_asleep,
@@ -407,7 +407,7 @@ class Board:
             self._infer()
             self._polled = True
 
-    def _lose(self, lost: Loss) -> None:
+    def _lose(self, lost: PowerLoss) -> None:
         """Groups of the accelerator lose what they hold."""
         memory = self.accelerator.memory
         memory.lose(lost)

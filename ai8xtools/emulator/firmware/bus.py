@@ -15,7 +15,7 @@ from ai8xtools.emulator.cpu.io import IoArea
 from ai8xtools.emulator.firmware.system_area import SystemArea
 from ai8xtools.emulator.machine.timing import MarkLog
 from ai8xtools.emulator.sensors import Sensors
-from ai8xtools.emulator.state.power import CLOCK_GATES, Loss, is_supplied_anew, loss_by
+from ai8xtools.emulator.state.power import CLOCK_GATES, PowerLoss, is_supplied_anew, loss_by
 from ai8xtools.emulator.words.addresses import (
     INSTANCES_PER_GROUP,
     AddressMap,
@@ -112,8 +112,8 @@ class Bus:
         self._is_set_up = False  # no control register was written yet
         self.on_polling: Callable[[], None] = lambda: None
         """Called when a program that has started the network looks only at control registers."""
-        self._lost = Loss()  # by what was written to the registers of power
-        self.on_loss: Callable[[Loss], None] = lambda _lost: None
+        self._lost = PowerLoss()  # by what was written to the registers of power
+        self.on_loss: Callable[[PowerLoss], None] = lambda _lost: None
         """Called when groups lose what they hold."""
         self._control_reads = (0, 0)  # number of writes before them, reads of control registers
         if chip is not None:
@@ -173,7 +173,7 @@ class Bus:
             return
         if is_supplied_anew(self.words, address, value):
             self.on_loss(self._lost)
-            self._lost = Loss()
+            self._lost = PowerLoss()
         self._lost = self._lost.with_loss(loss_by(self.words, address, value))
 
     @property

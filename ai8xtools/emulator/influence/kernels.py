@@ -20,7 +20,7 @@ from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.influence.tolerance import Floats, Tolerance, of_image, of_operands, of_sums
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.machine.arithmetic import Values, convolve, padded, prepare
-from ai8xtools.emulator.machine.batch import NetworkBatch, Step
+from ai8xtools.emulator.machine.batch import LayerStep, NetworkBatch
 from ai8xtools.emulator.machine.kernels import KERNELS_PER_BYTE, kernel_places
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.words.addresses import DATA, INSTANCES_PER_GROUP
@@ -103,7 +103,7 @@ def _places(memory: Memory, results: Iterable[int]) -> tuple[Integers, Integers]
     return np.repeat(instance, 4), (rest[chosen, None] + np.arange(4)).reshape(-1)
 
 
-def _of_outputs(space: Tolerance, step: Step) -> Tolerance:
+def _of_outputs(space: Tolerance, step: LayerStep) -> Tolerance:
     """Return the tolerance of what a layer wrote; nothing depends on what was there before."""
     output = step.config.output
     count = step.writes.size // (4 if output.wide else 1)
@@ -114,7 +114,7 @@ def _of_outputs(space: Tolerance, step: Step) -> Tolerance:
     return result.shaped(-1, *step.config.output_size, 1)
 
 
-def _sums(image: Values, step: Step) -> Floats:
+def _sums(image: Values, step: LayerStep) -> Floats:
     """Return the sums of a layer, [output, row, column, 1]."""
     assert step.parameters is not None
     sums: Floats = convolve(image, step.parameters.kernels, step.config).astype(np.float64)
@@ -122,7 +122,7 @@ def _sums(image: Values, step: Step) -> Floats:
     return sums
 
 
-def _magnitudes(step: Step) -> Floats:
+def _magnitudes(step: LayerStep) -> Floats:
     """Return the sum of the magnitudes of the kernels of each output."""
     assert step.parameters is not None
     kernels = step.parameters.kernels.astype(np.float64)
@@ -168,7 +168,7 @@ def _largest(factors: Floats, values: Floats) -> Floats:
     return np.asarray((one @ two.T) ** (0.5**_SQUARINGS) * _SLACK)
 
 
-def _may_move_biases(step: Step, following: LayerConfig | None) -> Flags:
+def _may_move_biases(step: LayerStep, following: LayerConfig | None) -> Flags:
     """Tell of which outputs a single byte may decide whether they have kernels at all.
 
     Biases leave out outputs without kernels that the next layer does not read.
@@ -195,7 +195,7 @@ class _Marks:
         )
         self._reach = np.zeros(memory.kernels.size)
 
-    def add(self, step: Step, reach: tuple[Floats, Floats]) -> None:
+    def add(self, step: LayerStep, reach: tuple[Floats, Floats]) -> None:
         """Note the bits of the kernels of a layer, of which each uses up a part of a tolerance."""
         config = step.config
         if config.kernels.bypass:

@@ -36,7 +36,7 @@ _LARGEST_BATCH = 64
 
 
 @frozen
-class Step:
+class LayerStep:
     """A layer to execute: where it reads and writes, as positions in two memories.
 
     `reads` is [operand, channel, pixel], None where the FIFOs deliver; `writes` [byte] in the order
@@ -140,7 +140,7 @@ class NetworkBatch:
         memory.data_written.reshape(-1)[self._written] = True
         memory.pushes.clear()
 
-    def traced(self, memory: Memory) -> Iterator[tuple[Step, Values, Floats]]:
+    def traced(self, memory: Memory) -> Iterator[tuple[LayerStep, Values, Floats]]:
         """Execute the network as `run_in` does, in a copy of the memory.
 
         Yields each step with its operands [operand, channel, row, column, 1] and its output.
@@ -227,13 +227,13 @@ def _refuse_unsuitable(memory: Memory) -> None:
     raise EmulatorError("E860", reason, remedy="Run it without --fast.")
 
 
-def _steps(accelerator: Accelerator, spaces: list[_Space], *, from_fifo: bool) -> list[Step]:
+def _steps(accelerator: Accelerator, spaces: list[_Space], *, from_fifo: bool) -> list[LayerStep]:
     """Decode the layers; positions are addresses as yet. Memories of streams are added."""
     memory = accelerator.memory
     rounding = bool(memory.control_register("CTL")["average_rounding"])
     stream_bytes = DataMemory.stream_bytes()
     layers = accelerator.planned_layers()
-    steps: list[Step] = []
+    steps: list[LayerStep] = []
     source = 0
     for number, planned in enumerate(layers):
         later = layers[number + 1 :]
@@ -252,21 +252,23 @@ def _steps(accelerator: Accelerator, spaces: list[_Space], *, from_fifo: bool) -
         instance, offset = output_bytes(config, output_locations(config), pixels)
         writes = _flat(instance, offset, sizes[1]).reshape(-1)
         spaces[target].use(writes)
-        steps.append(Step(config, execution.parameters(), rounding, source, reads, target, writes))
+        steps.append(
+            LayerStep(config, execution.parameters(), rounding, source, reads, target, writes)
+        )
         source = target
     return steps
 
 
-def _placed(step: Step, spaces: Sequence[_Space]) -> Step:
+def _placed(step: LayerStep, spaces: Sequence[_Space]) -> LayerStep:
     """Replace the addresses of a step by positions."""
     reads = None if step.reads is None else spaces[step.source].positions(step.reads)
     writes = spaces[step.target].positions(step.writes)
-    return Step(
+    return LayerStep(
         step.config, step.parameters, step.rounding, step.source, reads, step.target, writes
     )
 
 
-def _operands(step: Step, memories: Sequence[Bytes], images: Images) -> Values:
+def _operands(step: LayerStep, memories: Sequence[Bytes], images: Images) -> Values:
     """Return what a layer reads, [operand, channel, row, column, input]."""
     inputs, count = step.config.input, images.shape[-1]
     values = images if step.reads is None else memories[step.source][step.reads].view(np.int8)
@@ -275,7 +277,7 @@ def _operands(step: Step, memories: Sequence[Bytes], images: Images) -> Values:
     return operands.astype(np.int32) if adds else operands
 
 
-def _execute(step: Step, memories: Sequence[Bytes], images: Images) -> Floats:
+def _execute(step: LayerStep, memories: Sequence[Bytes], images: Images) -> Floats:
     """Execute a layer; return its output."""
     operands, count = _operands(step, memories, images), images.shape[-1]
     output = operate(prepare(operands, step.config, rounding=step.rounding), step.config,

@@ -20,7 +20,7 @@ from ai8xtools.emulator.decode.config import (
 )
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.machine.arithmetic import convolve, pooling_places
-from ai8xtools.emulator.machine.batch import NetworkBatch, Step
+from ai8xtools.emulator.machine.batch import LayerStep, NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import (
     LANES,
     LARGEST_MAGNITUDE,
@@ -75,7 +75,7 @@ class Expressions:
 
 
 def _execute(
-    step: Step, memories: Sequence[Fingerprints], image: Fingerprints, mixer: Mixer
+    step: LayerStep, memories: Sequence[Fingerprints], image: Fingerprints, mixer: Mixer
 ) -> Fingerprints:
     inputs = step.config.input
     read = image if step.reads is None else memories[step.source][step.reads]
@@ -148,7 +148,7 @@ def _name(operation: ElementwiseOperation) -> str:
     return operation.name.lower()
 
 
-def _summed(values: Fingerprints, step: Step, mixer: Mixer) -> Fingerprints:
+def _summed(values: Fingerprints, step: LayerStep, mixer: Mixer) -> Fingerprints:
     assert step.parameters is not None
     config, output = step.config, step.config.output
     kernels = step.parameters.kernels.astype(np.float64)

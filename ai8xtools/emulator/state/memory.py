@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ai8xtools.emulator.bits import word_address
 from ai8xtools.emulator.errors import WrongAddressError
-from ai8xtools.emulator.state.power import Loss
+from ai8xtools.emulator.state.power import PowerLoss
 from ai8xtools.emulator.words.addresses import (
     BIAS,
     DATA,
@@ -140,7 +140,7 @@ class Memory:
         self._write_kernel_words(plain.where(chosen), group[chosen], offset[chosen])
         self._write_streams(split.streams)
 
-    def lose(self, lost: Loss) -> None:
+    def lose(self, lost: PowerLoss) -> None:
         """Clear what groups lose without power or by a reset."""
         for address in lost.among(self.addresses, self.registers):
             del self.registers[address]

@@ -29,16 +29,16 @@ _KEEPS_DATA, _KEEPS_KERNELS = RETENTION_BIT, RETENTION_BIT + 4
 
 
 @frozen
-class Loss:
+class PowerLoss:
     """Groups that lose registers and biases, kernels, and data."""
 
     registers: frozenset[int] = frozenset()
     kernels: frozenset[int] = frozenset()
     data: frozenset[int] = frozenset()
 
-    def with_loss(self, other: Loss) -> Loss:
+    def with_loss(self, other: PowerLoss) -> PowerLoss:
         """Return both together."""
-        return Loss(
+        return PowerLoss(
             self.registers | other.registers, self.kernels | other.kernels, self.data | other.data
         )
 
@@ -56,24 +56,24 @@ def is_supplied_anew(words: Mapping[int, int], address: int, value: int) -> bool
     return address == _SUPPLY and bool({*numbers_in(value)} - {*numbers_in(words.get(address, 0))})
 
 
-def loss_by(words: Mapping[int, int], address: int, value: int) -> Loss:
+def loss_by(words: Mapping[int, int], address: int, value: int) -> PowerLoss:
     """Return what groups lose when a register of power gets a value."""
     before = {*numbers_in(words.get(address, 0))}
     now = {*numbers_in(value)}
     if address == _RESET:
         reset = frozenset(now - before) & {*range(GROUPS)}
-        return Loss(registers=reset)
+        return PowerLoss(registers=reset)
     off = frozenset(before - now) & {*range(GROUPS)}
     if address not in (_SUPPLY, _KERNEL_SUPPLY):
-        return Loss()
+        return PowerLoss()
     kernels, data = (_without(words, first) & off for first in (_KEEPS_KERNELS, _KEEPS_DATA))
-    return Loss(off, kernels, data) if address == _SUPPLY else Loss(kernels=kernels)
+    return PowerLoss(off, kernels, data) if address == _SUPPLY else PowerLoss(kernels=kernels)
 
 
-def loss_asleep(words: Mapping[int, int]) -> Loss:
+def loss_asleep(words: Mapping[int, int]) -> PowerLoss:
     """Return what all groups lose in modes that turn the accelerator off."""
     groups = frozenset(range(GROUPS))
-    return Loss(groups, _without(words, _KEEPS_KERNELS), _without(words, _KEEPS_DATA))
+    return PowerLoss(groups, _without(words, _KEEPS_KERNELS), _without(words, _KEEPS_DATA))
 
 
 def _without(words: Mapping[int, int], first: int) -> frozenset[int]:

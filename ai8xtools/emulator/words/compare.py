@@ -11,7 +11,7 @@ from ai8xtools.values import frozen
 
 
 @frozen
-class Difference:
+class WordDifference:
     """One word that is not as expected; None stands for a word that is not written at all."""
 
     phase: str
@@ -33,14 +33,14 @@ def compare(
     recorded: Mapping[str, Effect],
     expected: Mapping[str, Effect | tuple[Any, ...]],
     addresses: AddressMap,
-) -> list[Difference]:
+) -> list[WordDifference]:
     """Compare phase by phase; return every difference, in the order of the phases of `expected`.
 
     `expected` maps a phase (see `PHASES`) to an Effect or a plain tuple (words, control[, pushes])
     of the same shape: words {address: value}, control [(address, value), ...] in order, pushes
     {address: [value, ...]}. A phase that is missing on one side counts as empty there.
     """
-    differences: list[Difference] = []
+    differences: list[WordDifference] = []
     for phase in dict.fromkeys((*expected, *recorded)):
         want = Effect(*expected.get(phase, ({}, ())))
         got = recorded.get(phase, Effect({}, ()))
@@ -63,14 +63,14 @@ def _pushes(effect: Effect, address: int) -> list[tuple[int, int]]:
 
 def _words(
     phase: str, expected: Mapping[int, int], recorded: Mapping[int, int], addresses: AddressMap
-) -> Iterator[Difference]:
+) -> Iterator[WordDifference]:
     """Compare final values; arrays of numpy integers are accepted as values."""
     if expected == recorded:
         return
     for address in sorted({*expected, *recorded}):
         pair = expected.get(address), recorded.get(address)
         if pair[0] != pair[1]:
-            yield Difference(phase, address, addresses.describe(address), *pair)
+            yield WordDifference(phase, address, addresses.describe(address), *pair)
 
 
 def _control(
@@ -78,7 +78,7 @@ def _control(
     expected: Sequence[tuple[int, int]],
     recorded: Sequence[tuple[int, int]],
     addresses: AddressMap,
-) -> Iterator[Difference]:
+) -> Iterator[WordDifference]:
     """Compare sequences; after a write that is missing or surplus, the rest differs as well."""
     for index in range(max(len(expected), len(recorded))):
         want = expected[index] if index < len(expected) else None
@@ -87,7 +87,7 @@ def _control(
             continue
         for pair in _by_address(want, got):
             place = f"{addresses.describe(pair[0])}, write {index + 1} of {len(expected)}"
-            yield Difference(phase, pair[0], place, pair[1], pair[2])
+            yield WordDifference(phase, pair[0], place, pair[1], pair[2])
 
 
 def _by_address(

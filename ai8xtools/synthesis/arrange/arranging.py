@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, refuse_errors
 from ai8xtools.synthesis.arrange.bounds import witness_of
-from ai8xtools.synthesis.arrange.decode import Decoded
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces
 from ai8xtools.synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
 from ai8xtools.synthesis.arrange.keeping import UnreachableError
 from ai8xtools.synthesis.arrange.links import TiedLayerError
@@ -47,7 +47,7 @@ _FEW_TRIES = 60
 
 
 @frozen
-class Attempt:
+class ChoiceOutcome:
     """The outcome of a choice: the places, or why there are none.
 
     `proven`: nothing can fit. `hopeless`: no other choice can help.
@@ -55,7 +55,7 @@ class Attempt:
 
     choice: Choice
     problem: Problem | None = None
-    decoded: Decoded | None = None
+    decoded: DecodedPlaces | None = None
     failure: str | None = None
     layers: tuple[int, ...] = ()
     of_data: bool = False
@@ -100,11 +100,11 @@ def arrange(
 
 def _attempts(
     bare: Network, layout: Layout, chip: Chip, options: PlaceOptions
-) -> tuple[Network, Layout, tuple[Diagnostic, ...], tuple[Attempt, ...]]:
+) -> tuple[Network, Layout, tuple[Diagnostic, ...], tuple[ChoiceOutcome, ...]]:
     """Try a network with the copies that it needs; with more where ties cannot be kept."""
     network, fixed, notices = with_copies(bare, layout, chip)
     stuck: TiedLayerError | None = None
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[ChoiceOutcome, ...] = ()
     try:
         attempts = tuple(attempts_of(network, fixed, chip, options))
     except TiedLayerError as exc:
@@ -122,7 +122,7 @@ def _attempts(
 
 def attempts_of(
     network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, tries: int = TRIES
-) -> Iterator[Attempt]:
+) -> Iterator[ChoiceOutcome]:
     """Yield the outcome of each choice, up to the first that succeeds."""
     for choice in choices_of(network, fixed, chip):
         attempt = attempted(network, fixed, chip, options, choice, tries)
@@ -165,29 +165,29 @@ def attempted(
     options: PlaceOptions,
     choice: Choice,
     tries: int = TRIES,
-) -> Attempt:
+) -> ChoiceOutcome:
     """Try one choice."""
     reason = obstacle(network, chip, choice)
     if reason is not None:
-        return Attempt(choice, failure=reason, proven=True)
+        return ChoiceOutcome(choice, failure=reason, proven=True)
     rings = rings_of(network, chip, choice, options.streams)
     try:
         problem = problem_of(network, fixed, chip, choice, rings)
     except UnreachableError as exc:
-        return Attempt(choice, failure=str(exc), proven=True)
+        return ChoiceOutcome(choice, failure=str(exc), proven=True)
     except DiagnosticError as refusal:
         if choice == Choice():
             raise
-        return Attempt(choice, failure=refusal.diagnostics[0].message, proven=True)
+        return ChoiceOutcome(choice, failure=refusal.diagnostics[0].message, proven=True)
     witness = witness_of(problem)
     if witness is not None:
         hopeless = not witness.of_data
-        return Attempt(
+        return ChoiceOutcome(
             choice, problem, None, witness.text, witness.layers, witness.of_data, True, hopeless
         )
     decoded, count = search(problem, tries)
     if decoded.cost:
-        return Attempt(
+        return ChoiceOutcome(
             choice, problem, None, *_nearest_miss(problem, decoded, count),
             of_data=bool(decoded.lost), hopeless=not decoded.lost,
         )  # fmt: skip
@@ -195,8 +195,8 @@ def attempted(
     if choice.streamed or choice.port.is_fifo:
         wrong = _stream_errors(network, layout_of(problem, decoded, fixed), chip, options)
         if wrong:
-            return Attempt(choice, problem, None, wrong)
-    return Attempt(choice, problem, decoded)
+            return ChoiceOutcome(choice, problem, None, wrong)
+    return ChoiceOutcome(choice, problem, decoded)
 
 
 def _stream_errors(
@@ -212,7 +212,9 @@ def _stream_errors(
     return errors[0].message if errors else None
 
 
-def _nearest_miss(problem: Problem, decoded: Decoded, tries: int) -> tuple[str, tuple[int, ...]]:
+def _nearest_miss(
+    problem: Problem, decoded: DecodedPlaces, tries: int
+) -> tuple[str, tuple[int, ...]]:
     """Say what did not fit in the best try."""
     parts = []
     layers: list[int] = []
@@ -250,7 +252,7 @@ def _refusal(
     fixed: Layout,
     chip: Chip,
     options: PlaceOptions,
-    attempts: Sequence[Attempt],
+    attempts: Sequence[ChoiceOutcome],
 ) -> Diagnostic:
     """Return the message that no places were found: the first reason, then the other ways."""
     first, *_ = attempts
@@ -268,7 +270,7 @@ def _refusal(
 
 
 def _tried_remedies(
-    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, first: Attempt
+    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, first: ChoiceOutcome
 ) -> Iterator[str]:
     """Yield the remedies that were tried on this network, with their results."""
     from ai8xtools.synthesis.arrange.remedies import remedies  # only where nothing fits
@@ -296,7 +298,7 @@ def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -
     )
 
 
-def _other_ways(attempts: Sequence[Attempt]) -> Iterator[str]:
+def _other_ways(attempts: Sequence[ChoiceOutcome]) -> Iterator[str]:
     """Yield a line for each further choice; what fails for the reason before is left out."""
     first, *others = attempts
     reasons = {first.failure}

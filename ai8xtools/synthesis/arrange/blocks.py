@@ -11,7 +11,7 @@ from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
 
 
 @frozen
-class Block:
+class KernelBlock:
     """The kernels of a load: `left` and `width` in instances, `height` in blocks of columns.
 
     `left` counts from the start of the group.
@@ -45,7 +45,7 @@ class Group:
 
     units: tuple[tuple[int, int], ...]
     starts: tuple[int, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[KernelBlock, ...]
     data: tuple[Held, ...]
 
 
@@ -107,7 +107,7 @@ def _group(problem: Problem, number: int, root: int, places: list[tuple[int, int
         first, *_ = load.reads
         if problem.unit_of[first] in inside and (load.content, load.reads) not in seen:
             seen.add((load.content, load.reads))
-            blocks.append(Block(i, number, *across(load.reads), load.blocks))
+            blocks.append(KernelBlock(i, number, *across(load.reads), load.blocks))
     data = [] if problem.overlaps else [
         Held(*across((i,)), t.words * problem.step[i], t.born, t.dies)
         for i, t in enumerate(problem.tensors)

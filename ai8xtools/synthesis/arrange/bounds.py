@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
-from ai8xtools.synthesis.arrange.values import BLOCK, Load, Problem
+from ai8xtools.synthesis.arrange.values import BLOCK, KernelLoad, Problem
 from ai8xtools.values import frozen
 from device.channels import channels_per_pass
 from device.chip import GROUPS, INSTANCES, PROCESSORS
@@ -37,7 +37,7 @@ def _names(problem: Problem, layers: tuple[int, ...]) -> str:
     return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
 
 
-def _width(problem: Problem, load: Load) -> int:
+def _width(problem: Problem, load: KernelLoad) -> int:
     return channels_per_pass(problem.layer(load.layer).in_channels)
 
 
@@ -77,9 +77,9 @@ def _single(problem: Problem) -> Iterator[Witness]:
             )
 
 
-def _stored(problem: Problem) -> list[Load]:
+def _stored(problem: Problem) -> list[KernelLoad]:
     """Return the kernels that need columns of their own wherever they are."""
-    seen: dict[int, Load] = {}
+    seen: dict[int, KernelLoad] = {}
     for load in problem.loads:
         seen.setdefault(load.content, load)
     return list(seen.values())
@@ -102,7 +102,7 @@ def _kernel_volume(problem: Problem) -> Iterator[Witness]:
 def _kernel_clique(problem: Problem) -> Iterator[Witness]:
     """Two layers of more than 64 channels together share a processor wherever they are."""
     stored = [(_width(problem, load), load) for load in _stored(problem)]
-    cliques: list[tuple[list[tuple[int, Load]], int]] = []
+    cliques: list[tuple[list[tuple[int, KernelLoad]], int]] = []
     for width, load in stored:
         limit = _capacity(problem, width)
         others = [(w, x) for w, x in stored if x is not load and w > 32 and w + width > PROCESSORS]

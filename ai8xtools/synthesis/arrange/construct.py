@@ -24,14 +24,14 @@ def _instances(mask: int) -> tuple[int, ...]:
 
 
 @frozen
-class Built:
+class BuiltTry:
     """A try made for an order of units, and by how much its memories overflow."""
 
     tried: Try
     surplus: float
 
 
-class Constructor:
+class LayoutConstructor:
     """Builds places for any order of the units of one problem."""
 
     def __init__(self, problem: Problem) -> None:
@@ -56,7 +56,7 @@ class Constructor:
         sizes = _sizes(self.problem)
         return tuple(sorted(range(len(sizes)), key=lambda u: -sizes[u]))
 
-    def build(self, order: Sequence[int]) -> Built:
+    def build(self, order: Sequence[int]) -> BuiltTry:
         """Place the units one after the other."""
         problem = self.problem
         taken = [0] * 16
@@ -85,7 +85,7 @@ class Constructor:
                     offsets[cell] = self._lowest(cell, held, offsets)
         rest = [i for i in range(len(problem.loads)) if i not in set(loads)]
         places = tuple(starts[unit] for unit in range(len(problem.units)))
-        return Built(Try(places, tuple(offsets), (*loads, *rest)), surplus)
+        return BuiltTry(Try(places, tuple(offsets), (*loads, *rest)), surplus)
 
     def _best(
         self, unit: int, taken: list[int], held: dict[int, int], offsets: dict[int, int]

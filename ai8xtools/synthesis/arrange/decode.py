@@ -39,7 +39,7 @@ class Try:
 
 
 @frozen
-class Decoded:
+class DecodedPlaces:
     """The places of a try, and its cost: 0 where everything fits.
 
     `masks` are the processors by tensor, `columns` the first column by layer, `offsets` the words
@@ -64,7 +64,7 @@ class Decoded:
         return mask
 
 
-def decode(problem: Problem, tried: Try) -> Decoded:
+def decode(problem: Problem, tried: Try) -> DecodedPlaces:
     """Place kernels, biases and data for some starts and orders."""
     masks = tuple(
         tensor.pattern << tried.starts[unit] + distance
@@ -87,7 +87,7 @@ def decode(problem: Problem, tried: Try) -> Decoded:
     surplus = bias_surplus(problem.chip, problem.biases, by_channel, used)
     cost += _unused_groups(masks, used) * _WRONG_PLACE
     cost += _BLOCK_COST * blocks + words + surplus
-    return Decoded(tried, cost, masks, columns, offsets, over, lost, surplus)
+    return DecodedPlaces(tried, cost, masks, columns, offsets, over, lost, surplus)
 
 
 def _final(problem: Problem) -> int:

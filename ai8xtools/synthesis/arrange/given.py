@@ -13,7 +13,7 @@ from typing import assert_never
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.arrange.graph import Reading, channels_of, pass_places, reading, sources
 from ai8xtools.synthesis.arrange.tensors import owner_of, skipped_words, words_in_front
-from ai8xtools.synthesis.arrange.values import Choice, Tensor, Tie
+from ai8xtools.synthesis.arrange.values import Choice, StoredTensor, Tie
 from ai8xtools.synthesis.check.layout import mask_text
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.network import DATA_BUFFER, Layer, Network
@@ -109,7 +109,7 @@ def given_offsets(
     number: Mapping[int, int],
     reads: Sequence[Sequence[int]],
     slot: Sequence[int],
-    tensors: Sequence[Tensor],
+    tensors: Sequence[StoredTensor],
 ) -> Iterator[Given]:
     """Yield the offsets of cells, in words, that follow from `in_offset` and `out_offset`."""
     place = layout.buffer_place
@@ -176,7 +176,7 @@ def shortest_chain(ties: Sequence[Tie], begin: int, end: int) -> list[str]:
     return list(dict.fromkeys(reversed(chain)))
 
 
-def unfit(entry: Given, tensor: Tensor, choice: Choice) -> str | None:
+def unfit(entry: Given, tensor: StoredTensor, choice: Choice) -> str | None:
     """Return why given processors cannot hold a tensor; None if they can."""
     if entry.value.bit_count() != tensor.pattern.bit_count():
         return f"{entry.line}, {tensor.pattern.bit_count()} processors are needed"

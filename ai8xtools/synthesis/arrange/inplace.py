@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ai8xtools.synthesis.arrange.graph import reading, sources
-from ai8xtools.synthesis.arrange.values import Tensor
+from ai8xtools.synthesis.arrange.values import StoredTensor
 from ai8xtools.synthesis.mapping.hardware import hardware_for
 from ai8xtools.synthesis.network import Layer, Network
 from ai8xtools.synthesis.place.inplace import MARGIN_WORDS, distance
@@ -17,7 +17,7 @@ from device.channels import passes
 
 def overlaps_of(
     network: Network,
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     number: Mapping[int, int],
     step: tuple[int, ...],
     slot: tuple[int, ...],
@@ -42,7 +42,7 @@ def _qualifies(
     network: Network,
     layer: Layer,
     position: int,
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     number: Mapping[int, int],
 ) -> bool:
     """Whether a layer reads its whole input from one place, as the last one, pixel by pixel."""

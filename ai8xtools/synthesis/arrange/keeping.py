@@ -20,7 +20,7 @@ from ai8xtools.synthesis.arrange.given import (
 from ai8xtools.synthesis.arrange.linking import Links
 from ai8xtools.synthesis.arrange.links import Role, TiedError
 from ai8xtools.synthesis.arrange.tensors import owner_of
-from ai8xtools.synthesis.arrange.values import Cell, Choice, Tensor
+from ai8xtools.synthesis.arrange.values import Cell, Choice, StoredTensor
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.network import Network
 from device.chip import PROCESSORS
@@ -48,9 +48,9 @@ def with_given_processors(
     choice: Choice,
     number: Mapping[int, int],
     reads: Sequence[Sequence[int]],
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     links: Links,
-) -> tuple[tuple[Tensor, ...], dict[int, int]]:
+) -> tuple[tuple[StoredTensor, ...], dict[int, int]]:
     """Return the tensors in given processors, and the places of the origins of their sets."""
     origins: dict[int, int] = {}
     first: dict[int, Given] = {}
@@ -79,7 +79,10 @@ def with_given_processors(
 
 
 def _refuse_beyond(
-    tensors: Sequence[Tensor], links: Links, origins: Mapping[int, int], first: Mapping[int, Given]
+    tensors: Sequence[StoredTensor],
+    links: Links,
+    origins: Mapping[int, int],
+    first: Mapping[int, Given],
 ) -> None:
     """What is tied to given processors has to be within the 64 as well."""
     for i, tensor in enumerate(tensors):
@@ -100,7 +103,7 @@ def with_given_offsets(
     number: Mapping[int, int],
     reads: Sequence[Sequence[int]],
     slot: Sequence[int],
-    tensors: Sequence[Tensor],
+    tensors: Sequence[StoredTensor],
     links: Links,
     cell_of: Sequence[int],
     cells: tuple[Cell, ...],

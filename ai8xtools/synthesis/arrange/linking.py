@@ -10,7 +10,7 @@ from typing import assert_never
 
 from ai8xtools.synthesis.arrange.graph import Reading, pass_places, reading, refusal
 from ai8xtools.synthesis.arrange.links import Distances, Offsets, Role, TiedError, TiedLayerError
-from ai8xtools.synthesis.arrange.values import Tensor, Tie
+from ai8xtools.synthesis.arrange.values import StoredTensor, Tie
 from ai8xtools.synthesis.network import Layer, Network
 from device.channels import passes
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
@@ -36,7 +36,7 @@ def link_sources(
     network: Network,
     layer: Layer,
     parts: tuple[int, ...],
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     links: Links,
 ) -> None:
     """Tie the sources of a layer to each other; a sum or join that cannot be raises."""
@@ -82,9 +82,9 @@ def tie_result(
     layer: Layer,
     parts: tuple[int, ...],
     result: int,
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     links: Links,
-) -> Tensor:
+) -> StoredTensor:
     """Tie a result to what is read if no kernel moves it; return it in the lanes it gets."""
     if layer.has_weights and not layer.depthwise:
         return tensors[result]
@@ -110,13 +110,13 @@ def tie_result(
         ) from None
 
 
-def _in_lanes(result: Tensor, pattern: int, starts: tuple[int, ...]) -> Tensor:
+def _in_lanes(result: StoredTensor, pattern: int, starts: tuple[int, ...]) -> StoredTensor:
     if result.pattern.bit_count() != pattern.bit_count():
         raise TiedError
     return replace(result, pattern=pattern, starts=starts)
 
 
-def _is_packed(tensor: Tensor) -> bool:
+def _is_packed(tensor: StoredTensor) -> bool:
     """Whether the lanes of each group are neighbours, wherever the tensor begins."""
     for start in tensor.starts:
         for group in range(GROUPS):
@@ -130,9 +130,9 @@ def _tie_parts(
     layer: Layer,
     parts: tuple[int, ...],
     result: int,
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     links: Links,
-) -> Tensor:
+) -> StoredTensor:
     """Tie the parts of a join that are passed on together.
 
     Channels that leave lanes out in front of the next part keep these gaps when they are convolved
@@ -168,7 +168,7 @@ def _tie_parts(
 
 
 def _places(
-    parts: tuple[int, ...], tensors: tuple[Tensor, ...], unit: int
+    parts: tuple[int, ...], tensors: tuple[StoredTensor, ...], unit: int
 ) -> tuple[list[int], int]:
     """Return where parts begin behind each other, and their end; behind a gap at a unit."""
     places, end = [], 0

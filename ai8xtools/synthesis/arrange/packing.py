@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from ai8xtools.synthesis.arrange.blocks import Block, Group, groups_of
+from ai8xtools.synthesis.arrange.blocks import Group, KernelBlock, groups_of
 from ai8xtools.synthesis.arrange.values import BLOCK, Problem
 from ai8xtools.values import frozen
 from device.chip import INSTANCES, PROCESSORS_PER_INSTANCE
@@ -31,14 +31,14 @@ _AFTERWARDS = 50
 
 
 @frozen
-class Packed:
+class PackedStarts:
     """Starts by unit, and the loads from the lowest upward."""
 
     starts: tuple[int, ...]
     loads: tuple[int, ...]
 
 
-Found = Generator[Packed, None, bool]
+Found = Generator[PackedStarts, None, bool]
 
 _Words = defaultdict[int, list[int]]
 """What each instance holds, by position."""
@@ -55,7 +55,7 @@ class _State:
     heights: list[int]
     needed: list[int]
     spare: int
-    rest: list[Block]
+    rest: list[KernelBlock]
     words: _Words
     places: dict[int, int] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Packer:
         self._flush = self._exact = False
         self._sizes: dict[int, float] = {}
 
-    def packings(self, steps: int) -> Iterator[Packed]:
+    def packings(self, steps: int) -> Iterator[PackedStarts]:
         """Yield packings of all kernels, until a number of steps has been taken."""
         run = 0
         while self.steps < steps:
@@ -159,7 +159,7 @@ class Packer:
 
     def _candidates(
         self, state: _State, low: int, left: int, right: int
-    ) -> list[tuple[Block, int]]:
+    ) -> list[tuple[KernelBlock, int]]:
         """Return what fits into the gap, at its ends; what fills it, and what is large, first.
 
         What leaves no room beside itself may as well stand below everything else.
@@ -186,7 +186,7 @@ class Packer:
         candidates.sort(key=lambda entry: entry[:3])
         return [(block, at) for *_, block, at in candidates]
 
-    def _with(self, state: _State, block: Block, at: int) -> Found:
+    def _with(self, state: _State, block: KernelBlock, at: int) -> Found:
         """Yield packings with a block in the gap; return whether there are none."""
         group = self.groups[block.group]
         new = block.group not in state.places
@@ -241,7 +241,7 @@ class Packer:
             )
         )
 
-    def _result(self, state: _State) -> Packed:
+    def _result(self, state: _State) -> PackedStarts:
         starts: dict[int, int] = {}
         for number, group in enumerate(self.groups):
             place = state.places.get(number)
@@ -249,7 +249,7 @@ class Packer:
             for unit, distance in group.units:
                 starts[unit] = place * PROCESSORS_PER_INSTANCE + distance
         loads = dict.fromkeys((*state.order, *range(len(self.problem.loads))))
-        return Packed(tuple(starts[unit] for unit in sorted(starts)), tuple(loads))
+        return PackedStarts(tuple(starts[unit] for unit in sorted(starts)), tuple(loads))
 
 
 def _walls(state: _State, left: int, right: int, limit: int) -> tuple[int, int]:

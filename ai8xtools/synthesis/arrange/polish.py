@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from ai8xtools.synthesis.arrange.decode import Decoded, Try, decode
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces, Try, decode
 from ai8xtools.synthesis.arrange.search import repaired
 from ai8xtools.synthesis.arrange.values import Problem
 from ai8xtools.synthesis.network import Layer
@@ -18,7 +18,7 @@ TRIES = 200
 _SEED = 2
 
 
-def polished(problem: Problem, decoded: Decoded) -> Decoded:
+def polished(problem: Problem, decoded: DecodedPlaces) -> DecodedPlaces:
     """Return places with the fewest cycles of those tried, `decoded` if none has fewer."""
     units = _units_that_matter(problem)
     best, least = decoded, cycles(problem, decoded)
@@ -36,7 +36,7 @@ def polished(problem: Problem, decoded: Decoded) -> Decoded:
     return best
 
 
-def simplified(problem: Problem, decoded: Decoded) -> Decoded:
+def simplified(problem: Problem, decoded: DecodedPlaces) -> DecodedPlaces:
     """Return places without the changes of the search that gained nothing.
 
     Kernels go back to the loader's order, units to lower starts, where everything still fits in no
@@ -84,7 +84,7 @@ def _kernels_in_front(layer: Layer) -> int:
     )
 
 
-def cycles(problem: Problem, decoded: Decoded) -> int:
+def cycles(problem: Problem, decoded: DecodedPlaces) -> int:
     """Return the part of the cycles that depends on places."""
     total = 0
     for position, layer in enumerate(problem.network.executed()):

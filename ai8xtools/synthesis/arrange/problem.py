@@ -22,9 +22,9 @@ from ai8xtools.synthesis.arrange.values import (
     BiasLoad,
     Cell,
     Choice,
-    Load,
+    KernelLoad,
     Problem,
-    Tensor,
+    StoredTensor,
     Unit,
 )
 from ai8xtools.synthesis.layout import Layout
@@ -66,7 +66,7 @@ def problem_of(
 
 def _nearness(
     network: Network,
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[StoredTensor, ...],
     number: Mapping[int, int],
     step: tuple[int, ...],
     slot: tuple[int, ...],
@@ -93,7 +93,7 @@ def _written(network: Network, owner: int) -> int:
 
 
 def _units(
-    tensors: tuple[Tensor, ...], ties: Distances, origins: Mapping[int, int]
+    tensors: tuple[StoredTensor, ...], ties: Distances, origins: Mapping[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Unit, ...]]:
     """Return unit and distance by tensor, and the units with their starts.
 
@@ -117,7 +117,7 @@ def _units(
 
 
 def _cells(
-    tensors: tuple[Tensor, ...], offsets: Offsets
+    tensors: tuple[StoredTensor, ...], offsets: Offsets
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Cell, ...]]:
     """Return cell, slot and step by tensor, and the cells with their sizes."""
     roots = [offsets.find(i) for i in range(len(tensors))]
@@ -137,7 +137,7 @@ def _cells(
 
 
 def _meetings(
-    tensors: tuple[Tensor, ...], cell_of: tuple[int, ...], slot: tuple[int, ...]
+    tensors: tuple[StoredTensor, ...], cell_of: tuple[int, ...], slot: tuple[int, ...]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
     """Return pairs that are alive together: in different cells, and in one place of a cell."""
     meeting = [
@@ -171,7 +171,7 @@ def columns_of(layer: Layer, mask: int | None = None) -> int:
 
 def _loads(
     network: Network, layout: Layout, choice: Choice, reads: list[tuple[int, ...]]
-) -> tuple[Load, ...]:
+) -> tuple[KernelLoad, ...]:
     """Return the kernels of the layers that have any, in the order of the layers."""
     contents: dict[tuple[object, ...], int] = {}
     loads = []
@@ -187,7 +187,9 @@ def _loads(
         fixed = layout.layers[layer.index].kernel_offset
         mask = layout.layers[layer.index].output_processors
         loads.append(
-            Load(layer.index, parts, columns_of(hardware, mask), layer.depthwise, content, fixed)
+            KernelLoad(
+                layer.index, parts, columns_of(hardware, mask), layer.depthwise, content, fixed
+            )
         )
     return tuple(loads)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ai8xtools.synthesis.arrange.decode import Decoded, decode, instance_mask, misplaced
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces, decode, instance_mask, misplaced
 from ai8xtools.synthesis.arrange.polish import cycles
 from ai8xtools.synthesis.arrange.tensors import owner_of
 from ai8xtools.synthesis.arrange.values import Problem
@@ -20,7 +20,11 @@ _SHOWN = 3
 
 
 def reasons_of(
-    problem: Problem, decoded: Decoded, layout: Layout, fixed: Layout, obstacles: tuple[str, ...]
+    problem: Problem,
+    decoded: DecodedPlaces,
+    layout: Layout,
+    fixed: Layout,
+    obstacles: tuple[str, ...],
 ) -> dict[int, dict[str, str]]:
     """Return the reasons by layer and key; `obstacles` tell why simpler choices did not do."""
     starts = _reasons_of_starts(problem, decoded)
@@ -82,7 +86,7 @@ def _of_sample(problem: Problem, obstacles: tuple[str, ...]) -> Iterator[tuple[s
 
 def _of_layer(
     problem: Problem,
-    decoded: Decoded,
+    decoded: DecodedPlaces,
     layout: LayerLayout,
     result: int,
     read: tuple[int, ...],
@@ -102,7 +106,7 @@ def _of_layer(
         yield "in_place", "nothing else fits; no chip has been measured"
 
 
-def _neighbour(problem: Problem, decoded: Decoded, result: int) -> str | None:
+def _neighbour(problem: Problem, decoded: DecodedPlaces, result: int) -> str | None:
     """Say what data stands below the place of a result."""
     cell = problem.cell_of[result]
     offset = decoded.offsets[cell]
@@ -132,7 +136,7 @@ def _turns(problem: Problem, result: int) -> str:
     return f"between them are words of {' and '.join(mates[:_SHOWN]) or 'nobody'}"
 
 
-def _reasons_of_starts(problem: Problem, decoded: Decoded) -> Mapping[int, str]:
+def _reasons_of_starts(problem: Problem, decoded: DecodedPlaces) -> Mapping[int, str]:
     """Return, by tensor, why it does not begin at the lowest processor that it could."""
     reasons = {}
     for number, unit in enumerate(problem.units):
@@ -147,7 +151,7 @@ def _reasons_of_starts(problem: Problem, decoded: Decoded) -> Mapping[int, str]:
     return reasons
 
 
-def _why_not(problem: Problem, decoded: Decoded, lower: Decoded) -> str:
+def _why_not(problem: Problem, decoded: DecodedPlaces, lower: DecodedPlaces) -> str:
     """Say what is wrong with places in which one unit stands lower."""
     if lower.over:
         layers = ", ".join(str(problem.layer(i)) for i in lower.over[:_SHOWN])

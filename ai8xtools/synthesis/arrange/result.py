@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ai8xtools.synthesis.arrange.decode import Decoded, instance_mask
+from ai8xtools.synthesis.arrange.decode import DecodedPlaces, instance_mask
 from ai8xtools.synthesis.arrange.defaults import complete
 from ai8xtools.synthesis.arrange.tensors import owner_of, skipped_words, words_in_front
 from ai8xtools.synthesis.arrange.values import Problem
@@ -17,7 +17,7 @@ from ai8xtools.synthesis.network import DATA_BUFFER, Layer
 WORD = 4
 
 
-def layout_of(problem: Problem, decoded: Decoded, fixed: Layout) -> Layout:
+def layout_of(problem: Problem, decoded: DecodedPlaces, fixed: Layout) -> Layout:
     """Return the complete layout of the places of a try."""
     network, number = problem.network, {t.owner: i for i, t in enumerate(problem.tensors)}
     layers = {
@@ -35,7 +35,7 @@ def layout_of(problem: Problem, decoded: Decoded, fixed: Layout) -> Layout:
 
 def _layer(
     problem: Problem,
-    decoded: Decoded,
+    decoded: DecodedPlaces,
     layer: Layer,
     position: int,
     number: dict[int, int],
@@ -75,7 +75,7 @@ def _read_gap(problem: Problem, layer: Layer, reads: tuple[int, ...]) -> int:
     return problem.step[source] - 1
 
 
-def _is_over(problem: Problem, decoded: Decoded, result: int, source: int) -> bool | None:
+def _is_over(problem: Problem, decoded: DecodedPlaces, result: int, source: int) -> bool | None:
     """Whether an output shares words with its input; None: it does not."""
     a, b = problem.tensors[result], problem.tensors[source]
     if not instance_mask(decoded.masks[result]) & instance_mask(decoded.masks[source]):

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from ai8xtools.synthesis.arrange.construct import Constructor
+from ai8xtools.synthesis.arrange.construct import LayoutConstructor
 from ai8xtools.synthesis.arrange.decode import (
-    Decoded,
+    DecodedPlaces,
     Try,
     decode,
     orders_of_cells,
@@ -39,9 +39,9 @@ _STEPS = 40
 _SEED = 1
 
 
-def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
+def search(problem: Problem, tries: int = TRIES) -> tuple[DecodedPlaces, int]:
     """Return the best places found, of cost 0 if everything fits, and the number of tries."""
-    best: Decoded | None = None
+    best: DecodedPlaces | None = None
     count = 0
     for tried in _first_tries(problem):
         count += 1
@@ -61,12 +61,12 @@ def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
 
 
 def _pack(
-    problem: Problem, packer: Packer, best: Decoded, count: int, tries: int, random: Random
-) -> tuple[Decoded, int]:
+    problem: Problem, packer: Packer, best: DecodedPlaces, count: int, tries: int, random: Random
+) -> tuple[DecodedPlaces, int]:
     """Pack the kernels like rectangles, and look whether the data finds room then."""
     orders = orders_of_cells(problem)
     for packed in packer.packings(PACKING_STEPS * tries // TRIES):
-        decoded: Decoded | None = None
+        decoded: DecodedPlaces | None = None
         for number in range(len(orders) + _MORE_ORDERS):
             if number < len(orders):
                 cells = orders[number]
@@ -157,8 +157,8 @@ def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> None
 
 
 def _improve(
-    problem: Problem, best: Decoded, count: int, tries: int, share: int
-) -> tuple[Decoded, int]:
+    problem: Problem, best: DecodedPlaces, count: int, tries: int, share: int
+) -> tuple[DecodedPlaces, int]:
     """Change the best try at random as long as something does not fit.
 
     Only one `share` of the tries is made.
@@ -176,10 +176,10 @@ def _improve(
 
 
 def _build(
-    problem: Problem, best: Decoded, count: int, tries: int, random: Random
-) -> tuple[Decoded, int]:
+    problem: Problem, best: DecodedPlaces, count: int, tries: int, random: Random
+) -> tuple[DecodedPlaces, int]:
     """Build places up in changing orders of the units, from that of their sizes on."""
-    constructor = Constructor(problem)
+    constructor = LayoutConstructor(problem)
     order = constructor.order_by_size()
     current = constructor.build(order)
     for _ in range(tries):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ai8xtools.synthesis.arrange.graph import pixels_of, sources
-from ai8xtools.synthesis.arrange.values import Choice, Tensor
+from ai8xtools.synthesis.arrange.values import Choice, StoredTensor
 from ai8xtools.synthesis.mapping.hardware import hardware_for
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
 from device.channels import channels_per_pass, passes
@@ -20,7 +20,9 @@ def starts_of(span: int) -> tuple[int, ...]:
     return tuple(range(0, PROCESSORS - span + 1, 4))
 
 
-def tensors_of(network: Network, choice: Choice, rings: Mapping[int, int]) -> tuple[Tensor, ...]:
+def tensors_of(
+    network: Network, choice: Choice, rings: Mapping[int, int]
+) -> tuple[StoredTensor, ...]:
     """Return the sample, the rolling buffer if there is one, and every result.
 
     `rings` has the words of the ring from which a streaming layer reads, by layer index.
@@ -45,7 +47,7 @@ def last_reader(network: Network, owner: int) -> int:
     return max(readers, default=-1)
 
 
-def _sample(network: Network, choice: Choice, rings: Mapping[int, int]) -> Tensor:
+def _sample(network: Network, choice: Choice, rings: Mapping[int, int]) -> StoredTensor:
     first = network.first
     pixels, share = pixels_of(network, NETWORK_INPUT), channels_per_pass(first.in_channels)
     pattern, starts = (1 << share) - 1, starts_of(share)
@@ -60,7 +62,7 @@ def _sample(network: Network, choice: Choice, rings: Mapping[int, int]) -> Tenso
     dies = max(last_reader(network, NETWORK_INPUT), 0)
     if choice.streamed:
         words, dies = rings[first.index] + 1, choice.streamed - 1
-    return Tensor(
+    return StoredTensor(
         NETWORK_INPUT, pattern, starts, words, -1, dies,
         width=share, passes=passes(first.in_channels), pixels=pixels,
     )  # fmt: skip
@@ -74,12 +76,12 @@ def _through_fifo(channels: int) -> tuple[int, tuple[int, ...]]:
     return sum(1 << i // FIFO_LANES * PROCESSORS_PER_GROUP + i % FIFO_LANES for i in lanes), (0,)
 
 
-def _buffer(network: Network) -> Tensor:
+def _buffer(network: Network) -> StoredTensor:
     """It is alive in every inference, from the first to the last."""
     assert network.buffer is not None
     channels, pixels = network.buffer.channels, pixels_of(network, DATA_BUFFER)
     share, count = channels_per_pass(channels), passes(channels)
-    return Tensor(
+    return StoredTensor(
         DATA_BUFFER, (1 << share) - 1, starts_of(share), pixels * count, -1, len(network.order),
         width=share, passes=count, pixels=pixels,
     )  # fmt: skip
@@ -87,7 +89,7 @@ def _buffer(network: Network) -> Tensor:
 
 def _result(
     network: Network, layer: Layer, position: int, choice: Choice, rings: Mapping[int, int]
-) -> Tensor:
+) -> StoredTensor:
     hardware = hardware_for(layer, None)
     share, count = channels_per_pass(layer.out_channels), passes(layer.out_channels)
     pixels = layer.out_dim[0] * layer.out_dim[1]
@@ -101,7 +103,7 @@ def _result(
         words, born, dies = rings[layer.index + 1] + 1, -1, choice.streamed - 1
     elif position == choice.streamed - 1:
         words, born = words + 1, -1
-    return Tensor(
+    return StoredTensor(
         layer.index, (1 << share) - 1, starts_of(share), words, born, dies,
         width=share, passes=count, pixels=pixels, leading=leading,
     )  # fmt: skip

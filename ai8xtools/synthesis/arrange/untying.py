@@ -14,7 +14,7 @@ from ai8xtools.synthesis.arrange.keeping import UnreachableError
 from ai8xtools.synthesis.arrange.links import TiedLayerError
 from ai8xtools.synthesis.arrange.problem import problem_of
 from ai8xtools.synthesis.arrange.rewrites import with_copies
-from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied, copying
+from ai8xtools.synthesis.arrange.rewrites.copying import CopiedPart, copied, copying
 from ai8xtools.synthesis.arrange.rewrites.merging import is_special
 from ai8xtools.synthesis.arrange.values import Choice, Problem
 from ai8xtools.synthesis.layout import LayerLayout, Layout
@@ -69,7 +69,7 @@ def _steps(state: _State) -> list[_State]:
             count = channels_of(state.network, owner)
             notices = list(state.notices)
             changed = copied(
-                state.network, state.fixed, reader, place, (Part(0, count, count),),
+                state.network, state.fixed, reader, place, (CopiedPart(0, count, count),),
                 f"{reader} needs them elsewhere than others", notices,
             )  # fmt: skip
             if changed is not None:

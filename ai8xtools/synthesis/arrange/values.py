@@ -38,7 +38,7 @@ class Choice:
 
 
 @frozen
-class Tensor:
+class StoredTensor:
     """The sample, a layer's result, or a rolling buffer.
 
     `pattern` has a bit for each processor of a pass, seen from the first one, which can be any of
@@ -57,7 +57,7 @@ class Tensor:
     pixels: int
     leading: int = 0
 
-    def meets(self, other: Tensor) -> bool:
+    def meets(self, other: StoredTensor) -> bool:
         """Whether both are alive at the same time."""
         return self.born <= other.dies and other.born <= self.dies
 
@@ -99,7 +99,7 @@ class Cell:
 
 
 @frozen
-class Load:
+class KernelLoad:
     """The kernels of a layer: the tensors it reads and the columns it needs in their processors.
 
     Layers of the same `content` share them where they read from the same processors.
@@ -144,7 +144,7 @@ class Problem:
     network: Network
     chip: Chip
     choice: Choice
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[StoredTensor, ...]
     unit_of: tuple[int, ...]
     distance: tuple[int, ...]
     units: tuple[Unit, ...]
@@ -154,7 +154,7 @@ class Problem:
     cells: tuple[Cell, ...]
     reads: tuple[tuple[int, ...], ...]
     joins: tuple[tuple[int, ...], ...]
-    loads: tuple[Load, ...]
+    loads: tuple[KernelLoad, ...]
     biases: tuple[BiasLoad, ...]
     pairs: tuple[tuple[int, int], ...]
     twins: tuple[tuple[int, int], ...]

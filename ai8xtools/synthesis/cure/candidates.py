@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product, zip_longest
 
 from ai8xtools.diagnostics import Diagnostic, Edit, Place
-from ai8xtools.synthesis.cure.lines import Line, blocks_of, lines_of
+from ai8xtools.synthesis.cure.lines import DescriptionLine, blocks_of, lines_of
 from ai8xtools.synthesis.cure.values import mask_text, usual_values, values_for
 from ai8xtools.synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, Key
 from ai8xtools.values import frozen
@@ -96,7 +96,7 @@ class _Drawer:
 
     content: tuple[str, ...]
     file: str
-    lines: tuple[Line, ...]
+    lines: tuple[DescriptionLine, ...]
     blocks: tuple[tuple[int, int], ...]
     wrong: tuple[int, ...]
     words: tuple[str, ...]
@@ -148,7 +148,7 @@ class _Drawer:
     def _edit(self, number: int, column: int, old: str, new: str) -> Edit:
         return Edit(Place(self.file, number, column), old, new, certain=False)
 
-    def of_form(self, line: Line) -> Iterator[Edit]:
+    def of_form(self, line: DescriptionLine) -> Iterator[Edit]:
         """Yield the line with the indentation of others, and with a colon and a space."""
         leads = [x.lead for x in self.lines if x.lead]
         plain = Counter(x for x in leads if "-" not in x).most_common(1)
@@ -160,7 +160,7 @@ class _Drawer:
             column = len(line.lead + line.key) + 1
             yield self._edit(line.number, column, line.separator, ": ")
 
-    def of_key(self, line: Line) -> Iterator[Edit]:
+    def of_key(self, line: DescriptionLine) -> Iterator[Edit]:
         """Yield the line with the key that was meant, and without a line that stands twice."""
         if line.meant is not None and line.key not in line.meant.spellings:
             yield self._edit(line.number, len(line.lead) + 1, line.key, line.meant.name)
@@ -169,29 +169,29 @@ class _Drawer:
         if len(twice) > 1:
             yield from self.left_out(line)
 
-    def of_value(self, line: Line) -> Iterator[Edit]:
+    def of_value(self, line: DescriptionLine) -> Iterator[Edit]:
         """Yield the line with other values."""
         if line.meant is not None:
             values = values_for(line.meant, line, self.lines, self.words)
             yield from self._with_values(line, values)
 
-    def as_usual(self, line: Line) -> Iterator[Edit]:
+    def as_usual(self, line: DescriptionLine) -> Iterator[Edit]:
         """Yield the line with the values that other layers have."""
         if line.meant is not None:
             yield from self._with_values(line, usual_values(line, self.lines))
 
-    def _with_values(self, line: Line, values: Iterable[str]) -> Iterator[Edit]:
+    def _with_values(self, line: DescriptionLine, values: Iterable[str]) -> Iterator[Edit]:
         old = self.content[line.number - 1][line.column - 1 :]
         old = old if "#" not in old else line.value
         yield from (self._edit(line.number, line.column, old, value) for value in values)
 
-    def wrong_lines(self, lines: Iterable[Line]) -> list[Line]:
+    def wrong_lines(self, lines: Iterable[DescriptionLine]) -> list[DescriptionLine]:
         """Return the lines of errors about what they hold itself, not about what follows from it:
         their value is named.
         """
         return [x for x in lines if x.number in self.wrong and x.value in self.words]
 
-    def swapped(self, line: Line) -> Iterator[Edit]:
+    def swapped(self, line: DescriptionLine) -> Iterator[Edit]:
         """Yield the text with the value of the same key of another layer, which gets this one."""
         for other in self.lines:
             if other.meant is line.meant is not None and other.value != line.value:
@@ -203,7 +203,7 @@ class _Drawer:
                 new = f"{last.value}{between}{first.value}"
                 yield self._edit(first.number, first.column, old, new)
 
-    def left_out(self, line: Line) -> Iterator[Edit]:
+    def left_out(self, line: DescriptionLine) -> Iterator[Edit]:
         """Yield the text without a line; a dash in front of its key goes to the next one."""
         whole = self.content[line.number - 1]
         following = self.content[line.number] if line.number < len(self.content) else None

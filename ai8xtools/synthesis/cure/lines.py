@@ -18,7 +18,7 @@ _BY_SPELLING = {name: key for key in (*GLOBAL_KEYS, *LAYER_KEYS) for name in key
 
 
 @frozen
-class Line:
+class DescriptionLine:
     """A line that holds a key, whatever its indentation; `meant` is the key of the language."""
 
     number: int
@@ -39,14 +39,14 @@ class Line:
         return len(self.lead + self.key + self.separator) + 1
 
 
-def lines_of(text: str) -> list[Line]:
+def lines_of(text: str) -> list[DescriptionLine]:
     """Return the lines of a text that hold a key and a value."""
     result = []
     for number, content in enumerate(text.split("\n"), 1):
         match = _LINE.match(content) if len(content) <= _LONGEST else None
         if match is not None:
             lead, key, separator, value = match.group("lead", "key", "separator", "value")
-            result.append(Line(number, lead, key, separator, value, key_meant(key)))
+            result.append(DescriptionLine(number, lead, key, separator, value, key_meant(key)))
     return result
 
 
@@ -59,7 +59,7 @@ def key_meant(word: str) -> Key | None:
     return None if near is None else _BY_SPELLING[near]
 
 
-def blocks_of(lines: Sequence[Line], count: int) -> list[tuple[int, int]]:
+def blocks_of(lines: Sequence[DescriptionLine], count: int) -> list[tuple[int, int]]:
     """Return first line and end (the line behind) of each layer, as their dashes stand."""
     begins = [line.number for line in lines if line.begins_layer]
     top = [x.number for x in lines if not x.lead and begins and x.number > begins[0]]

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ai8xtools.synthesis.cure.lines import Line
+from ai8xtools.synthesis.cure.lines import DescriptionLine
 from ai8xtools.synthesis.parse.closest import closest
 from ai8xtools.synthesis.parse.keys import Key
 from ai8xtools.synthesis.parse.kinds import (
@@ -26,7 +26,7 @@ _CHOICE_WORDS = {"relu": "ReLU", "abs": "Abs", "none": "None"}
 
 
 def values_for(
-    key: Key, line: Line | None, lines: Sequence[Line], words: Sequence[str]
+    key: Key, line: DescriptionLine | None, lines: Sequence[DescriptionLine], words: Sequence[str]
 ) -> list[str]:
     """Return values that a key may have been meant to have, the likeliest first.
 
@@ -42,13 +42,13 @@ def values_for(
     return [one for one in dict.fromkeys(values) if one and one != value]
 
 
-def usual_values(line: Line, lines: Sequence[Line]) -> list[str]:
+def usual_values(line: DescriptionLine, lines: Sequence[DescriptionLine]) -> list[str]:
     """Return the values that the key of a line has in other layers more often than its own."""
     others = Counter(x.value for x in lines if x.meant is line.meant and x is not line)
     return [value for value, count in others.most_common() if count > others[line.value]]
 
 
-def _in_front(line: Line, lines: Sequence[Line]) -> str | None:
+def _in_front(line: DescriptionLine, lines: Sequence[DescriptionLine]) -> str | None:
     """Return the same key's value in the layer in front."""
     before = [x.value for x in lines if x.meant is line.meant and x.number < line.number]
     return before[-1] if before else None
@@ -112,7 +112,7 @@ def _of_kind_said(key: Key, words: Sequence[str]) -> Iterator[str]:
         yield from (word for word in words if re.fullmatch(pattern, word))
 
 
-def _of_kind(key: Key, lines: Sequence[Line]) -> Iterator[str]:
+def _of_kind(key: Key, lines: Sequence[DescriptionLine]) -> Iterator[str]:
     """Yield values that a key takes, those that are often used first."""
     match key.kind:
         case Mask():

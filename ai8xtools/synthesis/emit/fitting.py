@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
-from ai8xtools.synthesis.emit.footprint import Memory, Part, footprint, format_parts
+from ai8xtools.synthesis.emit.footprint import CoreMemory, MemoryPart, footprint, format_parts
 from ai8xtools.synthesis.emit.options import ProjectOptions
 from ai8xtools.synthesis.facts import NO_ROOM, UNSOUND
 from ai8xtools.synthesis.program import Program, with_pattern
@@ -98,7 +98,11 @@ def _reduced(program: Program, options: ProjectOptions) -> Iterator[_Way]:
 
 
 def _left_out(
-    flash: Memory, program: Program, way: _Way, used: int, ways: Iterable[tuple[str, Memory]]
+    flash: CoreMemory,
+    program: Program,
+    way: _Way,
+    used: int,
+    ways: Iterable[tuple[str, CoreMemory]],
 ) -> Diagnostic:
     """Warn that the project is not complete, and say how to get that, or the whole."""
     asked = f"{way.asked_with} asks for that. " if way.asked_with else ""
@@ -112,11 +116,11 @@ def _left_out(
     )
 
 
-def _fitting(ways: Iterable[tuple[str, Memory]]) -> str:
+def _fitting(ways: Iterable[tuple[str, CoreMemory]]) -> str:
     return "; ".join(name for name, flash in ways if flash.fits)
 
 
-def _too_large(flash: Memory, whole: Fitting, ways: list[tuple[str, Memory]]) -> Diagnostic:
+def _too_large(flash: CoreMemory, whole: Fitting, ways: list[tuple[str, CoreMemory]]) -> Diagnostic:
     """Return the complaint about a network that cannot run, or a frame that holds its sample."""
     program, options = whole.program, whole.options
     frame = not options.kat and flash.without("sample").fits
@@ -143,17 +147,17 @@ def _too_large(flash: Memory, whole: Fitting, ways: list[tuple[str, Memory]]) ->
 _PLACE = Place(option="--device")
 
 
-def _message(memory: Memory, program: Program) -> str:
+def _message(memory: CoreMemory, program: Program) -> str:
     return (
         f"the program needs {memory.used:,} bytes of {memory.name}, "
         f"the {program.chip.name} has {memory.size:,}: {format_parts(memory)}"
     )
 
 
-def _ways(program: Program, options: ProjectOptions) -> Iterator[tuple[str, Memory]]:
+def _ways(program: Program, options: ProjectOptions) -> Iterator[tuple[str, CoreMemory]]:
     """Yield options that reduce the flash and leave nothing out, with what is needed then."""
 
-    def needed(changed: ProjectOptions) -> Memory:
+    def needed(changed: ProjectOptions) -> CoreMemory:
         return footprint(program, changed).flash
 
     if options.old_kernel_loader:
@@ -164,7 +168,7 @@ def _ways(program: Program, options: ProjectOptions) -> Iterator[tuple[str, Memo
         yield name, _packed(needed(plain), program)
 
 
-def _packed(flash: Memory, program: Program) -> Memory:
+def _packed(flash: CoreMemory, program: Program) -> CoreMemory:
     """Return the flash with packed weights: nine bytes for each kernel instead of four words."""
     saved = 0
     for block in program.kernels:
@@ -172,15 +176,15 @@ def _packed(flash: Memory, program: Program) -> Memory:
         words = -(-columns * KERNEL_COLUMN_BYTES // WORD_BYTES)
         saved += block.words.nbytes - words * WORD_BYTES
     parts = (
-        Part(part.role, part.size - saved) if part.role == "weights" else part
+        MemoryPart(part.role, part.size - saved) if part.role == "weights" else part
         for part in flash.parts
     )
     return replace(flash, parts=tuple(parts))
 
 
-def _scaled(flash: Memory, factor: float) -> Memory:
+def _scaled(flash: CoreMemory, factor: float) -> CoreMemory:
     parts = (
-        Part(part.role, round(part.size * factor)) if part.role == "weights" else part
+        MemoryPart(part.role, round(part.size * factor)) if part.role == "weights" else part
         for part in flash.parts
     )
     return replace(flash, parts=tuple(parts))
@@ -199,8 +203,8 @@ def _most_words(program: Program, options: ProjectOptions) -> int | None:
 
 
 def _other_weights(
-    flash: Memory, program: Program, wide_share: float
-) -> Iterable[tuple[str, Memory]]:
+    flash: CoreMemory, program: Program, wide_share: float
+) -> Iterable[tuple[str, CoreMemory]]:
     """Yield what needs other weights or another chip."""
     if wide_share:
         yield (

@@ -33,7 +33,7 @@ Role = Literal["code", "weights", "biases", "sample", "known answer", "variables
 
 
 @frozen
-class Part:
+class MemoryPart:
     """Bytes that one part of a project takes."""
 
     role: Role
@@ -41,11 +41,11 @@ class Part:
 
 
 @frozen
-class Memory:
+class CoreMemory:
     """One memory of the core: its parts, and its size in bytes."""
 
     name: Literal["flash", "SRAM"]
-    parts: tuple[Part, ...]
+    parts: tuple[MemoryPart, ...]
     size: int
 
     @property
@@ -58,21 +58,21 @@ class Memory:
         """Whether there is room for all parts."""
         return self.used <= self.size
 
-    def without(self, *roles: Role) -> Memory:
+    def without(self, *roles: Role) -> CoreMemory:
         """Return the memory without some parts."""
         kept = tuple(part for part in self.parts if part.role not in roles)
-        return Memory(self.name, kept, self.size)
+        return CoreMemory(self.name, kept, self.size)
 
 
 @frozen
 class Footprint:
     """What a project takes of flash and SRAM."""
 
-    flash: Memory
-    sram: Memory
+    flash: CoreMemory
+    sram: CoreMemory
 
     @property
-    def memories(self) -> tuple[Memory, Memory]:
+    def memories(self) -> tuple[CoreMemory, CoreMemory]:
         """Both memories."""
         return self.flash, self.sram
 
@@ -84,23 +84,23 @@ def footprint(program: Program, options: ProjectOptions, compiler: Compiler = "c
     """
     chip = program.chip
     return Footprint(
-        Memory("flash", tuple(_flash(program, options, compiler)), chip.flash_bytes),
-        Memory("SRAM", tuple(_sram(program, options)), chip.sram_bytes),
+        CoreMemory("flash", tuple(_flash(program, options, compiler)), chip.flash_bytes),
+        CoreMemory("SRAM", tuple(_sram(program, options)), chip.sram_bytes),
     )
 
 
-def _flash(program: Program, options: ProjectOptions, compiler: Compiler) -> Iterable[Part]:
+def _flash(program: Program, options: ProjectOptions, compiler: Compiler) -> Iterable[MemoryPart]:
     code = code_bytes(program, options, compiler)
-    yield Part("code", code + _SNOOP_BYTES * len(program.snoop_results))
+    yield MemoryPart("code", code + _SNOOP_BYTES * len(program.snoop_results))
     if options.old_kernel_loader:
-        yield Part("weights", sum(array.words.nbytes for array in processor_arrays(program)))
+        yield MemoryPart("weights", sum(array.words.nbytes for array in processor_arrays(program)))
     else:
-        yield Part("weights", block_list(program).nbytes)
-    yield Part("biases", sum(block.values.nbytes for block in program.biases))
-    yield Part("sample", _sample_bytes(program, options))
+        yield MemoryPart("weights", block_list(program).nbytes)
+    yield MemoryPart("biases", sum(block.values.nbytes for block in program.biases))
+    yield MemoryPart("sample", _sample_bytes(program, options))
     if options.kat and not options.inline_check:
         expected = cut(program.expected, options.max_checklines)
-        yield Part("known answer", record_stream(expected).nbytes)
+        yield MemoryPart("known answer", record_stream(expected).nbytes)
 
 
 def _sample_bytes(program: Program, options: ProjectOptions) -> int:
@@ -108,15 +108,15 @@ def _sample_bytes(program: Program, options: ProjectOptions) -> int:
     return loaded + sum(stream.stored.nbytes for stream in program.fifo)
 
 
-def _sram(program: Program, options: ProjectOptions) -> Iterable[Part]:
+def _sram(program: Program, options: ProjectOptions) -> Iterable[MemoryPart]:
     pins = _PIN_BYTES if options.energy and program.chip.has_trigger_pins else 0
     second = _RISCV_VARIABLES if options.riscv else 0
-    yield Part("variables", _VECTORS_AND_VARIABLES + pins + second)
+    yield MemoryPart("variables", _VECTORS_AND_VARIABLES + pins + second)
     if options.unloads:
         *_, size = layer_offsets(delivered(program, options))
         words = -(-size // WORD_BYTES) * WORD_BYTES
         softmax = _SOFTMAX_BYTES * program.output_count if options.softmax else 0
-        yield Part("result", words + softmax)
+        yield MemoryPart("result", words + softmax)
 
 
 def format_footprint(program: Program, options: ProjectOptions) -> list[str]:
@@ -126,7 +126,7 @@ def format_footprint(program: Program, options: ProjectOptions) -> list[str]:
     return [f"{flash}; with GCC {smaller:,}", sram]
 
 
-def _line(memory: Memory) -> str:
+def _line(memory: CoreMemory) -> str:
     share = 100 * memory.used / memory.size
     title = "Flash memory:" if memory.name == "flash" else "SRAM:"
     return (
@@ -135,7 +135,7 @@ def _line(memory: Memory) -> str:
     )
 
 
-def format_parts(memory: Memory) -> str:
+def format_parts(memory: CoreMemory) -> str:
     """Return the parts of a memory in words, the largest first."""
     parts = sorted(memory.parts, key=lambda part: -part.size)
     return ", ".join(f"{part.role} {part.size:,}" for part in parts if part.size)

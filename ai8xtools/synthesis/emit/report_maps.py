@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ai8xtools.synthesis.memory import DataRange, Loss, MemoryStep, numbers_text
+from ai8xtools.synthesis.memory import DataLoss, DataRange, MemoryStep, numbers_text
 from ai8xtools.synthesis.report.values import KernelArea, Report
 from ai8xtools.values import frozen
 from device.chip import PROCESSORS
@@ -92,7 +92,7 @@ class MemoryRow:
 
 
 @frozen
-class Cell:
+class InstanceCell:
     """Memory instances that hold the same at every time: left edge and numbers as text."""
 
     x: int
@@ -118,7 +118,7 @@ class MemoryPicture:
     cell: int
     shown: int
     limit: float | None
-    cells: tuple[Cell, ...]
+    cells: tuple[InstanceCell, ...]
     unused: str
     rows: tuple[MemoryRow, ...]
 
@@ -131,7 +131,8 @@ def memory_picture(report: Report) -> MemoryPicture:
     groups = _groups(report)
     width = min(_CELL_MOST, (_CELLS_WIDTH - _CELL_GAP * len(groups)) // max(1, len(groups)))
     cells = tuple(
-        Cell(_MARGIN + i * (width + _CELL_GAP), instances) for i, instances in enumerate(groups)
+        InstanceCell(_MARGIN + i * (width + _CELL_GAP), instances)
+        for i, instances in enumerate(groups)
     )
     scale = _Scale(width / shown, shown, width, cells)
     rows = tuple(_row(step, _HEAD + i * _STEP, scale) for i, step in enumerate(report.memory))
@@ -176,10 +177,16 @@ class _Scale:
     pixels: float
     shown: int
     width: int
-    cells: tuple[Cell, ...]
+    cells: tuple[InstanceCell, ...]
 
     def bar(
-        self, owner: int, kind: str, data: DataRange | Loss, top: float, height: float, title: str
+        self,
+        owner: int,
+        kind: str,
+        data: DataRange | DataLoss,
+        top: float,
+        height: float,
+        title: str,
     ) -> Bar:
         """Return a bar from begin to end of the data in its instances; the least can be seen."""
         left = min(data.begin, self.shown) * self.pixels
@@ -218,7 +225,7 @@ def _bar(kind: str, data: DataRange, top: int, scale: _Scale) -> Bar:
     return scale.bar(data.owner, kind, data, top + lane * height, height, title)
 
 
-def _loss_text(layer: int, loss: Loss) -> str:
+def _loss_text(layer: int, loss: DataLoss) -> str:
     where = f"0x{loss.begin:x} to 0x{loss.end - 1:x} in {_instances_text(loss.instances)}"
     if loss.own_input:
         return (

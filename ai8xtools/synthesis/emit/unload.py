@@ -37,7 +37,7 @@ class Chunk:
 
 
 @frozen
-class Run:
+class UnloadRun:
     """Equal reads at equal distances.
 
     Each takes the values of `lanes` (bytes of a word, or words) and moves `step_words` on. `target`
@@ -83,11 +83,11 @@ class Transposed:
 
 
 @frozen
-class Output:
+class UnloadedOutput:
     """An output layer and the runs that copy it, or the ports that it is read through."""
 
     layer: UnloadLayer
-    runs: tuple[Run, ...]
+    runs: tuple[UnloadRun, ...]
     transposed: Transposed | None = None
 
 
@@ -95,7 +95,7 @@ class Output:
 class UnloadCode:
     """Everything the template needs; `size_bytes` is the size of the whole result."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[UnloadedOutput, ...]
     size_bytes: int
 
     @property
@@ -223,12 +223,12 @@ def unload_code(
     outputs = []
     for layer, start in zip(layers, starts, strict=True):
         if unroll_mlator is not None and port_obstacle(layer, start) is None:
-            outputs.append(Output(layer, (), _transposed(layer, start, unroll_mlator)))
+            outputs.append(UnloadedOutput(layer, (), _transposed(layer, start, unroll_mlator)))
             continue
         unroll = unroll_wide if layer.width == 32 else unroll_8bit
         runs = merge(list(_runs(layer, start)))
         cut = tuple(replace(run, chunks=chunks(run, unroll)) for run in runs)
-        outputs.append(Output(layer, cut))
+        outputs.append(UnloadedOutput(layer, cut))
     return UnloadCode(tuple(outputs), size)
 
 
@@ -240,7 +240,7 @@ def _transposed(layer: UnloadLayer, start: int, unroll: int) -> Transposed:
     return Transposed(start, ports, loops(reads, unroll or reads), tail)
 
 
-def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:
+def _runs(layer: UnloadLayer, start: int) -> Iterator[UnloadRun]:
     """Yield one run per piece."""
     written = start
     for piece in layer.pieces:
@@ -250,24 +250,26 @@ def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:
         else:
             step = piece.stride_bytes // WORD_BYTES
             target = start + piece.channel * layer.pixels * layer.value_bytes
-            run = Run(8, piece.address, piece.lanes, step, layer.pixels, target, plane=layer.pixels)
+            run = UnloadRun(
+                8, piece.address, piece.lanes, step, layer.pixels, target, plane=layer.pixels
+            )
         yield replace(run, scale=layer.scale, in_halfwords=layer.in_halfwords)
 
 
-def _words(piece: UnloadPiece, pixels: int, target: int) -> Run:
+def _words(piece: UnloadPiece, pixels: int, target: int) -> UnloadRun:
     """Return the run of a 32-bit piece; one word per read if the words follow each other."""
     count = len(piece.lanes)
     step = piece.stride_bytes // WORD_BYTES
     contiguous = piece.lanes == tuple(range(piece.lanes[0], piece.lanes[0] + count))
     if contiguous and (pixels == 1 or step == count):
         address = piece.address + WORD_BYTES * piece.lanes[0]
-        return Run(32, address, (0,), 1, pixels * count, target, plane=1)
-    return Run(32, piece.address, piece.lanes, step, pixels, target, plane=1)
+        return UnloadRun(32, address, (0,), 1, pixels * count, target, plane=1)
+    return UnloadRun(32, piece.address, piece.lanes, step, pixels, target, plane=1)
 
 
-def merge(runs: Sequence[Run]) -> list[Run]:
+def merge(runs: Sequence[UnloadRun]) -> list[UnloadRun]:
     """Join runs that continue each other: same lanes, same distance, result without a gap."""
-    merged: list[Run] = []
+    merged: list[UnloadRun] = []
     for run in runs:
         joined = _join(merged[-1], run) if merged else None
         if joined:
@@ -277,7 +279,7 @@ def merge(runs: Sequence[Run]) -> list[Run]:
     return merged
 
 
-def _join(first: Run, second: Run) -> Run | None:
+def _join(first: UnloadRun, second: UnloadRun) -> UnloadRun | None:
     if first.plane != 1 or second.plane != 1 or first.lanes != second.lanes:
         return None
     distance, odd = divmod(second.address - first.address, WORD_BYTES)
@@ -290,7 +292,7 @@ def _join(first: Run, second: Run) -> Run | None:
     return replace(first, step_words=step, reads=first.reads + second.reads)
 
 
-def chunks(run: Run, unroll: int) -> tuple[Chunk, ...]:
+def chunks(run: UnloadRun, unroll: int) -> tuple[Chunk, ...]:
     """Cut the reads of a run into loops of `unroll` values and the rest."""
     per_read = len(run.lanes) if run.width == 32 else 1
     return loops(run.reads, max(1, unroll // per_read) if unroll else run.reads)

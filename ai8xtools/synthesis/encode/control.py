@@ -13,7 +13,16 @@ from ai8xtools.synthesis.encode.writer import RegisterWriter
 from ai8xtools.synthesis.layout import InputPort
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
 from ai8xtools.synthesis.options import EncodeOptions
-from ai8xtools.synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write
+from ai8xtools.synthesis.program import (
+    Block,
+    Check,
+    Clear,
+    Power,
+    ProgramStep,
+    TimerStart,
+    Wait,
+    Write,
+)
 from device import SNOOP_REGISTERS, SNOOP_RESULTS, Chip
 from device.chip import (
     FIFO_LANES,
@@ -106,7 +115,7 @@ def _clear_registers(network: MappedNetwork, writer: RegisterWriter) -> Iterator
         "with_biases": int(network.layout.file_has_bias),
     }
     cleared = network.chip.control_registers["SRAM_TEST"].pack(cleared=1)
-    steps: list[Step] = [writer.control(g, "SRAM", {"value": MEMORY_TIMING}) for g in groups]
+    steps: list[ProgramStep] = [writer.control(g, "SRAM", {"value": MEMORY_TIMING}) for g in groups]
     tests = [writer.control(g, "SRAM_TEST", start, "Clear registers") for g in groups]
     steps += tests
     steps += [Wait(test.address, cleared) for test in tests]
@@ -122,7 +131,7 @@ def _init_group(
     writer: RegisterWriter,
     numbering: Numbering,
     options: EncodeOptions,
-) -> Iterator[Step]:
+) -> Iterator[ProgramStep]:
     chip = network.chip
     if options.init_tram:
         per_group = PROCESSORS // GROUPS
@@ -150,7 +159,7 @@ def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
             writer.control(g, "SRAM_TEST", {"value": test.start}, f"Test and clear {test.memory}")
             for g in range(GROUPS)
         ]
-        steps: list[Step] = list(starts)
+        steps: list[ProgramStep] = list(starts)
         steps += [Wait(write.address, test.done) for write in starts]
         steps += [Check(write.address, test.failed) for write in starts]
         steps += [
@@ -203,7 +212,7 @@ def start_blocks(
     master = network.groups_used[0]
     mode = _mode(network, options)
     fifo = network.input_port.is_fifo
-    steps: list[Step] = []
+    steps: list[ProgramStep] = []
     for group in network.groups_used:
         fields = {**mode, "master": master}
         if options.snoop_loop:
@@ -256,7 +265,7 @@ def _snoop_loop(
     numbering: Numbering,
     options: EncodeOptions,
     mode: dict[str, int],
-) -> Iterator[Step]:
+) -> Iterator[ProgramStep]:
     """Yield the words that make the network start again whenever its result is written."""
     layer = numbering.number(network.final, numbering.repeat - 1)
     master = network.groups_used[0]

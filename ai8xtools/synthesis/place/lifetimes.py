@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
-from ai8xtools.synthesis.memory import DataRange, Loss, MemoryStep
+from ai8xtools.synthesis.memory import DataLoss, DataRange, MemoryStep
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT
 from ai8xtools.synthesis.place.data import input_words
 from device.chip import WORD_BYTES
@@ -95,7 +95,7 @@ def _outputs(network: MappedNetwork, rings: Mapping[int, int]) -> Iterator[DataR
 
 def _losses(
     written: DataRange, inputs: tuple[DataRange, ...], alive: tuple[DataRange, ...]
-) -> Iterator[Loss]:
+) -> Iterator[DataLoss]:
     """Yield what an output destroys."""
     for data in (*inputs, *alive):
         loss = overlap(written, data, own_input=data in inputs)
@@ -103,7 +103,7 @@ def _losses(
             yield loss
 
 
-def overlap(written: DataRange, data: DataRange, *, own_input: bool = False) -> Loss | None:
+def overlap(written: DataRange, data: DataRange, *, own_input: bool = False) -> DataLoss | None:
     """Return what is lost of data when something is written; None if the two are apart."""
     shared = tuple(i for i in data.instances if i in written.instances)
     if not shared or data.begin >= written.end or written.begin >= data.end:
@@ -112,4 +112,4 @@ def overlap(written: DataRange, data: DataRange, *, own_input: bool = False) -> 
     if not len(common):
         return None
     end = int(common[-1]) + WORD_BYTES
-    return Loss(data.owner, shared, int(common[0]), end, own_input)
+    return DataLoss(data.owner, shared, int(common[0]), end, own_input)

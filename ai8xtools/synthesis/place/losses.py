@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ai8xtools.diagnostics import Diagnostic, Severity
 from ai8xtools.synthesis.facts import UNSOUND
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
-from ai8xtools.synthesis.memory import DataRange, Loss
+from ai8xtools.synthesis.memory import DataLoss, DataRange
 from ai8xtools.synthesis.network import NETWORK_INPUT
 from ai8xtools.synthesis.place.inplace import works_in_place
 from ai8xtools.synthesis.place.lifetimes import memory_steps, overlap, sources
@@ -56,7 +56,7 @@ def check_rounds(network: MappedNetwork) -> Iterator[Diagnostic]:
                 yield _complaint_of_rounds(network, network.layer(step.layer), loss)
 
 
-def _complaint_of_rounds(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagnostic:
+def _complaint_of_rounds(network: MappedNetwork, layer: MappedLayer, loss: DataLoss) -> Diagnostic:
     """Each repetition reads the sample; its layers must not overwrite data that others need."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     return Diagnostic(
@@ -70,7 +70,7 @@ def _complaint_of_rounds(network: MappedNetwork, layer: MappedLayer, loss: Loss)
     )
 
 
-def _is_refused(loss: Loss, layer: MappedLayer, network: MappedNetwork) -> bool:
+def _is_refused(loss: DataLoss, layer: MappedLayer, network: MappedNetwork) -> bool:
     """Whether the data is the direct predecessor's, or the sample at the first layer."""
     previous = network.predecessor(layer)
     return loss.owner == (NETWORK_INPUT if previous is None else previous.index)
@@ -85,7 +85,7 @@ def _reads_behind_itself(layer: MappedLayer) -> bool:
     return windows or overtakes or layer.out_offset > layer.in_offset
 
 
-def _complaint(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagnostic:
+def _complaint(network: MappedNetwork, layer: MappedLayer, loss: DataLoss) -> Diagnostic:
     """Data in memory must not be overwritten before its last reader."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     if loss.own_input:
@@ -104,7 +104,7 @@ def _complaint(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagno
     )
 
 
-def _reader(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> MappedLayer:
+def _reader(network: MappedNetwork, layer: MappedLayer, loss: DataLoss) -> MappedLayer:
     """Return the next layer that reads what is lost; there is one, delivered data is left out."""
     behind = list(network.executed())[network.order.index(layer.index) + 1 :]
     return next(reader for reader in behind if loss.owner in sources(reader, network))

@@ -24,8 +24,8 @@ from ai8xtools.synthesis.program import Program
 from ai8xtools.synthesis.report.costs import layer_costs, time_line
 from ai8xtools.synthesis.report.kernels import kernel_areas
 from ai8xtools.synthesis.report.values import (
-    Cost,
     InstanceUse,
+    LayerCost,
     LayerRow,
     Need,
     OutputRange,
@@ -157,7 +157,7 @@ def _accelerator_needs(
 def _rows(
     network: MappedNetwork,
     placement: Placement,
-    costs: Mapping[int, Cost],
+    costs: Mapping[int, LayerCost],
     outputs: Mapping[int, NDArray[np.int64]],
 ) -> Iterator[LayerRow]:
     executed = frozenset(network.order)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.program import Program
-from ai8xtools.synthesis.report.values import Cost, Part
+from ai8xtools.synthesis.report.values import LayerCost, Part
 from ai8xtools.synthesis.summarize.latency import latency_terms, layer_cycles
 from ai8xtools.synthesis.summarize.statistics import layer_operations
 from ai8xtools.synthesis.summary import LatencyTerms
@@ -18,7 +18,7 @@ from device.chip import WORD_BYTES
 from device.times import copying, inference
 
 
-def layer_costs(network: MappedNetwork, placement: Placement) -> dict[int, Cost]:
+def layer_costs(network: MappedNetwork, placement: Placement) -> dict[int, LayerCost]:
     """Return the cost of every executed layer of a network that has found its places."""
     return {
         layer.index: _cost(layer, latency_terms(layer, placement.kernels[layer.index]))
@@ -26,10 +26,10 @@ def layer_costs(network: MappedNetwork, placement: Placement) -> dict[int, Cost]
     }
 
 
-def _cost(layer: MappedLayer, terms: LatencyTerms) -> Cost:
+def _cost(layer: MappedLayer, terms: LatencyTerms) -> LayerCost:
     cycles = layer_cycles(layer, terms)
     products = layer_operations(layer).macc
-    return Cost(cycles, products / max(cycles, 1), _reason(layer, terms))
+    return LayerCost(cycles, products / max(cycles, 1), _reason(layer, terms))
 
 
 def _reason(layer: MappedLayer, terms: LatencyTerms) -> str:
@@ -67,7 +67,7 @@ def _window(layer: MappedLayer) -> str:
 
 
 def time_line(
-    program: Program, network: MappedNetwork, costs: Mapping[int, Cost]
+    program: Program, network: MappedNetwork, costs: Mapping[int, LayerCost]
 ) -> Iterator[Part]:
     """Yield what happens after power-up and during an inference."""
     kernels = sum(block.words.size for block in program.kernels)

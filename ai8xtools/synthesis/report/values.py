@@ -59,7 +59,7 @@ class OutputRange:
 
 
 @frozen
-class Cost:
+class LayerCost:
     """The time of a layer: estimated cycles, multiplications in one of them, and on what most of
     the cycles are spent, in words."""
 
@@ -113,7 +113,7 @@ class LayerRow:
     shift: int
     weight_bits: int
     weight_bytes: int
-    cost: Cost | None
+    cost: LayerCost | None
     share: float
     placed: bool
     result: OutputRange | None = None

@@ -23,7 +23,7 @@ class UnresolvableError(Exception):
 
 
 @frozen
-class Geometry:
+class LayerGeometry:
     """Everything that has a size; pairs are (rows, columns)."""
 
     in_dim: Size
@@ -42,7 +42,7 @@ class Geometry:
         return self.pooled_dim[0] * self.pooled_dim[1]
 
 
-def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometry:
+def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> LayerGeometry:
     """Return a layer's sizes from that of its input; raise UnresolvableError if nothing is left.
 
     `widened`: in place of a 1x1 kernel there is a 3x3 one with more padding.
@@ -101,7 +101,7 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
             if spread
             else "Add padding or pool less.",
         )
-    return Geometry(in_dim, pooling, pooled, taps, pad, stride, dilation, output_pad, out_dim)
+    return LayerGeometry(in_dim, pooling, pooled, taps, pad, stride, dilation, output_pad, out_dim)
 
 
 def _nothing_left(

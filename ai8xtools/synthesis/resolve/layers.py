@@ -27,7 +27,7 @@ from ai8xtools.synthesis.network import (
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
 from ai8xtools.synthesis.parse.rules import kernel, layer_index, operation
-from ai8xtools.synthesis.resolve.geometry import Geometry, UnresolvableError, geometry
+from ai8xtools.synthesis.resolve.geometry import LayerGeometry, UnresolvableError, geometry
 from ai8xtools.synthesis.resolve.layout import beyond_group_0, streaming
 from ai8xtools.synthesis.resolve.tensors import LayerTensors
 from ai8xtools.synthesis.resolve.zero_channels import (
@@ -164,7 +164,7 @@ class LayerBuilder:
         )
 
     def _tensors(
-        self, layer: LayerDescription, sources: tuple[int, ...] | None, sizes: Geometry
+        self, layer: LayerDescription, sources: tuple[int, ...] | None, sizes: LayerGeometry
     ) -> LayerTensors | None:
         """Tensors of the file, or kernels that copy; with zeros for channels that fill passes."""
         tensors = self.tensors.get(layer.index)
@@ -266,7 +266,7 @@ class LayerBuilder:
         tensors: LayerTensors | None,
         sources: tuple[int, ...] | None,
         operands: int,
-        sizes: Geometry,
+        sizes: LayerGeometry,
     ) -> tuple[int, int]:
         """Input channels (before flattening) and output channels."""
         flat = sizes.pooled_pixels if layer.get("flatten", False) else 1

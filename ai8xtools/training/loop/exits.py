@@ -22,7 +22,7 @@ _SCALE = 128
 
 
 @frozen
-class Choice:
+class ExitChoice:
     """A margin, the share of samples that end at the exit, and both accuracies (0 to 1)."""
 
     margin: int
@@ -31,7 +31,7 @@ class Choice:
     full_accuracy: float
 
 
-def choose(last: Tensor, early: Tensor, labels: Tensor, loss: float) -> Choice:
+def choose(last: Tensor, early: Tensor, labels: Tensor, loss: float) -> ExitChoice:
     """Return the smallest margin that costs at most a share `loss` of the samples [N].
 
     `last` and `early` are the scores of both heads [N, classes], in units of the chip.
@@ -48,9 +48,9 @@ def choose(last: Tensor, early: Tensor, labels: Tensor, loss: float) -> Choice:
     allowed = ends & (change >= -loss * len(labels)) & (ordered > 0)
     full = float(right_last.double().mean())
     if not allowed.any():
-        return Choice(int(margins.max()) + 1, 0.0, full, full)
+        return ExitChoice(int(margins.max()) + 1, 0.0, full, full)
     taken = int(allowed.nonzero().max())
-    return Choice(int(ordered[taken]), (taken + 1) / len(labels),
+    return ExitChoice(int(ordered[taken]), (taken + 1) / len(labels),
                   full + float(change[taken]) / len(labels), full)  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class Meter:
         return None
 
 
-class Samples(Meter):
+class SampleMeter(Meter):
     """Collects numbers of each sample [numbers, N]."""
 
     def __init__(self) -> None:

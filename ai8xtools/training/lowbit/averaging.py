@@ -14,7 +14,7 @@ import torch
 from ai8xtools.training.lowbit.network import LowBitNetwork
 
 
-class Average:
+class WeightAverage:
     """A network whose weights follow those of one in training.
 
     After each step they are `factor` times what they were plus the rest times those of the

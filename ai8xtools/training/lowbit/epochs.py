@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ai8xtools.training.lowbit.pictures import Augmentation, augmented, codes, reduced
+from ai8xtools.training.lowbit.pictures import PictureAugmentation, augmented, codes, reduced
 from ai8xtools.training.lowbit.recipe import Recipe
 from ai8xtools.training.lowbit.teacher import logits_of
 from ai8xtools.values import frozen
@@ -45,7 +45,7 @@ class Epochs:
         teacher: nn.Module | None = None,
     ) -> None:
         self._training, self._generator, self._teacher = training, generator, teacher
-        self._how = Augmentation(recipe.rotation1, recipe.rotation2, elastic=recipe.elastic)
+        self._how = PictureAugmentation(recipe.rotation1, recipe.rotation2, elastic=recipe.elastic)
         self._copies = recipe.augmentation_copies if recipe.augmentation else 0
         self._plain = self._samples(codes(reduced(training.images)))
         count = recipe.augmentation_pool if self._copies else 0

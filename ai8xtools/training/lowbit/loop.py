@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.reading.progress import tracked
-from ai8xtools.training.lowbit.averaging import Average
+from ai8xtools.training.lowbit.averaging import WeightAverage
 from ai8xtools.training.lowbit.epochs import Epochs, Pictures, Samples
 from ai8xtools.training.lowbit.matrices import optimizers_of
 from ai8xtools.training.lowbit.network import LowBitNetwork
@@ -58,7 +58,7 @@ def train(
     epochs = Epochs(training, recipe, generator, teacher)
     if recipe.clip_init:
         _update_clips(network, recipe)
-    average = Average(network, recipe.average) if recipe.average else None
+    average = WeightAverage(network, recipe.average) if recipe.average else None
     for epoch in tracked("Epochs", range(recipe.epochs)):
         start = time.monotonic()
         samples, labels = epochs.samples(epoch)
@@ -133,7 +133,7 @@ def _one_epoch(
     recipe: Recipe,
     epoch: int,
     generator: torch.Generator,
-    average: Average | None,
+    average: WeightAverage | None,
 ) -> float:
     network.train()
     order = shuffled(len(labels), generator).split(recipe.batch_size)

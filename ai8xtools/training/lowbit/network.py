@@ -24,7 +24,7 @@ IMAGE, WINDOW = 16, 8
 
 
 @frozen
-class Architecture:
+class LowBitArchitecture:
     """The structure of a low-bit network.
 
     `stem` is "dense", "cnn" (channels in `channels`) or "windows": `stride` 8, 4 or 2 gives 4, 9
@@ -99,7 +99,7 @@ class LowBitWeights(nn.Module):
 class LowBitNetwork(nn.Module):
     """A network that takes codes [N, 256], whole numbers from -128 to 127, and gives logits."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: LowBitArchitecture) -> None:
         super().__init__()
         self.architecture = architecture
         one = architecture

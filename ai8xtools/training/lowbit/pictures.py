@@ -21,7 +21,7 @@ _PRECISION = 22
 
 
 @frozen
-class Augmentation:
+class PictureAugmentation:
     """How far pictures are turned (two angles in degrees), moved (part of the size) and scaled;
     `elastic` is the probability of an elastic deformation."""
 
@@ -70,7 +70,7 @@ def codes(pixels: Tensor) -> Tensor:
     return (127 * values / values.abs().amax(1, keepdim=True)).round().clamp(-128, 127)
 
 
-def augmented(images: Tensor, how: Augmentation, generator: torch.Generator) -> Tensor:
+def augmented(images: Tensor, how: PictureAugmentation, generator: torch.Generator) -> Tensor:
     """Return codes [N, 256] of deformed copies of uint8 images [N, 1, rows, columns]."""
     parts = [
         codes(reduced(_deformed(part.float(), how, generator).round().byte()))
@@ -79,7 +79,7 @@ def augmented(images: Tensor, how: Augmentation, generator: torch.Generator) -> 
     return torch.cat(parts)
 
 
-def _deformed(images: Tensor, how: Augmentation, generator: torch.Generator) -> Tensor:
+def _deformed(images: Tensor, how: PictureAugmentation, generator: torch.Generator) -> Tensor:
     def drawn(low: float, high: float) -> Tensor:
         chances = torch.rand(len(images), generator=generator, device=images.device)
         return chances * (high - low) + low

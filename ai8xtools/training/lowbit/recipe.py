@@ -12,7 +12,7 @@ from typing import Any
 
 from ai8xtools.quantization.lowbit import ENCODINGS, TRAINING_ONLY
 from ai8xtools.training.lowbit.activations import ActivationRule
-from ai8xtools.training.lowbit.network import Architecture
+from ai8xtools.training.lowbit.network import LowBitArchitecture
 from ai8xtools.training.lowbit.normalized import ENGINE, NORMS
 from ai8xtools.training.policies.complaints import Complaints, closest, shown
 from ai8xtools.training.policies.yaml_file import read_section
@@ -86,12 +86,12 @@ class Recipe:
     average: float = 0.0
     dropout: float = 0.0
 
-    def architecture(self, classes: int) -> Architecture:
+    def architecture(self, classes: int) -> LowBitArchitecture:
         """Return the network for these classes."""
         limit = 15 if self.act_bits == 4 else 127
         rule = ActivationRule(*_kind(self.act_mantissa), self.act_round, limit)
         count = len(self.widths) + 1
-        return Architecture(
+        return LowBitArchitecture(
             _STEMS[self.model],
             self.widths,
             classes,

@@ -16,7 +16,7 @@ Position = tuple[int, int]
 """Line and column, from 1."""
 
 
-class Section(dict[Any, Any]):
+class PolicySection(dict[Any, Any]):
     """A mapping of a file that knows where it and its keys stand.
 
     `written` holds the text of plain values as it stands in the file.
@@ -67,7 +67,7 @@ class Complaints:
     ) -> None:
         """Note a complaint about a section, or about the value of one of its keys."""
         position, place = (0, 0), self.path
-        if isinstance(section, Section):
+        if isinstance(section, PolicySection):
             position = section.positions.get(key, section.position)
             place = ":".join(map(str, (self.path, *position)))
         self._complaints.append((position, InputError(self.code, message, place, remedy)))
@@ -91,7 +91,7 @@ class Complaints:
 
     def written(self, section: Mapping[Any, Any], key: Any) -> str:
         """Return a value as it stands in the file."""
-        text = section.written.get(key) if isinstance(section, Section) else None
+        text = section.written.get(key) if isinstance(section, PolicySection) else None
         return shown(section[key]) if text is None else text
 
     def keys(
@@ -126,7 +126,7 @@ class Complaints:
         remedy = f"Did you mean '{near}'? " if near else ""
         remedy += f"Allowed are {listed or ', '.join(allowed)}."
         self.add(f"unknown key {shown(key)} in {what}", section, key, remedy)
-        if near and near not in section and isinstance(section, Section):
+        if near and near not in section and isinstance(section, PolicySection):
             section.move(key, near)
 
     def refuse(self) -> None:

@@ -15,7 +15,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.reading import ForeignFileError, read_text, where_else
 from ai8xtools.reading.text import line
 from ai8xtools.reading.yaml_errors import explained, remedy_of
-from ai8xtools.training.policies.complaints import Complaints, Position, Section, shown
+from ai8xtools.training.policies.complaints import Complaints, PolicySection, Position, shown
 
 MAX_FILE_BYTES = 256 << 10
 MAX_EVENTS = 10_000
@@ -34,9 +34,9 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._complaints = complaints
 
-    def section(self, node: yaml.MappingNode) -> Iterator[Section]:
+    def section(self, node: yaml.MappingNode) -> Iterator[PolicySection]:
         """Yield the mapping of a node, then fill it; complain about keys that stand there twice."""
-        data = Section(_position(node))
+        data = PolicySection(_position(node))
         yield data
         seen: dict[str, yaml.Node] = {}
         for key, _ in [pair for pair in node.value if isinstance(pair[0], yaml.ScalarNode)]:
@@ -64,7 +64,7 @@ def _position(node: yaml.Node) -> Position:
 _Loader.add_constructor(_CORE + "map", _Loader.section)
 
 
-def read_section(complaints: Complaints) -> Section:
+def read_section(complaints: Complaints) -> PolicySection:
     """Return the mapping in the YAML file that the complaints are about.
 
     InputError when it is something else; keys that stand there twice are a complaint.
@@ -84,7 +84,7 @@ def read_section(complaints: Complaints) -> Section:
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as exc:
         # what a tag or its looks promise, and the text does not keep: `!!int ""`, 2024-13-45
         raise InputError(code, f"this is not valid YAML: {line(str(exc))}", path) from exc
-    if not isinstance(content, Section):
+    if not isinstance(content, PolicySection):
         fault = "is empty" if content is None else f"holds {shown(content)}"
         raise InputError(code, f"the file {fault}; it must hold keys with values", path)
     return content

@@ -25,7 +25,7 @@ from ai8xtools.training.data.batches import Batch, Batches, Data
 from ai8xtools.training.loop.epochs import Pass
 from ai8xtools.training.loop.metrics import OVERALL, Tally
 from ai8xtools.training.saving import checkpoints
-from ai8xtools.training.search.evolution import Candidate, Cost, Evolution, Judges, frontier
+from ai8xtools.training.search.evolution import Candidate, ChipUse, Evolution, Judges, frontier
 from ai8xtools.training.search.policy import EvolutionPolicy, SearchPolicy
 from ai8xtools.training.search.stages import StagePlan
 
@@ -38,7 +38,7 @@ CALIBRATION_SAMPLES = 1024
 class Deployment(Protocol):
     """The interface of a search to the chip; implemented outside of training."""
 
-    def cost(self, network: SequentialNetwork, example: Tensor) -> Cost:
+    def cost(self, network: SequentialNetwork, example: Tensor) -> ChipUse:
         """Return how much of the chip a network uses for inputs like `example`; changes the
         network.
         """
@@ -83,8 +83,8 @@ class Search:
         model.choose(model.space.largest())
         model.load_state_dict(kept)
 
-    def _cost(self, model: Any, example: Tensor) -> Callable[[Architecture], Cost]:
-        def cost(architecture: Architecture) -> Cost:
+    def _cost(self, model: Any, example: Tensor) -> Callable[[Architecture], ChipUse]:
+        def cost(architecture: Architecture) -> ChipUse:
             return self.deployment.cost(model.network(architecture).cpu(), example.cpu())
 
         return cost

@@ -20,7 +20,7 @@ _TRIES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ChipUse:
     """How much of the chip a network uses; `refusal` is why it does not fit, "" if it does."""
 
     weights: int
@@ -49,7 +49,7 @@ class Candidate:
     """A network that meets all constraints; the greatest `rank` is the best."""
 
     architecture: Architecture
-    cost: Cost
+    cost: ChipUse
     rank: tuple[float, ...]
     generation: int
 
@@ -67,7 +67,7 @@ class Candidate:
 class Judges:
     """The criteria for networks: costs, and how well the trained part does its task."""
 
-    cost: Callable[[Architecture], Cost]
+    cost: Callable[[Architecture], ChipUse]
     rank: Callable[[Architecture], tuple[float, ...]]
 
 
@@ -79,7 +79,7 @@ class Evolution:
     ) -> None:
         self._space = space
         self._policy, self._judges, self._random = policy, judges, random
-        self._costs: dict[Architecture, Cost] = {}
+        self._costs: dict[Architecture, ChipUse] = {}
         self.judged: dict[Architecture, Candidate] = {}
 
     def run(self) -> Iterator[list[Candidate]]:
@@ -135,7 +135,7 @@ class Evolution:
                 return architectures
         return architectures
 
-    def _cost(self, architecture: Architecture) -> Cost:
+    def _cost(self, architecture: Architecture) -> ChipUse:
         if architecture not in self._costs:
             self._costs[architecture] = self._judges.cost(architecture)
         return self._costs[architecture]

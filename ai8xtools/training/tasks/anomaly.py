@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ai8xtools.training.catalog.discovery import DatasetEntry
-from ai8xtools.training.loop.metrics import Meter, Samples, Scores
+from ai8xtools.training.loop.metrics import Meter, SampleMeter, Scores
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
 from ai8xtools.values.separation import Separation, separation_of, threshold_of
@@ -70,7 +70,7 @@ class Anomaly(Task):
         return None
 
 
-class ScoreMeter(Samples):
+class ScoreMeter(SampleMeter):
     """Collects the score and the label of each sample: 0 for normal ones, 1 for anomalies."""
 
     def __init__(self, threshold: float) -> None:

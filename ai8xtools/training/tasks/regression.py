@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.training.catalog.discovery import DatasetEntry
-from ai8xtools.training.loop.metrics import Meter, Samples, Scores
+from ai8xtools.training.loop.metrics import Meter, SampleMeter, Scores
 from ai8xtools.training.options import TrainingOptions
 from ai8xtools.training.tasks.task import Task, dimensions
 from ai8xtools.values.error import Error, error_of
@@ -127,7 +127,7 @@ class Measurements(Regression):
         return super().extras(current, best) | {WIDE: self._wide()[0]}
 
 
-class Errors(Samples):
+class Errors(SampleMeter):
     """Collects by how much numbers are off; `mean` is that of training."""
 
     def __init__(self, mean: float) -> None:

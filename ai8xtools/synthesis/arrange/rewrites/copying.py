@@ -24,7 +24,7 @@ _NARROW = 2
 
 
 @frozen
-class Part:
+class CopiedPart:
     """Channels of a source, from `first` on, and how many they become with those that are zero."""
 
     first: int
@@ -37,7 +37,7 @@ def copied(
     fixed: Layout,
     reader: Layer,
     place: int,
-    parts: Sequence[Part],
+    parts: Sequence[CopiedPart],
     reason: str,
     notices: list[Diagnostic],
 ) -> tuple[Network, Layout] | None:
@@ -104,7 +104,9 @@ def _bits(channels: int) -> int:
     return _NARROW if channels == passes(channels) * channels_per_pass(channels) else 8
 
 
-def copying_layer(network: Network, owner: int, reader: Layer, part: Part, number: int) -> Layer:
+def copying_layer(
+    network: Network, owner: int, reader: Layer, part: CopiedPart, number: int
+) -> Layer:
     """Return a layer whose 1x1 kernels copy channels of a source exactly."""
     if owner == NETWORK_INPUT:
         name, dim = "input", network.first.in_dim

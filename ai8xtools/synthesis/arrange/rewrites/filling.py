@@ -20,7 +20,7 @@ from ai8xtools.synthesis.arrange.graph import (
     reading,
     sources,
 )
-from ai8xtools.synthesis.arrange.rewrites.copying import Part, copied
+from ai8xtools.synthesis.arrange.rewrites.copying import CopiedPart, copied
 from ai8xtools.synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
 from ai8xtools.synthesis.layout import Layout
 from ai8xtools.synthesis.network import Layer, Network
@@ -37,7 +37,7 @@ class Need:
     """What a layer needs of its sources: the parts of each, and why."""
 
     reader: Layer
-    parts: tuple[tuple[Part, ...], ...]
+    parts: tuple[tuple[CopiedPart, ...], ...]
     reason: str
 
 
@@ -88,8 +88,8 @@ def _pass_by_pass(network: Network, layer: Layer, counts: Sequence[int]) -> Need
         return None
     missing = passes(total) * channels_per_pass(total) - total
     *others, last = counts
-    whole = [(Part(0, count, count),) for count in others]
-    whole.append((Part(0, last, last + missing),))
+    whole = [(CopiedPart(0, count, count),) for count in others]
+    whole.append((CopiedPart(0, last, last + missing),))
     return Need(layer, tuple(whole), _why_full(layer, total))
 
 
@@ -102,7 +102,7 @@ def _side_by_side(layer: Layer, counts: Sequence[int]) -> Need | None:
         return Need(layer, packed(counts), f"{layer} joins {text} channels")
     if (layer.has_weights and not layer.depthwise) or whole == list(counts):
         return None
-    parts = ((Part(0, count, full),) for count, full in zip(counts, whole, strict=True))
+    parts = ((CopiedPart(0, count, full),) for count, full in zip(counts, whole, strict=True))
     return Need(layer, tuple(parts), f"{layer} passes joined channels on")
 
 
@@ -113,7 +113,7 @@ def _full(layer: Layer, counts: Sequence[int]) -> Need | None:
     if not regular or not _must_be_full(layer, count):
         return None
     full = passes(count) * channels_per_pass(count)
-    return Need(layer, ((Part(0, count, full),),) * len(counts), _why_full(layer, count))
+    return Need(layer, ((CopiedPart(0, count, full),),) * len(counts), _why_full(layer, count))
 
 
 def _must_be_full(layer: Layer, channels: int) -> bool:
@@ -134,7 +134,7 @@ def _up(count: int) -> int:
     return -(-count // PROCESSORS_PER_INSTANCE) * PROCESSORS_PER_INSTANCE
 
 
-def packed(counts: Sequence[int]) -> tuple[tuple[Part, ...], ...]:
+def packed(counts: Sequence[int]) -> tuple[tuple[CopiedPart, ...], ...]:
     """Return the parts of joined sources so that none crosses from one pass into the next.
 
     All passes are equally full. Sources of more than 64 channels come in several parts; others do
@@ -148,7 +148,7 @@ Row = list[tuple[int, int, int]]
 """What stands in a pass: source, first channel, count."""
 
 
-def _cost(parts: Sequence[Sequence[Part]]) -> tuple[int, int]:
+def _cost(parts: Sequence[Sequence[CopiedPart]]) -> tuple[int, int]:
     """Return how many copies parts need, and how many channels they become."""
     copies = sum(len(row) for row in parts if len(row) > 1)
     return copies, sum(part.filled for row in parts for part in row)
@@ -188,17 +188,17 @@ def _rows(pieces: Sequence[Sequence[int]]) -> list[Row]:
     return rows
 
 
-def _filled_up(counts: Sequence[int], rows: Sequence[Row]) -> tuple[tuple[Part, ...], ...]:
+def _filled_up(counts: Sequence[int], rows: Sequence[Row]) -> tuple[tuple[CopiedPart, ...], ...]:
     """Return the parts with the zeros that make all passes equally full."""
     share = max(sum(_up(count) for _, _, count in row) for row in rows)
     least = PROCESSORS * (len(rows) - 1) // len(rows)
     share = max(share, _up(least + 1))
-    parts: list[list[Part]] = [[] for _ in counts]
+    parts: list[list[CopiedPart]] = [[] for _ in counts]
     for row in rows:
         room = share
         for number, (source, first, count) in enumerate(row):
             filled = room if number == len(row) - 1 else _up(count)
-            parts[source].append(Part(first, count, filled))
+            parts[source].append(CopiedPart(first, count, filled))
             room -= filled
     return tuple(map(tuple, parts))
 
@@ -209,7 +209,7 @@ def _met(
     """Fill the first pass that is not full; None if nothing can be done about it."""
     for place, parts in enumerate(need.parts):
         whole = channels_of(network, sources(network, need.reader)[place])
-        if parts == (Part(0, whole, whole),):
+        if parts == (CopiedPart(0, whole, whole),):
             continue
         if len(parts) == 1:
             filled = _filled(network, fixed, need, place, notices)
