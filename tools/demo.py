@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from ai8xtools.diagnostics import DiagnosticError, refused, run  # noqa: E402
 from ai8xtools.reading.progress import Progress  # noqa: E402
 from ai8xtools.reading.system import lock  # noqa: E402
 from device import MAX78000  # noqa: E402
@@ -145,7 +145,7 @@ class Runner:
 
 def failure(message: str, remedy: str, code: str = "E010") -> DiagnosticError:
     """Return the exception that ends the demo with a message and status 1."""
-    return DiagnosticError(Diagnostic(code, message, remedy=remedy))
+    return refused(code, message, remedy=remedy)
 
 
 @contextmanager

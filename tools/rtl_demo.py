@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from ai8xtools.diagnostics import refused, run  # noqa: E402
 from tools.rtl_simulation import missing_tools, simulate  # noqa: E402
 
 NETWORK = (
@@ -40,7 +40,7 @@ def generate(folder: Path, options: Sequence[str]) -> Path:
     folder.mkdir(parents=True)
     print(f"$ {shlex.join(words)}", flush=True)
     if subprocess.run([sys.executable, *words], cwd=ROOT, check=False).returncode:
-        raise DiagnosticError(Diagnostic("E010", "the test was not generated", remedy="See above."))
+        raise refused("E010", "the test was not generated", remedy="See above.")
     return next(path for path in folder.iterdir() if path.is_dir())
 
 

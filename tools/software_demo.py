@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from ai8xtools.diagnostics import refused, run  # noqa: E402
 
 DIGITS = (
     "--config-file", "networks/digits-chw-ai85.yaml",
@@ -55,10 +55,8 @@ def command(words: Sequence[str]) -> str:
     python = [sys.executable] if words[0].endswith(".py") else []
     done = subprocess.run([*python, *words], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise DiagnosticError(
-            Diagnostic("E010", f"it ended with status {done.returncode}:\n{done.stdout}"
-                       f"{done.stderr}", None, shlex.join(words))
-        )  # fmt: skip
+        raise refused("E010", f"it ended with status {done.returncode}:\n{done.stdout}"
+                       f"{done.stderr}", None, shlex.join(words))  # fmt: skip
     return done.stdout
 
 
@@ -66,7 +64,7 @@ def captured(pattern: str, text: str) -> str:
     """Return what the group of a pattern matches."""
     match = re.search(pattern, text)
     if match is None:
-        raise DiagnosticError(Diagnostic("E010", f"no {pattern!r} in:\n{text}"))
+        raise refused("E010", f"no {pattern!r} in:\n{text}")
     return match[1]
 
 
@@ -79,7 +77,7 @@ def on_core(output: Path, mcu: str, core: str, sizes: Sequence[str], scheme: str
     project = output / name
     command(["make", "-s", "-C", str(project)])
     if "*** PASS ***" not in command([str(project / "main")]):
-        raise DiagnosticError(Diagnostic("E010", f"{name} does not pass on this computer"))
+        raise refused("E010", f"{name} does not pass on this computer")
     ran = command(["emulate.py", str(project), "--core", core, "--count"])
     print(f"  {ran.splitlines()[-1]}")
     return Row(

@@ -18,6 +18,7 @@ from ai8xtools.diagnostics.diagnostic import (
     Severity,
     has_errors,
     refuse_errors,
+    refused,
 )
 from ai8xtools.diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run, wants_json
 from ai8xtools.diagnostics.outcome import Outcome, current, note, suggest
@@ -50,6 +51,7 @@ __all__ = [
     "print_diagnostics",
     "print_result",
     "refuse_errors",
+    "refused",
     "run",
     "suggest",
     "takes_json",

@@ -144,6 +144,13 @@ class DiagnosticError(Exception):
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 
+def refused(
+    code: str, message: str, place: Place | None = None, remedy: str | None = None
+) -> DiagnosticError:
+    """Return the exception that ends a run with this error."""
+    return DiagnosticError(Diagnostic(code, message, place, remedy))
+
+
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     """Return whether any of them is an error."""
     return any(d.severity.is_error for d in diagnostics)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import Place, refused
 from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.emit.library import Export, InputPlace, InputWords
 from ai8xtools.synthesis.emit.unload import delivered, layer_offsets
@@ -84,14 +84,12 @@ def _group(layer: UnloadLayer) -> int:
     for number, piece in enumerate(layer.pieces):
         count = min(group, layer.channels - number * group)
         if (piece.channel, len(piece.lanes)) != (number * group, count):
-            raise DiagnosticError(
-                Diagnostic(
-                    "E912",
-                    f"the channels of the output of layer {layer.layer} stand in groups of "
-                    "different sizes",
-                    Place(option=OPTION),
-                    "Give the layer behind it, or what reads it, processors without gaps.",
-                )
+            raise refused(
+                "E912",
+                f"the channels of the output of layer {layer.layer} stand in groups of "
+                "different sizes",
+                Place(option=OPTION),
+                "Give the layer behind it, or what reads it, processors without gaps.",
             )
     return group
 

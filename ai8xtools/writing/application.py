@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ai8xtools.bench.description import BenchDescription, OutputShape
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import DiagnosticError, Place, refused
 from ai8xtools.values import frozen
 from ai8xtools.writing.detector import Detector
 from ai8xtools.writing.library import Library
@@ -214,10 +214,10 @@ class Application:
         return 1
 
     def _unsuitable(self, why: str) -> DiagnosticError:
-        return DiagnosticError(Diagnostic(
+        return refused(
             "E916", f"--head {self.head} does not suit the network: {why}", Place(option="--head"),
             "Choose another one.",
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def _description(self, library: Library) -> dict[str, Any]:
         """Return the board's description of the network, as lines of C."""
@@ -238,7 +238,7 @@ class Application:
         return {"output_bytes": description.output_bytes, "told": text}
 
     def _refused(self, why: str) -> DiagnosticError:
-        return DiagnosticError(Diagnostic(
+        return refused(
             "E913", f"no program for a {KINDS[self.kind].sensor}: {why}", Place(option=OPTION),
             "Use --application minimal, and write sensor_read() for your data.",
-        ))  # fmt: skip
+        )  # fmt: skip

@@ -20,7 +20,7 @@ from ai8xtools.checkpoint.atomic import (
     temporary_prefix,
     umask,
 )
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import DiagnosticError, Place, refused
 from ai8xtools.reading import system
 from ai8xtools.writing.exchange import can_exchange, carry_over, exchange, link
 from ai8xtools.writing.manifest import MANIFEST, listed_files, manifest, stale_files
@@ -188,7 +188,7 @@ def _is(path: Path, content: bytes) -> bool:
 
 
 def _refusal(code: str, path: Path, message: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(Diagnostic(code, message, Place(file=str(path)), remedy))
+    return refused(code, message, Place(file=str(path)), remedy)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from ai8xtools.commands.deliver import Folder
 from ai8xtools.commands.loader.options import LoaderOptions, inputs
 from ai8xtools.commands.outcome import is_foreign
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import DiagnosticError, Place, refused
 from ai8xtools.diagnostics.options import excludes
 
 _TWIN_HEAD = '{\n "version": 1,\n "tool": "ai8xize.py '
@@ -49,9 +49,7 @@ def check_report(options: LoaderOptions) -> None:
     for twin in report_files(report)[1:]:  # its name is not the user's choice
         if is_foreign(twin, _TWIN_HEAD):
             text = f"{twin} is there and no report; it stays"
-            raise DiagnosticError(
-                Diagnostic("E060", text, Place(option="--report"), "Name another page.")
-            )
+            raise refused("E060", text, Place(option="--report"), "Name another page.")
 
 
 def write_pages(report: str, page: str, twin: str) -> None:

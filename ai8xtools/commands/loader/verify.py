@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, refused
 from ai8xtools.emulator import NetworkRun, compare, count_words, run_loader
 from ai8xtools.emulator.firmware.loader import LoaderRecord
 from ai8xtools.emulator.report.cycles import format_cycles, network_cycles
@@ -60,13 +60,11 @@ def verify(
         return
     run = record.execute()
     if not (record.check_output() and record.check_is_alive()):
-        raise DiagnosticError(
-            Diagnostic(
-                "E841",
-                "the emulated accelerator does not compute the expected output",
-                place,
-                _explanation(result, record, run),
-            )
+        raise refused(
+            "E841",
+            "the emulated accelerator does not compute the expected output",
+            place,
+            _explanation(result, record, run),
         )
     if run.errors:
         raise DiagnosticError(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ai8xtools.answer import Answer
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, refused
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator import Effect, EmulatorError, WordDifference, Writes, compare, count_words
 from ai8xtools.emulator.comparison.partial import accepted_writes, next_word, written_so_far
@@ -82,13 +82,11 @@ def _differences(
     right.write(_writes(phases))
     words = compare_words(memory, answer, right)
     if words.stranger:
-        raise DiagnosticError(
-            Diagnostic(
-                "E844",
-                f"the project is not of this network: {words.stranger}",
-                place,
-                "Check the folder, and that description and options are those of the project.",
-            )
+        raise refused(
+            "E844",
+            f"the project is not of this network: {words.stranger}",
+            place,
+            "Check the folder, and that description and options are those of the project.",
         )
     texts = [describe_wrong(memory, answer, word) for word in words.wrong[:SHOWN_DIFFERENCES]]
     count = len(words.wrong)

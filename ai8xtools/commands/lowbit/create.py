@@ -13,7 +13,7 @@ from ai8xtools.commands.deliver import Folder, deliver
 from ai8xtools.commands.loader.pages import report_files, write_pages
 from ai8xtools.commands.lowbit.arguments.loader import LowBitOptions
 from ai8xtools.commands.outcome import memory_facts
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, note, refuse_errors
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, note, refuse_errors, refused
 from ai8xtools.quantization.lowbit import packed_inputs
 from ai8xtools.reading.npy import NpyError, read_array
 from ai8xtools.software.lowbit.emit import Samples, beside, dense_layers, emit, sizes
@@ -141,6 +141,4 @@ def _integers(path: str) -> NDArray[np.int64]:
 
 
 def _refusal(path: str, message: str) -> DiagnosticError:
-    return DiagnosticError(
-        Diagnostic("E863", message, Place(path), "docs/low-bit.md tells how samples are made.")
-    )
+    return refused("E863", message, Place(path), "docs/low-bit.md tells how samples are made.")

@@ -11,7 +11,7 @@ import shlex
 from pathlib import PurePath
 from typing import Any
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
+from ai8xtools.diagnostics import Place, refused
 from ai8xtools.synthesis.emit.options import ProjectOptions
 from ai8xtools.writing.templates import render
 from device import Chip
@@ -118,11 +118,9 @@ def _words(option: str, text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as exc:
-        raise DiagnosticError(
-            Diagnostic(
-                "E076",
-                f"{text!r} cannot be split into words: {str(exc).lower()}",
-                Place(option=option),
-                "Close the quotation.",
-            )
+        raise refused(
+            "E076",
+            f"{text!r} cannot be split into words: {str(exc).lower()}",
+            Place(option=option),
+            "Close the quotation.",
         ) from None

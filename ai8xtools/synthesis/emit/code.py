@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError
+from ai8xtools.diagnostics import refused
 from ai8xtools.synthesis.emit.expected import cut
 from ai8xtools.synthesis.emit.kernels import processor_arrays
 from ai8xtools.synthesis.emit.options import ProjectOptions
@@ -108,12 +108,10 @@ def _classified(
         and layer.channels * layer.pixels == program.output_count
     ]
     if not candidates:
-        raise DiagnosticError(
-            Diagnostic(
-                "E075",
-                f"the last layer, {final}, is not among the output layers",
-                last.place.with_option("--softmax"),
-                f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
-            )
+        raise refused(
+            "E075",
+            f"the last layer, {final}, is not among the output layers",
+            last.place.with_option("--softmax"),
+            f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
         )
     return candidates[-1]

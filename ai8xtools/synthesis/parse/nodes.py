@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
+from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, refused
 from ai8xtools.reading import ForeignFileError, read_bytes, where_else
 from ai8xtools.reading.text import has_foreign_digits, line
 from ai8xtools.reading.yaml_errors import context_of, explained, remedy_of
@@ -38,36 +38,30 @@ def read_text(path: str) -> str:
     try:
         data = read_bytes(path, MAX_FILE_BYTES)
     except ForeignFileError as exc:
-        raise DiagnosticError(
-            Diagnostic(
-                "E101",
-                f"cannot read the network description: {exc.strerror}",
-                Place(path, 1, 1) if exc.size else Place(file=path),
-                "Name a network description; the largest ones have a few kilobytes.",
-            )
+        raise refused(
+            "E101",
+            f"cannot read the network description: {exc.strerror}",
+            Place(path, 1, 1) if exc.size else Place(file=path),
+            "Name a network description; the largest ones have a few kilobytes.",
         ) from None
     except OSError as exc:
-        raise DiagnosticError(
-            Diagnostic(
-                "E101",
-                f"cannot read the network description: {exc.strerror or exc}",
-                Place(file=path),
-                where_else(path)
-                if isinstance(exc, FileNotFoundError)
-                else "Check the path given to --config-file.",
-            )
+        raise refused(
+            "E101",
+            f"cannot read the network description: {exc.strerror or exc}",
+            Place(file=path),
+            where_else(path)
+            if isinstance(exc, FileNotFoundError)
+            else "Check the path given to --config-file.",
         ) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
-        raise DiagnosticError(
-            Diagnostic(
-                "E102",
-                f"byte 0x{data[exc.start]:02x} is not UTF-8 text",
-                Place(path, line, exc.start - data.rfind(b"\n", 0, exc.start)),
-                "Save the file with UTF-8 encoding.",
-            )
+        raise refused(
+            "E102",
+            f"byte 0x{data[exc.start]:02x} is not UTF-8 text",
+            Place(path, line, exc.start - data.rfind(b"\n", 0, exc.start)),
+            "Save the file with UTF-8 encoding.",
         ) from None
 
 
@@ -85,25 +79,21 @@ def compose(text: str, file: str) -> yaml.MappingNode:
     except yaml.YAMLError as exc:
         raise DiagnosticError(_syntax_error(exc, text, file)) from None
     if root is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "E103",
-                "the network description is empty",
-                Place(file, 1, 1),
-                "It needs the keys arch, dataset and layers.",
-            )
+        raise refused(
+            "E103",
+            "the network description is empty",
+            Place(file, 1, 1),
+            "It needs the keys arch, dataset and layers.",
         )
     problems = list(_foreign(root, file, [], set()))
     if problems:
         raise DiagnosticError(problems)
     if not isinstance(root, yaml.MappingNode):
-        raise DiagnosticError(
-            Diagnostic(
-                "E103",
-                f"the network description is {kind_of(root)}, not a mapping of keys",
-                place_of(root, file),
-                "It needs the keys arch, dataset and layers.",
-            )
+        raise refused(
+            "E103",
+            f"the network description is {kind_of(root)}, not a mapping of keys",
+            place_of(root, file),
+            "It needs the keys arch, dataset and layers.",
         )
     return root
 
@@ -115,13 +105,11 @@ def _refuse_control_characters(text: str, file: str) -> None:
         return
     breaks = list(re.finditer(_LINE_BREAK, text[: character.start()]))
     column = character.start() - (breaks[-1].end() if breaks else 0) + 1
-    raise DiagnosticError(
-        Diagnostic(
-            "E102",
-            f"the character U+{ord(character.group()):04X} is not allowed in YAML",
-            Place(file, len(breaks) + 1, column),
-            'Remove it; in quotes it can be written as an escape such as "\\x07".',
-        )
+    raise refused(
+        "E102",
+        f"the character U+{ord(character.group()):04X} is not allowed in YAML",
+        Place(file, len(breaks) + 1, column),
+        'Remove it; in quotes it can be written as an escape such as "\\x07".',
     )
 
 
@@ -136,18 +124,14 @@ def _refuse_size(text: str, file: str) -> None:
         mark = event.start_mark
         if depth > MAX_DEPTH and mark is not None:
             place = Place(file, mark.line + 1, mark.column + 1)
-            raise DiagnosticError(
-                Diagnostic("E111", f"nested deeper than {MAX_DEPTH} levels", place)
-            )
+            raise refused("E111", f"nested deeper than {MAX_DEPTH} levels", place)
         if count > MAX_EVENTS and mark is not None:
             place = Place(file, mark.line + 1, mark.column + 1)
-            raise DiagnosticError(
-                Diagnostic(
-                    "E101",
-                    f"the file holds more than {MAX_EVENTS} keys and values up to here",
-                    place,
-                    "Name a network description; the largest ones have a few thousand.",
-                )
+            raise refused(
+                "E101",
+                f"the file holds more than {MAX_EVENTS} keys and values up to here",
+                place,
+                "Name a network description; the largest ones have a few thousand.",
             )
 
 

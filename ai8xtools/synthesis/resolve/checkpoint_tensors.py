@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from ai8xtools.checkpoint import Checkpoint, CheckpointError, read_checkpoint
 from ai8xtools.checkpoint.generations import FINAL_SCALE, exponent, unknown_entries
-from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
+from ai8xtools.diagnostics import (
+    Diagnostic,
+    Place,
+    Severity,
+    refused,
+)
 from ai8xtools.synthesis.facts import Fact, effects
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
@@ -25,6 +30,7 @@ from ai8xtools.synthesis.resolve.naming import paired
 from ai8xtools.synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,
+    Complain,
     LayerTensors,
     bias_is_dropped,
     shape_weights,
@@ -71,24 +77,20 @@ def tensors_from_checkpoint(
     complaints about tensors go to `problems`.
     """
     if options.checkpoint_file is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "E201",
-                f"no checkpoint is given, but arch is '{description.get('arch')}'",
-                description.place_of("arch"),
-                "Add --checkpoint-file with the quantized checkpoint of this network.",
-            )
+        raise refused(
+            "E201",
+            f"no checkpoint is given, but arch is '{description.get('arch')}'",
+            description.place_of("arch"),
+            "Add --checkpoint-file with the quantized checkpoint of this network.",
         )
     checkpoint = options.tensors or read_checkpoint(options.checkpoint_file)
     place = Place(file=options.checkpoint_file)
     if checkpoint.network is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "E247",
-                "it holds a whole network of 16 or 8 bits, which no description changes",
-                place,
-                "Leave --config-file and --model out, with --device MCU or CMSIS-NN.",
-            )
+        raise refused(
+            "E247",
+            "it holds a whole network of 16 or 8 bits, which no description changes",
+            place,
+            "Leave --config-file and --model out, with --device MCU or CMSIS-NN.",
         )
     _check_arch(description, checkpoint, place, problems)
     _check_entries(checkpoint, place, problems)
@@ -199,19 +201,7 @@ class _CheckpointLayer:
         self.layer = layer
         self.place = place
         self.problems = problems
-
-    def problem(
-        self,
-        code: str,
-        message: str,
-        *keys: str,
-        remedy: str | None = None,
-        effects: Effects = NO_EFFECTS,
-        tensor: str | None = None,
-    ) -> None:
-        """Note a complaint about this tensor at the layer that it is for."""
-        text = f"{message} (tensor '{tensor or self.key.weight}' of {self.place})"
-        self.problems.append(self.layer.error(code, text, *keys, remedy=remedy, effects=effects))
+        self.problem = Complain(layer, problems, str(place), key.weight)
 
     def read(self, chip: Chip | None) -> LayerTensors | None:
         """Return the layer's tensors, or None after a complaint."""

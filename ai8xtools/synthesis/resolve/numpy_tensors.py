@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
+from ai8xtools.diagnostics import (
+    Diagnostic,
+    Place,
+    Severity,
+    refused,
+)
 from ai8xtools.reading import where_else
 from ai8xtools.reading.npy import NpyError, read_arrays
-from ai8xtools.synthesis.facts import Fact
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Description, LayerDescription
 from ai8xtools.synthesis.resolve.naming import counted
@@ -58,23 +62,8 @@ def tensors_from_numpy(
     problems += counted(layers, len(arrays), path)
     by_layer: dict[int, LayerTensors] = {}
     for position, (layer, array) in enumerate(zip(layers, arrays, strict=False)):
-
-        def problem(
-            code: str,
-            message: str,
-            *keys: str,
-            remedy: str | None = None,
-            effects: Effects = NO_EFFECTS,
-            tensor: str | None = None,
-            at: LayerDescription = layer,
-        ) -> None:
-            if split and Fact.TENSORS in effects.needs and len(layers) == 1:
-                remedy = _SINGLE
-            text = (
-                f"{message} (from {path})" if tensor is None else f"{message} ({tensor} of {path})"
-            )
-            problems.append(at.error(code, text, *keys, remedy=remedy, effects=effects))
-
+        alone = _SINGLE if split and len(layers) == 1 else None
+        problem = Complain(layer, problems, path, alone=alone)
         bits = layer.get("quantization", DEFAULT_BITS)
         narrowed = _requantize(np.asarray(array), bits, problem)
         lost = narrowed is not None and _lost_bits(np.asarray(array), bits)
@@ -100,18 +89,13 @@ def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDA
     place = Place(option="--bias-input") if options.bias_input else description.place_of("bias")
     arrays = _read_arrays(path, "test biases", place)
     if not arrays:
-        raise DiagnosticError(
-            Diagnostic("E211", "the test biases file is empty", Place(file=path), "Replace it.")
-        )
+        raise refused("E211", "the test biases file is empty", Place(file=path), "Replace it.")
     for array in arrays:
         if array.min() < -128 or array.max() > 127:
-            raise DiagnosticError(
-                Diagnostic(
-                    "E207",
-                    f"a bias reaches from {array.min()} to {array.max()}, "
-                    "the limits are -128 and 127",
-                    Place(file=path),
-                )
+            raise refused(
+                "E207",
+                f"a bias reaches from {array.min()} to {array.max()}, the limits are -128 and 127",
+                Place(file=path),
             )
     return [array.reshape(-1).astype(np.int64) for array in arrays]
 
@@ -121,32 +105,26 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
     try:
         arrays = read_arrays(path)
     except FileNotFoundError:
-        raise DiagnosticError(
-            Diagnostic(
-                "E211",
-                f"the {what} file '{path}' does not exist",
-                place,
-                f"{where_else(path)} Files are looked up from the current folder; see "
-                "--weight-input and --bias-input.",
-            )
+        raise refused(
+            "E211",
+            f"the {what} file '{path}' does not exist",
+            place,
+            f"{where_else(path)} Files are looked up from the current folder; see "
+            "--weight-input and --bias-input.",
         ) from None
     except OSError as exc:
-        raise DiagnosticError(
-            Diagnostic("E211", f"the {what} file '{path}' cannot be read: {exc.strerror}", place)
+        raise refused(
+            "E211", f"the {what} file '{path}' cannot be read: {exc.strerror}", place
         ) from None
     except NpyError as exc:
-        raise DiagnosticError(
-            Diagnostic(
-                "E211",
-                f"the {what} file is not a sequence of numeric NumPy arrays: {exc}",
-                Place(file=path),
-                "Write each array with numpy.save into one open file.",
-            )
+        raise refused(
+            "E211",
+            f"the {what} file is not a sequence of numeric NumPy arrays: {exc}",
+            Place(file=path),
+            "Write each array with numpy.save into one open file.",
         ) from None
     if any(a.dtype.kind not in "iu" or not a.ndim or not a.size for a in arrays):
-        raise DiagnosticError(
-            Diagnostic("E211", f"the {what} file must hold arrays of integers", Place(file=path))
-        )
+        raise refused("E211", f"the {what} file must hold arrays of integers", Place(file=path))
     return arrays
 
 

@@ -8,7 +8,7 @@ Source: docs/writing-a-network.md, "Files of samples and weights".
 from __future__ import annotations
 
 from ai8xtools.checkpoint.onnx import OnnxLayer, read_onnx
-from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, Severity
+from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import LayerDescription
 from ai8xtools.synthesis.parse.rules import operation
@@ -56,20 +56,7 @@ def tensors_from_onnx(
     used = [(layer, node.weight_name, node.weights) for layer, node in pairs]
     problems += complain_unquantized(used, place)
     for layer, node in pairs:
-
-        def problem(
-            code: str,
-            message: str,
-            *keys: str,
-            remedy: str | None = None,
-            effects: Effects = NO_EFFECTS,
-            at: LayerDescription = layer,
-            tensor: str | None = None,
-            weights: str = node.weight_name,
-        ) -> None:
-            text = f"{message} (tensor '{tensor or weights}' of {place})"
-            problems.append(at.error(code, text, *keys, remedy=remedy, effects=effects))
-
+        problem = Complain(layer, problems, str(place), node.weight_name)
         tensors = _tensors(layer, node, options, problem)
         if tensors is not None:
             by_layer[layer.index] = tensors

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, refused
 from ai8xtools.reading import where_else
 from ai8xtools.reading.npy import NpyError, read_arrays
 from ai8xtools.synthesis.layout import Progression
@@ -44,7 +44,7 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     remedy = "Make one with train.py --evaluate -8 --save-sample 1, or name it with --sample-input."
 
     def refuse(message: str, where: Place = place, remedy: str = remedy) -> DiagnosticError:
-        return DiagnosticError(Diagnostic("E212", message, where, remedy))
+        return refused("E212", message, where, remedy)
 
     try:
         arrays = read_arrays(path, most=1)

@@ -5,12 +5,12 @@ Source: docs/writing-a-network.md, "Files of samples and weights".
 
 from __future__ import annotations
 
-from typing import Protocol, assert_never
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.diagnostics import NO_EFFECTS, Effects
+from ai8xtools.diagnostics import NO_EFFECTS, Diagnostic, Effects
 from ai8xtools.synthesis.facts import Fact, effects
 from ai8xtools.synthesis.network import Operator
 from ai8xtools.synthesis.options import ResolveOptions
@@ -55,11 +55,19 @@ OF_ANOTHER_LAYER = effects(needs=Fact.TENSORS)
 """Marks complaints that a tensor is not this layer's; it may belong to another layer."""
 
 
-class Complain(Protocol):
-    """Notes a complaint about a layer's tensors, placed at the first of the keys.
+@frozen
+class Complain:
+    """Notes complaints about a layer's tensors in a `file`, placed at the first of the keys.
 
-    It names the weights, unless it is about another `tensor`.
+    `weights` is their name, where the file has names. A complaint is about the weights, unless
+    about another `tensor`. `alone` is the remedy where the tensors may be another layer's.
     """
+
+    layer: LayerDescription
+    problems: list[Diagnostic]
+    file: str
+    weights: str = ""
+    alone: str | None = None
 
     def __call__(
         self,
@@ -70,7 +78,14 @@ class Complain(Protocol):
         effects: Effects = NO_EFFECTS,
         tensor: str | None = None,
     ) -> None:
-        """Note it."""
+        """Note a complaint."""
+        origin = f"{tensor} of {self.file}" if tensor else f"from {self.file}"
+        if self.weights:
+            origin = f"tensor '{tensor or self.weights}' of {self.file}"
+        if self.alone and Fact.TENSORS in effects.needs:
+            remedy = self.alone
+        text = f"{message} ({origin})"
+        self.problems.append(self.layer.error(code, text, *keys, remedy=remedy, effects=effects))
 
 
 def bias_is_dropped(layer: LayerDescription, options: ResolveOptions) -> bool:
