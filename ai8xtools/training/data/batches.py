@@ -29,6 +29,7 @@ from ai8xtools.training.data.inputs import doubt
 from ai8xtools.training.data.mixing import MixedBatches, partners
 from ai8xtools.training.data.sending import can_be_sent
 from ai8xtools.training.options import TrainingOptions
+from datasets.boxes import collate as collate_boxes
 
 _TRAINING, _VALIDATION, _TEST = range(3)
 _MISTAKES = (NameError, AttributeError, TypeError, ImportError)
@@ -278,12 +279,6 @@ class _Collate:
             return _Failure.of(exc, "a batch of samples of different kind or shape")
 
 
-def stack_inputs(samples: Sequence[tuple[Tensor, Any]]) -> tuple[Tensor, list[Any]]:
-    """Return a batch whose targets are a list, for objects in boxes."""
-    inputs, targets = zip(*samples, strict=True)
-    return torch.stack(inputs), list(targets)
-
-
 @dataclass(frozen=True, slots=True)
 class Data:
     """The three parts of a data set; only `test` exists for an evaluation.
@@ -415,5 +410,5 @@ def _batches(dataset: Any, order: Order, entry: DatasetEntry, options: TrainingO
     """Return the batches of some samples of a data set, in the fastest way it supports."""
     if hasattr(dataset, "batch"):
         return TensorBatches(dataset, order)
-    collate = entry.collate or (stack_inputs if options.obj_detection else None)
+    collate = entry.collate or (collate_boxes if options.obj_detection else None)
     return LoaderBatches(dataset, order, options.workers, collate)
