@@ -11,13 +11,18 @@ import contextlib
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ai8xtools.commands import targets
+from ai8xtools.commands.train.page import page as training_page
 from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.values.accuracy import Accuracy
 from tests.conftest import ROOT
+from tests.training.test_training_page import OPTIONS, epoch
 
+ACCURACY = Accuracy.of([[5, 1, 0], [0, 2, 1], [0, 0, 3]], ["circle", "square", "triangle"])
 WIDTHS = (360, 800, 1600)
 SCHEMES = ("light", "dark")
 DIGITS = ["--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"),
@@ -43,6 +48,13 @@ def pages(folder: Path) -> Iterator[Path]:
     files = [str(ROOT / "trained/digits-ai85digitsnet-qat8.pth.tar"), str(folder / "q.pth.tar")]
     targets.main("quantize.py", [*files, "--device", "MAX78000", "--report", str(page),
                                  "--report-data", "digits"])  # fmt: skip
+    yield page
+    page = folder / "training.html"
+    trained = {
+        "epochs": [epoch(n, 1 / (n + 1), qat=n > 5) for n in range(9)], "sizes": {"test": 12},
+        "best": {"epoch": 7}, "accuracy": {"integers of the chip": asdict(ACCURACY)},
+    }  # fmt: skip
+    page.write_text(training_page(OPTIONS, trained))
     yield page
 
 
