@@ -204,6 +204,9 @@ measure-pages: $(DEVELOPMENT) ## the reports in Chromium: three widths, light an
 measure-manual: $(DEVELOPMENT) ## the commands of README and manual, each page in a fresh folder (ARGS="docs/proof.md")
 	@$(PYTHON) -m tests.manual $(ARGS)
 
+measure-terminal: $(DEVELOPMENT) ## each tool in terminals of 80 and 120 columns, and in a pipe: widths of tables, the last line
+	@$(PYTHON) -m tests.reading.audit
+
 measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
 

@@ -41,7 +41,7 @@ def _told(facts: dict[str, Any]) -> Iterator[str]:
         name, value = next(iter(accuracy["measures"].items()))
         yield f"{name} {value:.4g} on {accuracy['samples']:,} samples"
     if facts["cycles"]:
-        yield f"{facts['cycles']['count']:,} cycles"
+        yield f"{facts['cycles']['count']:,.0f} cycles"
 
 
 def _called(outcome: Outcome) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.conftest import ROOT
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), ROOT / "trained/README.md"]
-SHORT, EARLY = "--epochs 8 -j 0", "--qat-policy tests/manual/qat.yaml"
+SHORT, EARLY = "--epochs 8", "--qat-policy tests/manual/qat.yaml"
 
 _COMMENT = re.compile(r"<!--\s*(before|file|instead|not run):\s*(.*?)\s*-->", re.DOTALL)
 _BLOCK = re.compile(
