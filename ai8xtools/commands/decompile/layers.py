@@ -349,7 +349,7 @@ def _jump(memory: Memory, config: LayerConfig) -> int | None:
 
 
 def with_streams(built: Sequence[Rebuilt], *, first: bool) -> list[Rebuilt]:
-    """Return the layers with those that stream; `first` tells whether the first does."""
+    """Return the layers with those that stream; `first` is whether the first does."""
     return [
         replace(
             one,

@@ -178,7 +178,7 @@ def _unflattened(sample: Tensor, first: Rebuilt) -> Tensor:
 def _with_lost_rows(memory: Memory, first: LayerConfig, sample: Tensor) -> Tensor:
     """Return the sample with the rows below the last pooling window, which are not read.
 
-    Where the registers do not tell them (MAX78002), they are found behind the others.
+    Where the registers do not give them (MAX78002), they are found behind the others.
     """
     inputs = first.input
     if not memory.chip.counts_by_step or inputs.stride == 1:

@@ -18,10 +18,9 @@ from ai8xtools.writing.folder import check_folder, write_project
 def decompile(memory: Memory, name: str, folder: Path, *, sample: str) -> int:
     """Write description, checkpoint and sample of the network that an accelerator is loaded with.
 
-    `sample` says where the input in memory comes from. Returns 0 if the loader makes the same words
-    of the files. Raises EmulatorError: the folder
-    exists (E891), the words have no description (E890), and as the emulator does;
-    DiagnosticError as writing does.
+    `sample` is where the input in memory comes from. Returns 0 if the loader makes the same words
+    of the files. Raises EmulatorError: the folder exists (E891), the words have no description
+    (E890), and as the emulator does; DiagnosticError as writing does.
     """
     if os.path.lexists(folder):
         raise EmulatorError("E891", "the folder exists already", str(folder), "Name another one.")

@@ -125,7 +125,7 @@ def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
 
 @frozen
 class Embedded:
-    """An embedded project before it is written: its files, and what there is to say about it."""
+    """An embedded project before it is written: its files, and the messages about it."""
 
     options: LoaderOptions
     result: Synthesis

@@ -80,8 +80,8 @@ class LoaderOptions:
 
     `model` is what the description has to be made from first, in place of `config_file`.
 
-    `resolve` changes the network, `encode` the words, `project` only the text. `rtl` tells how a
-    test for RTL simulation is written; without it an embedded project is made. `usage` are the
+    `resolve` changes the network, `encode` the words, `project` only the text. `rtl` is how a test
+    for RTL simulation is written; without it an embedded project is made. `usage` are the
     complaints about options that mean nothing beside others. `test_dir` is the folder in which the
     project's is created, with further `files` (name, content); one that exists is replaced with
     `overwrite` only. `silencing` are the options given that keep some messages from being shown.

@@ -29,7 +29,7 @@ def sentence(diagnostic: Diagnostic) -> str:
 def last_line(diagnostics: Iterable[Diagnostic], *, verified: bool) -> str | None:
     """Return the line with which a run ends that wrote what is not expected to work.
 
-    `verified` says that the emulated chip has computed the known answer all the same.
+    `verified` means that the emulated chip has computed the known answer all the same.
     """
     doubts = unsound(diagnostics)
     if not doubts:

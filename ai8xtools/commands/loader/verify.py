@@ -33,9 +33,9 @@ def verify(
 ) -> Iterator[str]:
     """Run the project's loader on an emulated core and compare every word and the output.
 
-    Yields what was found right, and with `cycles` a table of the layers' times. `check_output` says
-    that the program has a sample whose result is known, `prefix` how names of a library begin,
-    `alone` that there is no main(). Raises DiagnosticError naming the first differences,
+    Yields what was found right, and with `cycles` a table of the layers' times. `check_output`
+    means that the program has a sample whose result is known, `prefix` how names of a library
+    begin, `alone` that there is no main(). Raises DiagnosticError naming the first differences,
     EmulatorError.
     """
     expected = {

@@ -43,7 +43,7 @@ class CalibrationOptions:
 
     `dataset` is the name of a data set, KIND:PATH or an array FILE.npy, `folder` that of the data
     sets. `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
-    `own` says how the user's own pictures become samples.
+    `own` is how the user's own pictures become samples.
     """
 
     dataset: str
