@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from datasets.boxes import mirrored
 from datasets.own.boxes import LEAST, within
 
 MOVES = ("mirror", "shift")
@@ -44,6 +45,6 @@ def moved(pictures: Tensor, targets: Any, names: Collection[str]) -> tuple[Tenso
 def _moved(boxes: Tensor, labels: Tensor, shift: Tensor, *, flip: bool) -> tuple[Tensor, Tensor]:
     boxes = boxes - shift
     if flip:
-        boxes = torch.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], 1)
+        boxes = mirrored(boxes)
     inside, kept = within(boxes, LEAST)
     return inside[kept], labels[kept]
