@@ -16,6 +16,9 @@ _BOOKKEEPING = ("output_shift", "weight_bits", "bias_bits", "quantize_activation
 _LOWBIT = "lowbit"
 """Entries of low-bit training in its checkpoints."""
 _SHOWN = 8  # tensors named in a message
+_BESIDE = (
+    "Use layers of ai8x in their place, or train it with train.py --model FILE:CLASS --import."
+)
 REMEDY = (
     "Import it: quantize.py --import --model FILE:CLASS --calibrate DATASET, or train it with "
     "train.py --model FILE:CLASS --import."
@@ -64,7 +67,8 @@ def refuse_foreign(checkpoint: Checkpoint, doing: str) -> None:
             f"a low-bit network cannot {doing}: its layers are not those of ai8x",
             remedy="Its weights become a header: quantize.py INPUT MODEL.h --device BITNET.",
         )
-    tensors = list(foreign_tensors(checkpoint.state_dict))
+    state = checkpoint.state_dict
+    tensors = list(foreign_tensors(state))
     if not tensors:
         return
     named = ", ".join(f"{name} ({what})" for name, what in tensors[:_SHOWN])
@@ -72,5 +76,5 @@ def refuse_foreign(checkpoint: Checkpoint, doing: str) -> None:
     raise InputError(
         "E712",
         f"tensors that belong to no layer of ai8x cannot {doing}: {named}{more}",
-        remedy=REMEDY,
+        remedy=_BESIDE if any(name.endswith(".op.weight") for name in state) else REMEDY,
     )

@@ -46,9 +46,8 @@ from device import CHIPS, Chip, chip_of_die
 def fits_of_run(options: TrainingOptions, chips: Sequence[Chip] = CHIPS) -> list[ChipFit]:
     """Return what the network of a run takes of each chip, with the widths of the QAT policy."""
     dataset = dataset_of(options)
-    entry = imported(
-        named_model(options.arch, find_models, dataset.input), options.arch, None, None
-    )
+    entry = named_model(options.arch, find_models, dataset.input)
+    entry = imported(entry, options.arch, None, None, asked=options.import_model)
     policy = None if options.qat_policy is None else qat.read_policy(options.qat_policy)
 
     def described(chip: Chip) -> tuple[Source, ResolveOptions]:

@@ -38,11 +38,14 @@ def plain_state(path: str) -> dict[str, Tensor] | None:
     return {name: torch.from_numpy(tensor.copy()) for name, tensor in state.items()}
 
 
-def imported(entry: ModelEntry, name: str, state: State | None, path: str | None) -> ModelEntry:
+def imported(
+    entry: ModelEntry, name: str, state: State | None, path: str | None, *, asked: bool = True
+) -> ModelEntry:
     """Return the entry of a network that is imported when it is made.
 
     `name` is what --model said. `state` are the tensors of the ordinary network at `path`, None
-    leaves those that its constructor gives. A network of ai8x layers stays as it is.
+    leaves those that its constructor gives. A network of ai8x layers stays as it is, and so does
+    one with other weights beside them if the user has not `asked` for it: nothing quantizes those.
     """
 
     def make(**keywords: Any) -> nn.Module:
@@ -51,7 +54,9 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
         example = torch.zeros(1, *size[: entry.dim + 1])
         model = with_rectifiers(entry.make(**plain), example, {})
         layers = (isinstance(one, ai8x.QuantizationAwareModule) for one in model.modules())
-        if any(layers) and not any(foreign_modules(model)):
+        foreign = [model.get_submodule(one) for one, _ in foreign_modules(model)]
+        weights = (weight for one in foreign for weight in one.parameters())
+        if any(layers) and (not foreign or (not asked and any(True for _ in weights))):
             network: nn.Module = entry.make(**keywords)
             return network
         if state is not None:
