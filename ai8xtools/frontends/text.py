@@ -64,7 +64,6 @@ def description_text(
         if layer.weights is not None:
             keys["weights"] = layer.weights
         keys |= {key: value for key, value in layer.keys.items() if key != "op"}
-        keys.pop("quantization", None)
         if several and layer.is_output:
             keys["output"] = True
         lines += comment(f"{times(layer.taken)} -> {times(layer.shape)}", "  ")

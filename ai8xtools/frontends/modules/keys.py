@@ -47,7 +47,6 @@ def operator_keys(layer: Any) -> dict[str, Any]:
         case _:
             assert_never(kind)
     keys["activate"] = layer.activation or "None"
-    keys["quantization"] = int(layer.weight_bits.item()) or 8
     if layer.wide:
         keys["output_width"] = 32
     return keys

@@ -203,7 +203,7 @@ class Follower(Maker):
             keys["flatten"] = True
             if value.join or value.inputs != (len(self.layers) - 1,):
                 keys["in_channels"] = math.prod(value.taken or value.shape)
-        keys |= {**spec.keys, "activate": "None", "quantization": 8}
+        keys |= {**spec.keys, "activate": "None"}
         name = self._prefix(node)
         layer = DescribedLayer(
             unused(name.replace(".", "_"), [x.name for x in self.layers]), value.inputs,

@@ -87,7 +87,7 @@ class Maker:
         middle: Any = (np.arange(channels) + beside[0], np.arange(channels), *(border,) * axes)
         kernels[middle] = _ONE
         keys = {"op": f"Conv{axes}d", "kernel_size": f"{size}x{size}" if axes == 2 else size,
-                "pad": 2 * border, "activate": activation, "quantization": 8}  # fmt: skip
+                "pad": 2 * border, "activate": activation}  # fmt: skip
         shape = (len(kernels), *(n + 2 * border for n in value.shape[1:]))
         positive = value.positive or activation != "None"
         return replace(self._of_ones(label, value, keys, kernels, shape), positive=positive)
@@ -96,7 +96,7 @@ class Maker:
         """Add a layer whose kernels, which are exactly one, take data from other places."""
         if value.flat or value.join == "elements":
             return Refusal(node.place, "it moves data of no layer", "Put a Conv before it.")
-        keys = {"op": spec.op, **spec.keys, "activate": "None", "quantization": 8}
+        keys = {"op": spec.op, **spec.keys, "activate": "None"}
         result = self._of_ones(node.place, value, keys, _ONE * np.asarray(spec.weights), spec.shape)
         return replace(result, positive=value.positive)
 
@@ -126,7 +126,7 @@ class Maker:
         keys: dict[str, Any] = {"op": f"Conv{axes}d", "kernel_size": "1x1" if axes == 2 else 1,
                                 "pad": 0}  # fmt: skip
         keys |= {"groups": channels} if alone else {}
-        keys |= {"activate": "None", "quantization": 8}
+        keys |= {"activate": "None"}
         kernels = kernels.reshape(*kernels.shape, *(1,) * axes)
         index = len(self.layers)
         result = self._of_ones(node.place, value, keys, kernels, value.shape)
@@ -144,7 +144,7 @@ class Maker:
             kernels[np.arange(channels), own, row, column] = _ONE
         keys: dict[str, Any] = {"op": "ConvTranspose2d", "kernel_size": "3x3", "pad": 1}
         keys |= {"groups": groups} if groups > 1 else {}
-        keys |= {"activate": "None", "quantization": 8}
+        keys |= {"activate": "None"}
         shape = (channels, *(2 * n for n in value.shape[1:]))
         return replace(
             self._of_ones(node.place, value, keys, kernels, shape), positive=value.positive
