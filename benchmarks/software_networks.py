@@ -20,8 +20,9 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.values import frozen
@@ -83,7 +84,7 @@ def known_networks(folder: Path) -> bool:
 def _lines(case: Case, network: Network) -> Iterator[tuple[str, bool]]:
     """Yield a line of the table for each plan and core, and whether it is as wanted."""
     graph = fuse(lower(network))
-    for scheme in Scheme:
+    for scheme in SINGLE:
         for core in case.millions or ("cortex-m4",):
             chosen = plan(graph, CORES[core], scheme)
             in_rows = scheme is Scheme.ROWS

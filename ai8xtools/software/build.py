@@ -20,29 +20,28 @@ from ai8xtools.software.kernels import choose as kernel_of
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import Block
-from ai8xtools.software.plan.lines import in_lines
-from ai8xtools.software.plan.plan import NoRoomError, Plan, Scheme
-from ai8xtools.software.plan.planner import plan, stack_bytes
-from ai8xtools.software.plan.schemes import Way
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.cost import UNITS_STACK, stack_bytes
+from ai8xtools.software.plan.plan import NoRoomError, Plan
+from ai8xtools.software.plan.planner import Wish, best_plan, plan
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.software.plan.sliding import sliding_plan
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 
 _COUNTER_BYTES = 2
-_LEVELS_STACK_BYTES, _LEVELS_POINTERS_BYTES = 768, 64
-"""Estimated stack of a task with its callees, and pointers to the rows of a window."""
+_POINTERS_BYTES = 64
+"""Pointers to the rows of a window of units."""
 _NO_SCRATCH: frozenset[str] = frozenset()
 """Sets of kernels: only the one that needs no scratch memory."""
-WAYS: Mapping[str, frozenset[Way]] = {
+SCHEMES: Mapping[str, frozenset[Scheme]] = {
     "auto": frozenset(),
     "first": frozenset(),
-    "resident": frozenset({Way.RESIDENT}),
-    "rows": frozenset({Way.ROWS, Way.ROW_TILES}),
-    "pixels": frozenset({Way.PIXELS}),
-    "planes": frozenset({Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES}),
-    "chain": frozenset({Way.ROW_CHAIN, Way.CHAIN}),
+    "resident": frozenset({Scheme.RESIDENT}),
+    "rows": frozenset({Scheme.ROWS, Scheme.ROW_TILES}),
+    "pixels": frozenset({Scheme.PIXELS}),
+    "planes": frozenset({Scheme.PLANES, Scheme.PLANES_L2, Scheme.PLANE_TILES}),
+    "chain": frozenset({Scheme.ROW_CHAIN, Scheme.CHAIN}),
 }
 """The meaning of the words of --scheme with levels of memory."""
 ALWAYS = frozenset({"first", "pixels", "planes", "chain"})
@@ -134,7 +133,7 @@ def sample_of(network: Network, *, average_rounding: bool = False) -> Sample:
 
 def schemes_of(scheme: str) -> tuple[Scheme, ...]:
     """Return the plans of a single memory that a word of --scheme allows."""
-    return (Scheme(scheme),) if scheme in [*Scheme] else tuple(Scheme)
+    return (Scheme(scheme),) if scheme in SINGLE else SINGLE
 
 
 def _in_one(graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None) -> Built:
@@ -256,38 +255,14 @@ def _in_levels(
                 "Use fewer weights, or a microcontroller with more flash.",
             )
         )
-    wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=in_place, kernels=kernels)
-    stack, pointers = max(profile.stack, _LEVELS_STACK_BYTES), _LEVELS_POINTERS_BYTES
-    levels_plan = best_plan(graph, profile, profile.l1 - stack - pointers, wish)
-    levels_plan.validate()
-    need = Need(levels_plan.arena_bytes, pointers, stack, weights, in_place=not levels_plan.stored)
-    return Built(levels_plan, need)
-
-
-def best_plan(graph: Graph, profile: Profile, l1: int, wish: Wish) -> Plan:
-    """Return the best plan for levels, one-dimensional data in columns or in lines.
-
-    In lines kernels take fewer cycles; in columns layers can be cut into rows. Raises NoRoomError
-    if neither fits.
-    """
-    lines = in_lines(graph)
-    same = all(one is other for one, other in zip(graph.steps, lines.steps, strict=True))
-    plans: list[Plan] = []
-    refusals: list[NoRoomError] = []
-    for one in (graph,) if same else (graph, lines):
-        try:
-            plans.append(Planner(one, profile, l1, wish).plan())
-        except NoRoomError as refusal:
-            refusals.append(refusal)
-    if not plans:
-        raise refusals[0]
-    return plans[0] if wish.first else min(plans, key=lambda plan: _rank(plan, wish))
-
-
-def _rank(plan: Plan, wish: Wish) -> tuple[int, float]:
-    """Return how many layers are not cut as was asked, and the cycles."""
-    missed = sum(bool(wish.ways) and task.way not in wish.ways for task in plan.layers)
-    return missed, plan.cycles
+    wish = Wish(
+        schemes=SCHEMES[scheme], first=scheme == "first", in_place=in_place, kernels=kernels
+    )
+    stack = max(profile.stack, UNITS_STACK)
+    chosen = best_plan(graph, profile, profile.l1 - stack - _POINTERS_BYTES, wish)
+    chosen.validate()
+    need = Need(chosen.arena_bytes, _POINTERS_BYTES, stack, weights, in_place=not chosen.stored)
+    return Built(chosen, need)
 
 
 def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None) -> int:

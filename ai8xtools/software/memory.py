@@ -16,10 +16,10 @@ def aligned(size: int, to: int = ALIGNMENT) -> int:
 
 @frozen(kw_only=True)
 class Block:
-    """Bytes that are used from segment `first` to segment `last` of a program.
+    """Bytes that are used from task `first` to task `last` of a program.
 
-    `tensor` is what stands in it (None: scratch or sums), `rows` how many rows of it have room at
-    the same time. `offset` counts from the start of the arena.
+    `tensor` is what stands in it, with room for `rows` of its rows at the same time; else it is the
+    `buffer` of an index and a name. `offset` counts from the start of the memory.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Block:
     last: int
     tensor: int | None = None
     rows: int = 0
+    buffer: tuple[int, str] | None = None
     offset: int = 0
 
     @property
@@ -36,7 +37,7 @@ class Block:
         return self.offset + self.size
 
     def lives_with(self, other: Block) -> bool:
-        """Whether there is a segment in which both are used."""
+        """Whether there is a task in which both are used."""
         return self.first <= other.last and other.first <= self.last
 
     def touches(self, other: Block) -> bool:

@@ -33,8 +33,8 @@ from ai8xtools.quantization.q15.network import quantize_network
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Scheme
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.synthesis.configuration import configuration
 from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Described

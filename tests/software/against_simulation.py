@@ -23,8 +23,8 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Scheme
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, compiler
@@ -114,7 +114,7 @@ def judge(
     cores: Sequence[str],
     count: int,
     seed: int = 0,
-    schemes: Sequence[Scheme] = tuple(Scheme),
+    schemes: Sequence[Scheme] = SINGLE,
 ) -> Iterator[str]:
     """Yield where the C of a network differs from its simulation."""
     network = network_of(NETWORKS[name], seed)
@@ -167,7 +167,7 @@ def main() -> int:
         print(f"{name}: {'differs' if wrong else 'equal'}", *wrong, sep="\n  ", flush=True)
         failed += bool(wrong)
     print(f"{len(args.names) - failed} of {len(args.names)} networks equal their simulation: "
-          f"{args.seeds} x {args.inputs} inputs, {len(Scheme)} plans, kernels of "
+          f"{args.seeds} x {args.inputs} inputs, {len(SINGLE)} plans, kernels of "
           f"{', '.join(ON_THE_DESK)}")  # fmt: skip
     return int(failed > 0)
 

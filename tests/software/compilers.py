@@ -21,7 +21,7 @@ from pathlib import Path
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.plain import compile_plain, run_plain
-from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from tests.software.against_simulation import files_of
 from tests.software.compiled import SANITIZED
 from tests.software.operators import NETWORKS, network_of
@@ -47,7 +47,7 @@ def programs() -> Iterator[tuple[str, Mapping[str, str], tuple[str, ...]]]:
     yield "lanes of four pixels", program(trials("rv32imc")), ()
     yield "buckets", program(trials("rv32ec")), ()
     for number, name in enumerate(HELPERS):
-        scheme = list(Scheme)[number % 2]
+        scheme = SINGLE[number % 2]
         yield name, files_of(network_of(NETWORKS[name]), "rv32imc", scheme), ()
 
 

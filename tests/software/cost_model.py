@@ -24,7 +24,7 @@ from ai8xtools.emulator.cpu.compiler import PREFERENCE
 from ai8xtools.emulator.cpu.counting import NOTHING
 from ai8xtools.emulator.cpu.memory_map import CoreMemory
 from ai8xtools.emulator.plain import CopyEngine, compile_plain, run_plain
-from ai8xtools.software.build import WAYS, best_plan
+from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
@@ -32,11 +32,10 @@ from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import channel_work, plane_work
 from ai8xtools.software.plan.layers import takes_planes
-from ai8xtools.software.plan.plan import Plan, Scheme
-from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.planner import Planner, Wish, best_plan, plan
 from ai8xtools.software.plan.prediction import FILE, predicted, total_work
-from ai8xtools.software.plan.schemes import Way
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
 from ai8xtools.synthesis.simulate import simulate
@@ -194,7 +193,7 @@ def joined(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float],
 def planes(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
     """Yield the work of programs whose layers are all computed an input channel at a time."""
     profile = Profile("planes", CORES[core], 1 << 24, 1 << 22, dma=3)
-    wish = Wish(ways=WAYS["planes"])
+    wish = Wish(schemes=SCHEMES["planes"])
     while count:
         network = random_layers(seed)
         graph = fuse(lower(network))
@@ -213,7 +212,7 @@ def planes(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float],
 def stacks(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
     """Yield the work of programs whose layers are all computed a channel at a time in place."""
     profile = Profile("stacks", CORES[core], 1 << 24, 1 << 22, dma=3)
-    wish = Wish(ways=frozenset({Way.CHAIN}))
+    wish = Wish(schemes=frozenset({Scheme.CHAIN}))
     for number in range(seed, seed + count):
         network = apart(number)
         made = Planner(fuse(lower(network)), profile, profile.l1, wish).plan()
@@ -295,7 +294,7 @@ def _fitted(work: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np
 def planned(graph: Graph, core: str) -> Plan:
     """Return the plan whose cost is predicted: each layer as a whole, all of them in L1."""
     profile = Profile("measured", CORES[core], 1 << 28, _WHOLE >> 1, dma=3)
-    wish = Wish(ways=WAYS["resident"])
+    wish = Wish(schemes=SCHEMES["resident"])
     return best_plan(graph, profile, profile.l1, wish)
 
 

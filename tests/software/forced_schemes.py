@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from ai8xtools.diagnostics import DiagnosticError
-from ai8xtools.software.build import WAYS
+from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.planner import Planner, Wish
 from ai8xtools.software.plan.task import Level, Task
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
@@ -58,7 +58,7 @@ def forced_plan(graph: Graph, scheme: str, *, large: bool) -> Plan:
     for l1 in (16 * _KB * _KB,) if large else _SIZES:
         profile = Profile("forced", CORES["cortex-m4"], 1 << 30, l1, 0, 1 << 30, l3_writable=True,
                           dma=3)  # fmt: skip
-        wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=False)
+        wish = Wish(schemes=SCHEMES[scheme], first=scheme == "first", in_place=False)
         try:
             return Planner(graph, profile, l1, wish).plan()
         except DiagnosticError:
@@ -81,9 +81,9 @@ def results(
         files = emit(plan, Sample(network.sample, outputs), scheme, "")
         files |= {"nn_copies.c": DELAYED.read_text()}
         result = run_project(files, folder / scheme, ("-O2",))
-        steps = sum(task.way in WAYS[scheme] for task in plan.layers)
+        steps = sum(task.scheme in SCHEMES[scheme] for task in plan.layers)
         refused += [(scheme, task) for task in plan.tasks if task.reason.startswith("not ")]
-        text = f"{steps} of {len(plan.layers)}" if WAYS[scheme] else f"{len(plan.layers)}"
+        text = f"{steps} of {len(plan.layers)}" if SCHEMES[scheme] else f"{len(plan.layers)}"
         used = -(-plan.used[Level.L1] // _KB)
         good = passed(result)
         yield f"{text}, {used} KB{'' if good else ' WRONG ' + result.stderr[:200]}", good

@@ -23,8 +23,9 @@ from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution, Graph, Pool, sources_of
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.synthesis.network import Activation, Layer, Network, Operator, Pooling
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.calls_answers import wrong_calls
@@ -126,7 +127,7 @@ def _wrong(network: Network, arrays: Arrays) -> Iterator[str]:
     marked = tuple(replace(layer, is_output=True) for layer in network.layers)
     for shown in (network, replace(network, layers=marked)):
         expected = [arrays[f"layer_{layer.index}"] for layer in shown.outputs()]
-        for scheme in Scheme:
+        for scheme in SINGLE:
             made = plan(fuse(lower(shown)), CORES["cortex-m0plus"], scheme)
             made.validate()
             yield from _wrong_plan(shown, made, expected)

@@ -18,8 +18,8 @@ from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.schemes import Way
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.planner import Planner, Wish
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.writing.templates import render
@@ -89,11 +89,11 @@ def planned(seeds: Sequence[int]) -> Iterator[tuple[Plan, Sample]]:
         graph = fuse(lower(network, average_rounding=rounding))
         if chain:
             l1, l2, dma = choice.choice((200, 300, 400, 600)), 512, seed % 2
-            wish = Wish(ways=frozenset({Way.CHAIN}))
+            wish = Wish(schemes=frozenset({Scheme.CHAIN}))
         else:
             l1, l2, dma = choice.choice(_L1), choice.choice((0, 512, 65536)), choice.choice((0, 1))
-            ways = frozenset(choice.sample(list(Way), choice.randint(0, 2)))
-            wish = Wish(ways=ways, first=choice.random() < 0.3, in_place=choice.random() < 0.3)
+            ways = frozenset(choice.sample(list(Scheme), choice.randint(0, 2)))
+            wish = Wish(schemes=ways, first=choice.random() < 0.3, in_place=choice.random() < 0.3)
         profile = Profile("c", CORES["cortex-m4"], 1 << 20, l1, l2, 1 << 20, l3_writable=True,
                           dma=dma)  # fmt: skip
         try:

@@ -26,8 +26,8 @@ from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.schemes import Way
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.planner import Planner, Wish
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.plan.task import Level, Traffic
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network, Tensor
@@ -50,8 +50,8 @@ def random_plan(graph: Graph, seed: int) -> Plan | None:
         "random", core, 1 << 20, l1, choice.choice((0, 2048, 65536)), 1 << 20,
         l3_writable=choice.random() < 0.9, dma=choice.choice((0, 1)),
     )  # fmt: skip
-    ways = frozenset(choice.sample(list(Way), choice.randint(0, 3)))
-    wish = Wish(ways=ways, first=choice.random() < 0.3, in_place=choice.random() < 0.4)
+    ways = frozenset(choice.sample(list(Scheme), choice.randint(0, 3)))
+    wish = Wish(schemes=ways, first=choice.random() < 0.3, in_place=choice.random() < 0.4)
     try:
         return Planner(graph, profile, l1, wish).plan()
     except DiagnosticError:
@@ -114,9 +114,9 @@ def judge(seed: int, folder: Path | None = None) -> tuple[list[str], Counter[str
 
 def _named(plan: Plan) -> Iterator[str]:
     for task in plan.layers:
-        if task.way is not None:
+        if task.scheme is not None:
             weights = getattr(task.cut, "weights", "in_place" if task.in_place else "streamed")
-            yield f"{task.way}, weights {weights}"
+            yield f"{task.scheme}, weights {weights}"
 
 
 def main() -> int:

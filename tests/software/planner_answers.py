@@ -14,13 +14,13 @@ from ai8xtools.software.plan.schemes import (
     Planes,
     Room,
     Rows,
-    Way,
+    Scheme,
+    cuts_of,
     first,
     plane_memory,
     resident_memory,
     row_memory,
     smallest,
-    ways,
 )
 from tests.software.oracle.order import Event, pixel_events, plane_events, row_events
 
@@ -61,12 +61,12 @@ def scheme_answer(layer: Geometry, room: Room) -> dict[str, Any]:
     found["M1"] = row_memory(layer, room, 1, width, weights, filters)
     one = Planes(filters=1, rows=1, columns=width, memory=0)
     found["M2"] = plane_memory(layer, room, one)
-    for way, cut in ways(layer, room).items():
-        if way is not Way.RESIDENT:  # the memory M0 tells of it
+    for way, cut in cuts_of(layer, room).items():
+        if way is not Scheme.RESIDENT:  # the memory M0 tells of it
             found[way] = None if cut is None else _told(cut)
-    for way in (Way.ROW_TILES,):
+    for way in (Scheme.ROW_TILES,):
         if (tiled := found[way]) is not None:
-            cut = ways(layer, room)[way]
+            cut = cuts_of(layer, room)[way]
             assert isinstance(cut, Rows)
             found[way] = tiled | {"tiles": cut.tiles, "tw": cut.columns}
     chosen = first(layer, room)

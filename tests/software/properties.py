@@ -21,8 +21,9 @@ from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import sources_of
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import Block
-from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import SINGLE
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, passed, run_project
 from tests.software.networks import random_network
@@ -35,7 +36,7 @@ def wrong_places(made: Plan) -> Iterator[str]:
     Blocks that live in the same segment may share bytes only where the data of a single step are
     consumed: then every row of the result ends before the first row that is still needed.
     """
-    for segment in range(len(made.segments)):
+    for segment in range(len(made.tasks)):
         owner = np.full(made.arena_bytes, -1)
         for number, block in enumerate(made.blocks):
             if not block.first <= segment <= block.last:
@@ -51,7 +52,7 @@ def wrong_places(made: Plan) -> Iterator[str]:
 
 def _consumes(made: Plan, segment: int, one: Block, other: Block) -> bool:
     """Whether one of two blocks is made from the other by the only step of a segment."""
-    steps = made.steps_of(made.segments[segment])
+    steps = made.steps_of(made.tasks[segment])
     if len(steps) != 1:
         return False
     pairs = {(steps[0].target, source) for source in sources_of(steps[0])}
@@ -67,7 +68,7 @@ def judge(seed: int, folder: Path | None) -> list[str]:
     graph = fuse(lower(network, average_rounding=rounding))
     core = list(CORES.values())[seed % len(CORES)]
     wrong = []
-    for scheme in Scheme:
+    for scheme in SINGLE:
         made = plan(graph, core, scheme)
         made.validate()
         wrong += wrong_places(made)

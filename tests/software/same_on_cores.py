@@ -21,7 +21,7 @@ from ai8xtools.commands import targets
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.cpu.counting import NOTHING
 from ai8xtools.emulator.plain import compile_plain, run_plain
-from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.synthesis.simulate import simulate
 from tests.conftest import ROOT
 from tests.software.against_simulation import files_of
@@ -131,7 +131,7 @@ def main() -> int:
     }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", nargs="*", default=[*CORES], choices=CORES)
-    parser.add_argument("--schemes", nargs="*", default=[*Scheme], type=Scheme)
+    parser.add_argument("--schemes", nargs="*", default=[*SINGLE], type=Scheme)
     parser.add_argument("names", nargs="*", default=[*makers])
     args = parser.parse_args()
     heads = [f"{core} {scheme}" for core in args.cores for scheme in args.schemes]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.schemes import Scheme
 from tests.software.against_simulation import files_of
 from tests.software.operators import NETWORKS, network_of
 

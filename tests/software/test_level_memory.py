@@ -19,8 +19,9 @@ from ai8xtools.software.plan.schemes import (
     Planes,
     Room,
     Rows,
-    Way,
+    Scheme,
     Weights,
+    cuts_of,
     first,
     largest,
     pixels,
@@ -32,7 +33,6 @@ from ai8xtools.software.plan.schemes import (
     row_tiles,
     rows,
     smallest,
-    ways,
 )
 from ai8xtools.software.plan.task import Level, Task
 from tests.software.random_geometry import small_layers
@@ -367,12 +367,12 @@ def test_the_smallest_memory_is_enough_and_no_way_takes_less(room: Room) -> None
 def test_the_first_way_is_the_first_that_fits(room: Room) -> None:
     for layer in LAYERS[1::3]:
         for some in _rooms(layer, room):
-            found = ways(layer, some)
-            order = [way for way in Way if found[way] is not None]
-            assert (order[:1] == [Way.RESIDENT]) == (resident_memory(layer, some) <= some.l1)
+            found = cuts_of(layer, some)
+            order = [way for way in Scheme if found[way] is not None]
+            assert (order[:1] == [Scheme.RESIDENT]) == (resident_memory(layer, some) <= some.l1)
             assert first(layer, some) == next(iter(order), None)
-            assert found[Way.ROWS] is None or found[Way.ROW_TILES] is None
-            wide = (found[Way.PLANES], found[Way.PLANES_L2], found[Way.PLANE_TILES])
+            assert found[Scheme.ROWS] is None or found[Scheme.ROW_TILES] is None
+            wide = (found[Scheme.PLANES], found[Scheme.PLANES_L2], found[Scheme.PLANE_TILES])
             assert sum(cut is not None for cut in wide) <= 1
             if not any(wide):
                 least = Planes(filters=1, rows=1, columns=1, memory=0)
@@ -415,7 +415,9 @@ def test_planes_take_turns_in_two_buffers_as_large_as_the_largest_of_each() -> N
                 weights=np.zeros((layer.filters, layer.channels, *layer.kernel), np.int8),
                 start=free, out_size=layer.out_size, input=free, output=free,
             )  # fmt: skip
-            task = Task(index=0, step=step, layer=layer, way=Way.PLANES, cut=cut, in_place=False)
+            task = Task(
+                index=0, step=step, layer=layer, scheme=Scheme.PLANES, cut=cut, in_place=False
+            )
             units = [*_plane_units(layer, cut)]
             wanted = {"sums": 4 * filters * layer.sum_size(band, columns)}
             for turn in range(2):
@@ -448,8 +450,9 @@ def test_a_ring_ends_where_the_last_of_its_rows_ends_also_if_the_last_pixels_are
             for columns in {layer.out_size[1], -(-layer.out_size[1] // 2)}:
                 cut = Rows(weights=Weights.IN_PLACE, band=band, filters=layer.filters,
                            columns=columns, tiles=1, memory=0)  # fmt: skip
-                task = Task(index=0, step=step, layer=layer, way=Way.ROWS, cut=cut, ahead=ahead,
-                            pixels=layer.pixels, input_bytes=layer.input_bytes - less)  # fmt: skip
+                task = Task(index=0, step=step, layer=layer, scheme=Scheme.ROWS, cut=cut,
+                            ahead=ahead, pixels=layer.pixels,
+                            input_bytes=layer.input_bytes - less)  # fmt: skip
                 if ends := [*_ring_ends(task, layer, columns)]:
                     assert ring_bytes(task) == (max(ends) if widest(layer, columns) else 0)
                     met.add((task.slots < layer.in_size[0], less > 0, max(ends) != ends[-1]))

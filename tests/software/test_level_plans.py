@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from ai8xtools.software.build import WAYS, best_plan
+from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Combine, Convolution, Copy, Graph, Join, Pool, Step
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.chains import longest, passes
 from ai8xtools.software.plan.cost import (
+    _call_bytes,
     channel_work,
     compute_cycles,
     copy_cycles,
@@ -32,10 +33,9 @@ from ai8xtools.software.plan.cost import (
 )
 from ai8xtools.software.plan.layers import geometry_of, packed_groups, packed_planes, part_of
 from ai8xtools.software.plan.plan import NoRoomError, Plan
-from ai8xtools.software.plan.planner import _call_bytes
+from ai8xtools.software.plan.planner import Planner, Wish, best_plan
 from ai8xtools.software.plan.prediction import START, predicted, work_of
-from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Way, Weights
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Scheme, Weights
 from ai8xtools.software.plan.task import Level, Task, Traffic
 from ai8xtools.software.profile import Profile
 from tests.software.networks import random_network
@@ -69,15 +69,15 @@ def _planned(graph: Graph, profile: Profile, wish: Wish | None = None) -> Plan |
 def plans() -> list[Plan]:
     """Return plans in which every way is taken."""
     found = []
-    for (number, way), seed in product(enumerate(Way), SEEDS[::2]):
+    for (number, way), seed in product(enumerate(Scheme), SEEDS[::2]):
         choice = random.Random(31 * number + seed)
         l1 = choice.choice((64, 128, 200, 300, 600, 2000))
-        wish = Wish(ways=frozenset({way}), in_place=choice.random() < 0.3)
+        wish = Wish(schemes=frozenset({way}), in_place=choice.random() < 0.3)
         profile = _profile(l1, dma=choice.choice((0, 1)), l2=choice.choice((0, 512, 65536)))
         found.append(_planned(_graph(seed), profile, wish))
     made = [plan for plan in found if plan is not None]
-    taken = Counter(task.way for plan in made for task in plan.layers)
-    assert [way for way in Way if not taken[way]] == []
+    taken = Counter(task.scheme for plan in made for task in plan.layers)
+    assert [way for way in Scheme if not taken[way]] == []
     return made
 
 
@@ -249,7 +249,7 @@ def test_sums_of_maps_need_the_values_in_their_place() -> None:
 def test_units_are_counted_as_loops_count_them(plans: list[Plan]) -> None:
     for plan in plans:
         for task in plan.layers:
-            if task.layer is not None and task.way is not Way.ROW_CHAIN:
+            if task.layer is not None and task.scheme is not Scheme.ROW_CHAIN:
                 assert units_of(task) == sum(1 for _ in _units(task))
             if isinstance(task.cut, Rows | Planes):
                 assert task.groups == len(range(0, task.layer.filters, task.cut.filters))
@@ -373,7 +373,7 @@ def test_copies_take_their_bytes_and_starts_and_go_on_beside_the_computation() -
     geometry = next(g for g in small_layers(1, 50) if g.out_size[0] > 2 and g.filters > 2)
     cut = Rows(weights=Weights.RESIDENT, band=1, filters=geometry.filters, memory=0, tiles=1,
                columns=geometry.out_size[1])  # fmt: skip
-    task = Task(index=0, step=_graph(40).steps[0], layer=geometry, cut=cut, way=Way.ROWS)
+    task = Task(index=0, step=_graph(40).steps[0], layer=geometry, cut=cut, scheme=Scheme.ROWS)
     units = geometry.out_size[0]
     profile = _profile(100, bw21=4.0, bw31=2.0, t_dma=30)
     traffic = Traffic(inputs=400, weights=50, outputs=200)
@@ -397,13 +397,13 @@ def _cycles(task: Task, plan: Plan, profile: Profile, far: bool) -> float:
         traffic = traffic.plus(traffic_of(link, stored))
     rate = profile.bw31 if far else profile.bw21
     last = task.layers[-1]
-    units = units_of(last if task.way is Way.ROW_CHAIN else task)
+    units = units_of(last if task.scheme is Scheme.ROW_CHAIN else task)
     copies = (traffic.inputs + traffic.outputs) / rate + traffic.weights / profile.bw31
     copies += 2 * units * profile.t_dma if traffic.total else 0
-    if task.way is Way.ROW_CHAIN:
+    if task.scheme is Scheme.ROW_CHAIN:
         compute += 60 * sum(link.rows for link in task.links)
         units = last.rows
-    elif task.way is Way.CHAIN:
+    elif task.scheme is Scheme.CHAIN:
         copies += 3 * (traffic.inputs + traffic.outputs)
     elif isinstance(task.cut, Planes):  # values that stand apart come one by one
         copies += 3 * traffic.inputs * (task.sources[0] not in plan.planar)
@@ -416,11 +416,11 @@ def _cycles(task: Task, plan: Plan, profile: Profile, far: bool) -> float:
 
 
 def test_tasks_take_the_cycles_of_computing_and_copying() -> None:
-    met: Counter[Way | None] = Counter()
-    for (number, way), seed, dma in product(enumerate(Way), (41, 46, 51, 119, 231), (0, 1)):
+    met: Counter[Scheme | None] = Counter()
+    for (number, way), seed, dma in product(enumerate(Scheme), (41, 46, 51, 119, 231), (0, 1)):
         l2, l1 = (0, 4096)[seed % 2], (128, 300, 600)[(number + seed) % 3]
         profile = _profile(l1, l2=l2, dma=dma, bw21=4.0, bw31=1.5, t_dma=17)
-        wish = Wish(ways=frozenset({way}), in_place=number % 4 == 0)
+        wish = Wish(schemes=frozenset({way}), in_place=number % 4 == 0)
         if (plan := _planned(_graph(seed), profile, wish)) is None:
             continue
         for task in plan.tasks:
@@ -433,7 +433,7 @@ def test_tasks_take_the_cycles_of_computing_and_copying() -> None:
                 if tensor in plan.places
             )
             assert task.cycles == pytest.approx(_cycles(task, plan, profile, far))
-            met[task.way] += 1
+            met[task.scheme] += 1
     assert len(met) >= 7
 
 
@@ -450,7 +450,7 @@ def test_the_plan_takes_no_more_cycles_than_any_that_is_asked_for() -> None:
     for graph, profile, wish in _rooms():
         best = _planned(graph, profile, wish)
         for word in ("rows", "planes", "chain", "resident"):
-            other = _planned(graph, profile, replace(wish, ways=WAYS[word]))
+            other = _planned(graph, profile, replace(wish, schemes=SCHEMES[word]))
             if best is None:
                 assert other is None
             elif other is not None and other.places.keys() == best.places.keys():
@@ -475,14 +475,14 @@ def test_more_memory_takes_hardly_more_cycles() -> None:
 def test_tasks_cover_the_steps_and_say_whether_they_are_what_was_asked() -> None:
     for graph, profile, wish in _rooms():
         for word in ("auto", "rows", "planes", "chain"):
-            plan = _planned(graph, profile, replace(wish, ways=WAYS[word]))
+            plan = _planned(graph, profile, replace(wish, schemes=SCHEMES[word]))
             if plan is None:
                 continue
             covered = [n for task in plan.tasks for n in range(task.index, task.last + 1)]
             assert covered == [*range(len(graph.steps))]
             assert plan.cycles == sum(task.cycles for task in plan.tasks)
             for task in plan.tasks:
-                asked = not WAYS[word] or task.way in WAYS[word]
+                asked = not SCHEMES[word] or task.scheme in SCHEMES[word]
                 assert asked == (not task.reason.startswith("not "))
                 assert task.cycles > 0 or task.layer is None
 

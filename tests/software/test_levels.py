@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from ai8xtools.emulator.cpu.compiler import PREFERENCE
-from ai8xtools.software.build import best_plan
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.channels import distance
 from ai8xtools.software.plan.geometry import Geometry
+from ai8xtools.software.plan.planner import Planner, Wish, best_plan
 from ai8xtools.software.plan.schemes import (
     Planes,
     Room,
     Rows,
-    Way,
+    Scheme,
     Weights,
     first,
     planes,
@@ -27,7 +27,6 @@ from ai8xtools.software.plan.schemes import (
     rows,
     smallest,
 )
-from ai8xtools.software.plan.select import Planner, Wish
 from ai8xtools.software.plan.task import Level, Spot, Task
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Layer, Network, Operator
@@ -67,15 +66,15 @@ def test_large_image_of_three_channels_takes_rows() -> None:
     found = rows(layer, _room(20480))
     assert found == Rows(weights=Weights.RESIDENT, band=1, filters=8, columns=640, tiles=1,
                          memory=7680 + 216 + 10240, traffic=921600 + 216)  # fmt: skip
-    assert first(layer, _room(20480)) is Way.ROWS
+    assert first(layer, _room(20480)) is Scheme.ROWS
 
 
 @pytest.mark.parametrize(
     ("channels", "l1", "way"),
-    [(512, 16384, Way.PLANES), (1024, 16384, Way.PLANES),
-     (512, 65536, Way.ROWS), (1024, 65536, Way.PLANES)],
+    [(512, 16384, Scheme.PLANES), (1024, 16384, Scheme.PLANES),
+     (512, 65536, Scheme.ROWS), (1024, 65536, Scheme.PLANES)],
 )  # fmt: skip
-def test_small_images_of_many_channels_take_planes(channels: int, l1: int, way: Way) -> None:
+def test_small_images_of_many_channels_take_planes(channels: int, l1: int, way: Scheme) -> None:
     layer = _image(15, 20, channels, channels)
     assert 3 * layer.row_bytes == 60 * channels
     assert first(layer, _room(l1)) is way
@@ -86,8 +85,8 @@ def test_small_images_of_many_channels_take_planes(channels: int, l1: int, way: 
 def test_whole_layer_is_first_where_it_fits() -> None:
     layer = _image(8, 8, 4, 8)
     need = resident_memory(layer, _room(0))
-    assert first(layer, _room(need)) is Way.RESIDENT
-    assert first(layer, _room(need - 1)) is not Way.RESIDENT
+    assert first(layer, _room(need)) is Scheme.RESIDENT
+    assert first(layer, _room(need - 1)) is not Scheme.RESIDENT
 
 
 def test_smallest_memory_is_enough_and_one_byte_less_is_not() -> None:
@@ -123,7 +122,7 @@ def test_layers_hand_each_other_rows_through_rings(seed: int, dma: int) -> None:
     network = random_network(seed)
     graph = fuse(lower(network))
     profile = Profile("chains", CORES["cortex-m4"], 1 << 20, 8192, 65536, dma=dma)
-    wish = Wish(ways=frozenset({Way.ROW_CHAIN}))
+    wish = Wish(schemes=frozenset({Scheme.ROW_CHAIN}))
     plan = Planner(graph, profile, profile.l1, wish).plan()
     links = [task.links for task in plan.tasks if task.links]
     assert links and plan.passing
@@ -170,9 +169,9 @@ def test_layers_that_do_not_mix_channels_work_in_place(seed: int, dma: int) -> N
     network = apart(seed)
     graph = fuse(lower(network))
     profile = Profile("stacks", CORES["cortex-m4"], 1 << 20, 2048, 65536, 1 << 20, dma=dma)
-    wish = Wish(ways=frozenset({Way.CHAIN}), in_place=seed % 2 == 0)
+    wish = Wish(schemes=frozenset({Scheme.CHAIN}), in_place=seed % 2 == 0)
     plan = Planner(graph, profile, profile.l1, wish).plan()
-    assert {task.way for task in plan.tasks} == {Way.CHAIN}
+    assert {task.scheme for task in plan.tasks} == {Scheme.CHAIN}
     made = simulate(network, average_rounding=False).outputs
     outputs = tuple(made[layer.index] for layer in network.outputs())
     assert [*wrong_run(network, plan, outputs)] == []

@@ -16,8 +16,8 @@ from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Combine, Convolution, Pool, PoolKind
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Way, Weights
-from ai8xtools.software.plan.select import Planner, Wish
+from ai8xtools.software.plan.planner import Planner, Wish
+from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Scheme, Weights
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
@@ -27,34 +27,34 @@ from tests.software.level_graphs import wrong_run
 from tests.software.networks import random_network
 
 CASES = [
-    (13, Way.CHAIN, 300, 65536, 1, False), (119, Way.ROW_CHAIN, 500, 0, 0, False),
-    (223, Way.RESIDENT, 128, 0, 0, False), (263, Way.CHAIN, 200, 0, 0, False),
-    (35, Way.ROWS, 64, 65536, 1, True), (231, Way.ROW_CHAIN, 64, 0, 1, False),
-    (187, Way.ROW_CHAIN, 2500, 0, 0, False), (78, Way.CHAIN, 500, 0, 0, False),
-    (302, Way.ROW_CHAIN, 400, 512, 1, False), (639, Way.ROW_TILES, 400, 512, 1, False),
-    (757, Way.PLANE_TILES, 220, 512, 0, False), (841, Way.CHAIN, 600, 512, 1, False),
-    (347, Way.ROW_TILES, 150, 512, 1, False), (385, Way.CHAIN, 600, 512, 1, False),
-    (479, Way.CHAIN, 600, 512, 0, False), (782, Way.ROW_CHAIN, 64, 512, 1, False),
-    (469, Way.PLANE_TILES, 150, 512, 1, False), (365, Way.PLANES, 64, 512, 0, False),
-    (347, Way.PLANES, 100, 512, 1, False),
-    (305, Way.CHAIN, 400, 65536, 1, False),
-    (771, Way.ROWS, 2000, 512, 1, False), (1070, Way.ROW_CHAIN, 400, 65536, 1, False),
-    (1141, Way.ROWS, 300, 0, 1, False), (1159, Way.ROW_CHAIN, 100, 65536, 1, True),
-    (1209, Way.ROW_CHAIN, 150, 0, 0, False), (1213, Way.ROW_CHAIN, 220, 512, 1, False),
-    (787, Way.ROWS, 2000, 512, 1, False),
+    (13, Scheme.CHAIN, 300, 65536, 1, False), (119, Scheme.ROW_CHAIN, 500, 0, 0, False),
+    (223, Scheme.RESIDENT, 128, 0, 0, False), (263, Scheme.CHAIN, 200, 0, 0, False),
+    (35, Scheme.ROWS, 64, 65536, 1, True), (231, Scheme.ROW_CHAIN, 64, 0, 1, False),
+    (187, Scheme.ROW_CHAIN, 2500, 0, 0, False), (78, Scheme.CHAIN, 500, 0, 0, False),
+    (302, Scheme.ROW_CHAIN, 400, 512, 1, False), (639, Scheme.ROW_TILES, 400, 512, 1, False),
+    (757, Scheme.PLANE_TILES, 220, 512, 0, False), (841, Scheme.CHAIN, 600, 512, 1, False),
+    (347, Scheme.ROW_TILES, 150, 512, 1, False), (385, Scheme.CHAIN, 600, 512, 1, False),
+    (479, Scheme.CHAIN, 600, 512, 0, False), (782, Scheme.ROW_CHAIN, 64, 512, 1, False),
+    (469, Scheme.PLANE_TILES, 150, 512, 1, False), (365, Scheme.PLANES, 64, 512, 0, False),
+    (347, Scheme.PLANES, 100, 512, 1, False),
+    (305, Scheme.CHAIN, 400, 65536, 1, False),
+    (771, Scheme.ROWS, 2000, 512, 1, False), (1070, Scheme.ROW_CHAIN, 400, 65536, 1, False),
+    (1141, Scheme.ROWS, 300, 0, 1, False), (1159, Scheme.ROW_CHAIN, 100, 65536, 1, True),
+    (1209, Scheme.ROW_CHAIN, 150, 0, 0, False), (1213, Scheme.ROW_CHAIN, 220, 512, 1, False),
+    (787, Scheme.ROWS, 2000, 512, 1, False),
 ]  # fmt: skip
 """Random networks, and how they are planned: way, bytes of L1 and L2, DMA, weights in place."""
 
 
 def _made(
-    seed: int, way: Way, l1: int, l2: int, dma: int, in_place: bool
+    seed: int, way: Scheme, l1: int, l2: int, dma: int, in_place: bool
 ) -> tuple[Network, Plan, Sample]:
     network, rounding = random_network(seed), seed % 3 == 0
     found = simulate(network, average_rounding=rounding).outputs
     outputs = tuple(found[layer.index] for layer in network.outputs())
     graph = fuse(lower(network, average_rounding=rounding))
     profile = Profile("c", CORES["cortex-m4"], 1 << 20, l1, l2, 1 << 20, l3_writable=True, dma=dma)
-    wish = Wish(ways=frozenset({way}), in_place=in_place)
+    wish = Wish(schemes=frozenset({way}), in_place=in_place)
     return network, Planner(graph, profile, l1, wish).plan(), Sample(network.sample, outputs)
 
 
@@ -68,7 +68,7 @@ def test_c_gives_the_bytes_of_the_simulation_and_copies_as_python_does(tmp_path:
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case[1]}-{case[0]}" for case in CASES])
 def test_python_does_so_too_and_counts_what_is_copied(
-    case: tuple[int, Way, int, int, int, bool],
+    case: tuple[int, Scheme, int, int, int, bool],
 ) -> None:
     network, plan, sample = _made(*case)
     assert [*wrong_run(network, plan, sample.outputs)] == []
@@ -82,7 +82,10 @@ def _traits(plan: Plan) -> set[str]:
         if layer is None:
             continue
         kind = type(cut).__name__.lower() + (" of a chain" if task.chained else "")
-        some = {str(task.way), f"{kind}, ahead" if task.ahead else f"{kind}, one after the other"}
+        some = {
+            str(task.scheme),
+            f"{kind}, ahead" if task.ahead else f"{kind}, one after the other",
+        }
         rows, columns = layer.out_size
         if isinstance(cut, Rows):
             some |= {str(cut.weights)}
@@ -102,7 +105,7 @@ def _traits(plan: Plan) -> set[str]:
             some |= {"transposed"} if step.transposed else set()
             some |= {f"{kind} with dilation"} if step.dilation > 1 else set()
         some |= {"several operands"} if isinstance(step, Combine) else set()
-        assert not isinstance(cut, Channels) or task.way is Way.CHAIN
+        assert not isinstance(cut, Channels) or task.scheme is Scheme.CHAIN
         found |= some
     return found
 
@@ -111,7 +114,7 @@ def test_the_cases_meet_every_way_and_every_remainder() -> None:
     met = set().union(*(_traits(_made(*case)[1]) for case in CASES))
     kinds = ("rows", "planes", "rows of a chain", "channels")
     assert met >= {
-        *map(str, Way), *map(str, Weights),
+        *map(str, Scheme), *map(str, Weights),
         *(f"{kind}, {what} of windows" for kind in kinds for what in ("largest", "mean")),
         *(f"{kind}, {when}" for kind in ("rows", "planes", "channels")
           for when in ("ahead", "one after the other")),

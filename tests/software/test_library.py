@@ -19,8 +19,8 @@ from ai8xtools.software.emit.interface import Interface, Naming
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Scheme
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.writing.symbols import complaints

@@ -17,8 +17,9 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.text import log_text
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Scheme
-from ai8xtools.software.plan.planner import plan, stack_bytes
+from ai8xtools.software.plan.cost import stack_bytes
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.software.profile import read_profile
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.against_simulation import files_of, inputs_of, judge
@@ -34,7 +35,7 @@ def test_plans_of_a_network_compute_what_the_simulation_does(name: str) -> None:
     network.validate()
     graph = fuse(lower(network, average_rounding=True))
     made = simulate(network, average_rounding=True).outputs
-    for scheme, core in zip(Scheme, ("cortex-m4", "rv32ec"), strict=True):
+    for scheme, core in zip(SINGLE, ("cortex-m4", "rv32ec"), strict=True):
         planned = plan(graph, CORES[core], scheme)
         planned.validate()
         found = Executor(planned).run(network.sample)

@@ -16,18 +16,18 @@ from ai8xtools.software.kernels import Kernel, choose
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import Block, Overlap, aligned
 from ai8xtools.software.plan.arena import conflict, lower_bound, place
-from ai8xtools.software.plan.lines import in_lines
-from ai8xtools.software.plan.plan import PlanError, Scheme
-from ai8xtools.software.plan.planner import (
-    outputs_of,
-    plan,
+from ai8xtools.software.plan.layers import (
     scratch_bytes,
     sums_bytes,
-    sums_of,
     window_bytes,
     windows_at_once,
 )
+from ai8xtools.software.plan.lines import in_lines
+from ai8xtools.software.plan.plan import PlanError
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import SINGLE, Scheme
 from ai8xtools.software.plan.streaming import Pull, parts_of, rows_of, streams
+from ai8xtools.software.plan.tensors import outputs_of
 from tests.software.networks import random_network
 from tests.software.oracle.whole import Executor
 
@@ -245,17 +245,17 @@ def test_rings_hold_what_is_read_later_and_no_more_than_windows_are_high() -> No
     for seed in SEEDS:
         graph = _graph(seed)
         made = plan(graph, CORES["cortex-m4"], Scheme.ROWS)
-        for segment in made.segments:
-            steps = made.steps_of(segment)
+        for task in made.tasks:
+            steps = made.steps_of(task)
             if len(steps) < 2 or not all(streams(step, graph) for step in steps):
                 continue
             whole = {t: graph.tensors[t].rows for s in steps for t in sources_of(s)
                      if t not in {s.target for s in steps}
                      and made.rings.get(t, graph.tensors[t].rows) == graph.tensors[t].rows
                      and t != graph.input}  # fmt: skip
-            least = _needed(graph, steps, segment.roots)
+            least = _needed(graph, steps, task.roots)
             pull = Pull(graph, steps, whole)
-            for root in segment.roots:
+            for root in task.roots:
                 maker = next(step for step in steps if step.target == root)
                 for row in range(rows_of(maker, graph)):
                     pull.demand(root, row + 1)
@@ -299,12 +299,6 @@ def test_pooled_rows_have_room_for_whole_blocks_of_windows() -> None:
             sums = 0 if pool.kind == "max" else 2 * pool.out_size[1] * step.filters
             assert sums_bytes(step) == sums
     assert pooled > 10
-
-
-def test_numbers_of_sums_are_those_of_no_tensor() -> None:
-    for seed in SEEDS:
-        numbers = [sums_of(step) for step in _graph(seed).steps if isinstance(step, Convolution)]
-        assert len({*numbers}) == len(numbers) and all(number < -1 for number in numbers)
 
 
 def test_outputs_follow_each_other_and_are_made_in_place_once() -> None:
@@ -356,7 +350,7 @@ def test_results_in_the_memory_of_their_data_end_before_what_is_needed() -> None
     met = 0
     for seed in SEEDS:
         graph = _graph(seed)
-        for scheme in Scheme:
+        for scheme in SINGLE:
             made = plan(graph, CORES["cortex-m4"], scheme)
             lives = {block.tensor: block for block in made.blocks}
             for overlap in made.overlaps:
@@ -378,13 +372,13 @@ def test_results_in_the_memory_of_their_data_end_before_what_is_needed() -> None
 def test_whole_tensors_take_no_more_than_twice_what_a_step_needs() -> None:
     for seed in SEEDS:
         graph = _graph(seed)
-        made = [plan(graph, CORES["cortex-m4"], scheme) for scheme in Scheme]
+        made = [plan(graph, CORES["cortex-m4"], scheme) for scheme in SINGLE]
         for one in made:
             assert one.lower_bound <= one.arena_bytes <= 1.25 * one.lower_bound + 8
             assert one.arena_bytes % 4 == 0
             assert one.data_bytes == sum(b.size for b in one.blocks if b.name != "scratch")
-            for number, segment in enumerate(one.segments):
-                works = [scratch_bytes(step, one.kernels) for step in one.steps_of(segment)
+            for number, task in enumerate(one.tasks):
+                works = [scratch_bytes(step, one.kernels) for step in one.steps_of(task)
                          if isinstance(step, Convolution)]  # fmt: skip
                 here = [b.size for b in one.blocks if b.name == "scratch" and b.first == number]
                 assert here == [most for most in [max(works, default=0)] if most]

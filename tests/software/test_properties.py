@@ -10,8 +10,9 @@ import pytest
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import PlanError, Scheme
+from ai8xtools.software.plan.plan import PlanError
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from tests.software.compiled import compiler
 from tests.software.networks import random_network
 from tests.software.properties import judge, wrong_places
@@ -34,11 +35,11 @@ def test_blocks_that_are_moved_onto_each_other_are_noticed() -> None:
     for seed in range(20):
         made = plan(fuse(lower(random_network(seed))), CORES["cortex-m3"], Scheme.ROWS)
         together = [b for b in made.blocks if b.lives_with(made.blocks[0])]
-        if len(made.segments) > 1 or len(together) < 2:
+        if len(made.tasks) > 1 or len(together) < 2:
             continue
         first = made.blocks[0].offset
         broken = replace(made, blocks=tuple(b.at(first) for b in made.blocks))
-        steps = len(made.segments[0].steps)
+        steps = len(made.tasks[0].steps)
         if steps < 2:
             continue
         noticed += 1

@@ -21,7 +21,7 @@ from ai8xtools.quantization.q15.formats import Guard
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
 from ai8xtools.quantization.q15.network import QuantizedNetwork, quantize_network
 from ai8xtools.quantization.q15.report import ErrorSums
-from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import ANY
 from ai8xtools.software.q15.build import planned
 from ai8xtools.software.q15.calls import Program, program
@@ -136,7 +136,7 @@ def test_every_step_goes_through_rings_of_rows(bits: int, tmp_path: Path) -> Non
     samples = normal(4, 2, 9, 8)
     network = quantize(every_step(bits), samples, bits)
     made, whole = program(network, Scheme.ROWS), program(network)
-    assert [len(one.steps) > 1 for one in made.plan.segments] == [True, False]
+    assert [len(one.steps) > 1 for one in made.plan.tasks] == [True, False]
     assert made.plan.arena_bytes < whole.plan.arena_bytes
     rings = made.plan.rings.items()
     assert sum(rows < made.plan.graph.tensors[map_].rows for map_, rows in rings) > 6

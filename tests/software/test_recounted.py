@@ -13,8 +13,10 @@ from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Plan, Scheme
-from ai8xtools.software.plan.planner import plan, plan_of, segments_of
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.planner import Planner, Wish, plan
+from ai8xtools.software.plan.schemes import Scheme
+from ai8xtools.software.profile import ANY
 from ai8xtools.synthesis.network import Combination, Layer, Network, Operator, Pooling
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
@@ -52,9 +54,11 @@ def _network(channels: int, shapes: list[Shape], pooled: int = -1) -> Network:
     return Network(layers=tuple(layers), order=order, simulated=order, sample=sample)
 
 
-def _rows(graph: Graph) -> Plan:
-    segments = tuple(segments_of(graph, recounted=True))
-    made = plan_of(graph, CORES["cortex-m0plus"], Scheme.ROWS, None, None, segments, outside=False)
+def rows_plan(graph: Graph, *, recounted: bool = True) -> Plan:
+    """Return the plan of rows that are counted anew, or never are."""
+    profile = replace(ANY, core=CORES["cortex-m0plus"])
+    wish = Wish(units=False, schemes=frozenset({Scheme.ROWS}), recounted=recounted)
+    made = Planner(graph, profile, profile.l1, wish).plan()
     made.validate()
     return made
 
@@ -65,7 +69,7 @@ def test_sound_that_becomes_an_image_goes_through_rings() -> None:
     image = [(filters, (16, 8), 3) for filters in (32, 64, 64, 30, 7)]
     graph = fuse(lower(_network(128, [*sound, *image])))
     made = plan(graph, CORES["cortex-m0plus"], Scheme.ROWS)
-    assert made == _rows(graph)
+    assert made == rows_plan(graph)
     rings = [made.block_of(tensor) for tensor in (graph.input, *(s.target for s in graph.steps))]
     sizes = [block.size for block in rings if block is not None]
     assert sizes == [128, 100, 100, 50, 384, 768, 1536, 1536, 720]
@@ -89,8 +93,8 @@ def test_rows_counted_anew_give_the_simulation_in_python_and_c(name: str, tmp_pa
     network = _network(channels, shapes, pooled)
     outputs = simulate(network, average_rounding=False).outputs
     expected = outputs[len(shapes) - 1]
-    made = _rows(fuse(lower(network)))
-    assert (len(made.segments) == 1) == (name != "rows that divide nothing")
+    made = rows_plan(fuse(lower(network)))
+    assert (len(made.tasks) == 1) == (name != "rows that divide nothing")
     (found,) = Executor(made).run(network.sample)
     assert np.array_equal(found, expected) and len(np.unique(expected)) > 10
     if compiler() is not None:
@@ -112,8 +116,8 @@ def test_any_rows_counted_anew_give_the_simulation() -> None:
             for _ in range(random.integers(2, 6))
         ]  # fmt: skip
         network = _network(int(random.integers(1, 4)), shapes)
-        made = _rows(fuse(lower(network)))
-        joined += len(made.segments) == 1
+        made = rows_plan(fuse(lower(network)))
+        joined += len(made.tasks) == 1
         (found,) = Executor(made).run(network.sample)
         expected = simulate(network, average_rounding=False).outputs[len(shapes) - 1]
         assert np.array_equal(found, expected) and len(np.unique(expected)) > 5, seed
@@ -132,8 +136,8 @@ def test_rings_suit_readers_that_count_differently() -> None:
     order = tuple(range(5))
     layers = (first, series, replace(image, sources=(0,)), again, added)
     network = replace(network, layers=layers, order=order, simulated=order)
-    made = _rows(fuse(lower(network)))
-    assert len(made.segments) == 1
+    made = rows_plan(fuse(lower(network)))
+    assert len(made.tasks) == 1
     (found,) = Executor(made).run(network.sample)
     expected = simulate(network, average_rounding=False).outputs[4]
     assert np.array_equal(found, expected) and len(np.unique(expected)) > 10

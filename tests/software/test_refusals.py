@@ -25,8 +25,8 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.lowbit.header import read_header
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.plan import Scheme
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import read_profile
 from ai8xtools.software.q15.calls import program
 from ai8xtools.synthesis.network import Network

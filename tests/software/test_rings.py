@@ -22,10 +22,10 @@ from ai8xtools.software.graph import (
     sources_of,
 )
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.planner import segments_of
 from ai8xtools.software.plan.streaming import Pull, parts_of, read_size, rows_made, rows_of, streams
 from tests.software.networks import random_network
 from tests.software.test_recounted import _network as recounting
+from tests.software.test_recounted import rows_plan
 
 _NOBODY = 1 << 20
 
@@ -111,15 +111,17 @@ class Traced(Pull):
 def test_a_ring_has_the_rows_that_are_read_later() -> None:
     rings = recounted = 0
     for graph in (*graphs(), *map(branching, range(60))):
-        for segment in {*segments_of(graph, recounted=True), *segments_of(graph, recounted=False)}:
-            steps = [graph.steps[index] for index in segment.steps]
+        ways = (rows_plan(graph), rows_plan(graph, recounted=False))
+        tasks = {(task.steps, task.roots) for way in ways for task in way.tasks}
+        for numbers, roots in tasks:
+            steps = [graph.steps[index] for index in numbers]
             if not streams(steps[0], graph, recounted=True):
                 continue
             made = {step.target for step in steps}
             before = {t for step in steps for t in sources_of(step)} - made - {graph.input}
             pull = Traced(graph, steps, {t: graph.tensors[t].rows for t in before})
             for step in steps:
-                if step.target in segment.roots:
+                if step.target in roots:
                     pull.demand(step.target, rows_of(step, graph))
             assert pull.rows == pull.needed()
             for tensor, rows in pull.rows.items():

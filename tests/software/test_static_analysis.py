@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ai8xtools.commands import targets
-from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.plan.schemes import Scheme
 from tests.software.operators import NETWORKS
 from tests.software.test_command import DIGITS
 from tests.software.test_library import library

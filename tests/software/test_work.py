@@ -12,7 +12,7 @@ from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Combine, Convolution, Copy, Pool, PoolKind, Step
 from ai8xtools.software.kernels import Kernel, choose
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.planner import windows_at_once
+from ai8xtools.software.plan.layers import windows_at_once
 from ai8xtools.software.plan.prediction import START, total_work, work_of
 from tests.software.networks import random_network
 

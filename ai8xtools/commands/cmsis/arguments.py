@@ -37,12 +37,12 @@ def arguments() -> Parser:
 
 def parse(words: Sequence[str]) -> SoftwareOptions:
     """Return what a command line asks for; wrong usage ends the program with status 2."""
-    from ai8xtools.software.plan.plan import Scheme
+    from ai8xtools.software.plan.schemes import SINGLE, Scheme
 
     parser = arguments()
     args = parser.parse_args(words)
     software = software_options(parser, args, words, calls=True)
-    if args.scheme not in ("auto", *Scheme):
+    if args.scheme not in ("auto", *SINGLE):
         parser.error(f"argument --scheme: {args.scheme} is for --device MCU")
     by_rows = args.scheme != "auto" and Scheme(args.scheme).by_rows
     if software.qformat and software.library is not None and by_rows:

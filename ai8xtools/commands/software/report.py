@@ -124,7 +124,7 @@ def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
         sentence=_sentence(rows, cycles),
         text=plan_text(built, profile),
         blocks=plan.blocks,
-        moments=len(plan.segments or plan.graph.steps),
+        moments=len(plan.tasks),
         arena=plan.arena_bytes,
     )
 

@@ -18,8 +18,9 @@ from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.lines import in_lines
-from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.writing.templates import render

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 import numpy as np
@@ -23,10 +23,12 @@ from ai8xtools.software.graph import (
     sources_of,
 )
 from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
+from ai8xtools.software.plan.buffers import SCRATCH, SUMS
+from ai8xtools.software.plan.layers import window_bytes, windows_at_once
 from ai8xtools.software.plan.plan import DELIVERED, Plan, Slide, Sliding
-from ai8xtools.software.plan.planner import sums_of, window_bytes, windows_at_once
 from ai8xtools.software.plan.sliding import FIRST, LAST
 from ai8xtools.software.plan.streaming import read_size, rows_of, streams
+from ai8xtools.software.plan.task import Task
 
 WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
 """Names in a library of 32-bit results and of scratch memory."""
@@ -47,14 +49,10 @@ class Demand(Code):
         self._slides = {slide.tensor: number for number, slide in enumerate(slides)}
         self._slid = False
         self.steps = [
-            self._step(number, step, segment)
-            for segment in range(len(plan.segments))
-            for number, step in self._numbered(segment)
+            self._step(number, self.graph.steps[number], task)
+            for task in plan.tasks
+            for number in task.steps
         ]
-
-    def _numbered(self, segment: int) -> Iterator[tuple[int, Step]]:
-        for index in self.plan.segments[segment].steps:
-            yield index, self.graph.steps[index]
 
     @property
     def title(self) -> str:
@@ -96,14 +94,14 @@ class Demand(Code):
             return self._rows_on_demand and streams(step, self.graph)
         return not isinstance(step, Insert | Roll)
 
-    def _needs(self, step: Step, segment: int) -> list[dict[str, int]]:
+    def _needs(self, step: Step, task: Task) -> list[dict[str, int]]:
         """Return the tensors whose rows a step asks for, and how their rows are counted anew.
 
         For `over` rows of the step there are `times` of the tensor.
         """
         if not self._rows_on_demand or not streams(step, self.graph, recounted=True):
             return []
-        inside = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
+        inside = {one.target for one in self.plan.steps_of(task)}
         if self.plan.takes_rows:
             inside.add(self.graph.input)
         return [self._need(step, source) for source in dict.fromkeys(sources_of(step))
@@ -114,7 +112,7 @@ class Demand(Code):
         read = read_size(step, one)[0]
         return {"tensor": source, "times": one.rows // read or 1, "over": read // one.rows or 1}
 
-    def _step(self, number: int, step: Step, segment: int) -> dict[str, Any]:
+    def _step(self, number: int, step: Step, task: Task) -> dict[str, Any]:
         """Return what the template needs of a step."""
         target = step.target
         self._slid = target in self._slides
@@ -125,15 +123,15 @@ class Demand(Code):
             "counter": self.counters[target],
             "title": f"{step.name}: {type(step).__name__.lower()}",
             "out_base": self.base(target),
-            "needs": self._needs(step, segment),
+            "needs": self._needs(step, task),
         }
         if self.by_rows(step):
             common["out_image"] = self.image(target, rows_of(step, self.graph))
         if (call := self.plan.calls.get(target)) is not None:
-            return common | self._call(number, step, call, segment)
+            return common | self._call(number, step, call, task)
         match step:
             case Convolution():
-                return common | self._convolution(number, step, segment)
+                return common | self._convolution(number, step, task)
             case Pool():
                 return common | self._pool(step)
             case Combine():
@@ -155,16 +153,16 @@ class Demand(Code):
             case _:
                 assert_never(step)
 
-    def _scratch(self, segment: int) -> int:
-        """Return the place of the memory that steps of a segment work in."""
-        offsets = (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment)
-        return next(offsets, 0)
+    def _scratch(self, task: Task) -> int:
+        """Return the place of the memory that steps of a task work in."""
+        spot = self.plan.buffers.get((task.index, SCRATCH))
+        return 0 if spot is None else spot.offset
 
-    def _call(self, number: int, step: Step, call: Call, segment: int) -> dict[str, Any]:
+    def _call(self, number: int, step: Step, call: Call, task: Task) -> dict[str, Any]:
         """Return the description of a step that a library computes."""
         if call.weights is not None and call.bias is not None:
             self.weights[number], self.starts[number] = call.weights, call.bias
-        buffer = self._scratch(segment)
+        buffer = self._scratch(task)
         copy = f"(cnn_arena + {buffer + call.scratch_bytes - -(-call.copied // 4) * 4})"
         source = self.base(sources_of(step)[0])
         words = {
@@ -188,7 +186,7 @@ class Demand(Code):
             "status": call.status,
         }
 
-    def _convolution(self, number: int, step: Convolution, segment: int) -> dict[str, Any]:
+    def _convolution(self, number: int, step: Convolution, task: Task) -> dict[str, Any]:
         kernel = self.plan.kernels[step.target]
         packed, start = kernel.pack(step), step.start.astype(np.int32)
         same = (n for n, values in self.weights.items() if np.array_equal(values, packed.values)
@@ -199,7 +197,7 @@ class Demand(Code):
             self.shared[number] = shared
         self.functions[kernel.function] = kernel.source
         self.helpers.update(kernel.helpers)
-        scratch = self._scratch(segment)
+        scratch = self._scratch(task)
         fields = {
             "kind": "convolution",
             "data": self.shared.get(number, number),
@@ -231,9 +229,11 @@ class Demand(Code):
             if kernel.scratch_bytes(step)
             else "NULL",
         }
-        return fields if step.pool is None else fields | self._pooled(step, step.pool, scratch)
+        return (
+            fields if step.pool is None else fields | self._pooled(number, step, step.pool, scratch)
+        )
 
-    def _pooled(self, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
+    def _pooled(self, number: int, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
         """Return the description of pooling in a convolution."""
         average = pool.kind.averages
         self.helpers.add("keep_sum.c" if average else "keep_max.c")
@@ -245,7 +245,7 @@ class Demand(Code):
             "pool_width": pool.out_size[1],
             "windows": windows_at_once(step, self.plan.kernels[step.target]),
             "pixels": f"cnn_arena + {scratch}",
-            "sums": self.base(sums_of(step)) if average else "",
+            "sums": self.at(self.plan.buffers[number, SUMS]) if average else "",
             "rounded": int(pool.kind.rounds),
         }
 
@@ -331,15 +331,17 @@ class Demand(Code):
         return {"kind": "insert", "pieces": [self._piece(piece, 1)]}
 
     def calls(self) -> list[str]:
-        """Return the calls that run all segments."""
+        """Return the calls that run all tasks."""
         described = {step["number"]: step for step in self.steps}
         calls = []
-        for segment in self.plan.segments[1 if self._slides else 0 :]:
-            for index in segment.steps:
+        for task in self.plan.tasks:
+            for index in task.steps:
                 step = described[index]
+                if step["target"] in self._slides:
+                    continue
                 if not self.by_rows(self.graph.steps[index]):
                     calls.append(f"run_{index}()")
-                elif step["target"] in segment.roots:
+                elif step["target"] in task.roots:
                     rows = rows_of(self.graph.steps[index], self.graph)
                     calls.append(f"need_{step['target']}({rows})")
         return calls

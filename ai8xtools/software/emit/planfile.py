@@ -10,8 +10,8 @@ from ai8xtools.software.emit.code import Code
 from ai8xtools.software.emit.interface import Library
 from ai8xtools.software.emit.text import level_of, unit_text
 from ai8xtools.software.graph import Convolution, sources_of
+from ai8xtools.software.plan.layers import scratch_bytes
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.planner import scratch_bytes
 from ai8xtools.software.plan.task import Level
 
 FORMAT = 1
@@ -46,8 +46,7 @@ def _segments(plan: Plan, code: Code) -> dict[str, Any]:
             for t in graph.tensors
         ],
         "segments": [
-            {"steps": [_step(plan, code, index) for index in segment.steps]}
-            for segment in plan.segments
+            {"steps": [_step(plan, code, index) for index in task.steps]} for task in plan.tasks
         ],
         "blocks": [
             {"name": b.name, "tensor": b.tensor if (b.tensor or 0) >= 0 else None, "rows": b.rows,
@@ -72,7 +71,7 @@ def _tasks(plan: Plan) -> dict[str, Any]:
         },
         "tasks": [
             {"index": task.index, "name": task.name, "layer": task.step.layer,
-             "way": task.way, "unit": unit_text(task), "reason": task.reason,
+             "way": task.scheme, "unit": unit_text(task), "reason": task.reason,
              "cycles": round(task.cycles),
              "steps": [link.index for link in task.layers],
              "reads": [level_of(plan, tensor) for tensor in task.sources],

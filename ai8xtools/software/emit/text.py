@@ -62,9 +62,9 @@ def amount(used: int, limit: int) -> str:
 
 def _steps(plan: Plan) -> Iterator[str]:
     hop = "" if plan.sliding is None else f", {plan.macs:,} of a hop of {plan.sliding.hop:,} rows"
-    yield f"Plan: {plan.name}, {len(plan.segments)} segments, {plan.graph.macs:,} MACs{hop}"
-    for number, segment in enumerate(plan.segments):
-        for step in plan.steps_of(segment):
+    yield f"Plan: {plan.name}, {len(plan.tasks)} segments, {plan.graph.macs:,} MACs{hop}"
+    for number, task in enumerate(plan.tasks):
+        for step in plan.steps_of(task):
             target = plan.graph.tensors[step.target]
             shape = f"{target.rows}x{target.columns}x{target.channels}"
             function = plan.function_of(step)
@@ -97,7 +97,7 @@ def _sums(built: Built, profile: Profile) -> Iterator[str]:
     plan, need = built.plan, built.need
     sums = (
         sum(b.size for b in plan.blocks if b.name != "scratch" and b.first <= moment <= b.last)
-        for moment in range(len(plan.segments))
+        for moment in range(len(plan.tasks))
     )
     data = max(sums, default=0)
     yield (
@@ -163,14 +163,14 @@ def unit_text(task: Task) -> str:
         return f"chain: rings of {rings} rows{', weights in L1' if resident else ''}"
     match task.cut:
         case Rows():
-            what = f"{task.way}: {_size(task, task.cut)}"
+            what = f"{task.scheme}: {_size(task, task.cut)}"
             weights = _weights(task, task.cut)
             return f"{what}{', ' + weights if weights else ''}"
         case Planes():
             size = f"{task.cut.filters} filters of {task.cut.rows}x{task.cut.columns}"
             sums = "L2" if task.cut.in_l2 else "L1"
             turned = ", channel by channel" if task.planar else ""
-            return f"{task.way}: {size}, sums in {sums}{turned}"
+            return f"{task.scheme}: {size}, sums in {sums}{turned}"
         case _:
             return "copy"
 

@@ -19,9 +19,15 @@ from ai8xtools.software.graph import (
 )
 from ai8xtools.software.kernels import Packed
 from ai8xtools.software.plan.buffers import DONE
-from ai8xtools.software.plan.layers import packed_groups, packed_planes
+from ai8xtools.software.plan.layers import (
+    packed_groups,
+    packed_planes,
+    scratch_bytes,
+    sums_bytes,
+    window_bytes,
+    windows_at_once,
+)
 from ai8xtools.software.plan.plan import Plan
-from ai8xtools.software.plan.planner import scratch_bytes, sums_bytes, window_bytes, windows_at_once
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
 from ai8xtools.software.plan.task import Level, Spot, Task
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ai8xtools.software.graph import Convolution
+from ai8xtools.software.graph import Convolution, Step
 from ai8xtools.software.kernels import Kernel
-from ai8xtools.software.memory import aligned
+from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.layers import packed_groups, scratch_of
+from ai8xtools.software.plan.layers import packed_groups, scratch_bytes, scratch_of, sums_bytes
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
 from ai8xtools.software.plan.task import Level, Task
 
 _SUM_BYTES = 4
 DONE_BYTES = 2
 """Bytes of the number of rows that a link of a chain made."""
-SCRATCH, DONE = "scratch", "done"
-"""Names of buffers: memory that kernels work in, and the rows that each link of a chain made."""
+SCRATCH, DONE, SUMS = "scratch", "done", "sums"
+"""Names of buffers: memory that kernels work in, the rows that each link of a chain made, and the
+sums of pooling."""
 
 
 def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int, str, int, Level]]:
@@ -35,6 +37,26 @@ def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int,
         yield task.index, DONE, aligned(DONE_BYTES * len(task.links)), Level.L1
         if most := max(scratch_of(link.step, kernels) for link in task.links):
             yield task.index, SCRATCH, aligned(most), Level.L1
+
+
+def whole_buffers(
+    first: int, steps: Sequence[Step], kernels: Mapping[int, Kernel], calls: Mapping[int, Call]
+) -> Iterator[Block]:
+    """Yield the blocks of sums of pooling and of the scratch memory of steps from `first` on.
+
+    These are not cut; they work one after the other in the same scratch memory.
+    """
+    scratch = 0
+    for index, step in enumerate(steps, first):
+        if step.target in calls:
+            scratch = max(scratch, calls[step.target].scratch_bytes)
+        elif isinstance(step, Convolution):
+            scratch = max(scratch, scratch_bytes(step, kernels))
+            if sums := sums_bytes(step):
+                yield Block(name=f"{step.name} sums", size=sums, first=0, last=0,
+                            buffer=(index, SUMS))  # fmt: skip
+    if scratch:
+        yield Block(name=SCRATCH, size=scratch, first=0, last=0, buffer=(first, SCRATCH))
 
 
 def bytes_in(level: Level, task: Task, kernels: Mapping[int, Kernel]) -> int:

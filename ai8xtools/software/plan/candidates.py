@@ -16,9 +16,9 @@ from ai8xtools.software.plan.schemes import (
     Planes,
     Room,
     Rows,
-    Way,
+    Scheme,
     Weights,
-    ways,
+    cuts_of,
 )
 from ai8xtools.software.plan.task import Level, Task
 from ai8xtools.values import frozen
@@ -45,14 +45,14 @@ class Setting:
 def candidates(
     index: int, step: Step, graph: Graph, kernels: Mapping[int, Kernel], setting: Setting
 ) -> Iterator[Task]:
-    """Yield the ways that fit, by their order in `Way`; for a step that copies one without."""
+    """Yield the ways that fit, by their order in `Scheme`; for a step that copies one without."""
     layer = geometry_of(step, graph, kernels)
     if layer is None:
         if not setting.planar_in and not setting.planar_out:
             yield Task(index=index, step=step)
         return
     rows_only = not takes_planes(step)
-    for way in Way:
+    for way in Scheme:
         planes = way.unit is Planes
         if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
             continue
@@ -61,13 +61,13 @@ def candidates(
             yield task
 
 
-def impossible(step: Step, layer: Geometry | None, ways: frozenset[Way]) -> str:
+def impossible(step: Step, layer: Geometry | None, ways: frozenset[Scheme]) -> str:
     """Return in words why a step is not cut in any of these ways."""
-    way = min(ways, key=[*Way].index)
+    way = min(ways, key=[*Scheme].index)
     why = "it does not fit"
     if layer is None:
         why = "it only copies"
-    elif ways & {Way.ROW_CHAIN, Way.CHAIN}:
+    elif ways & {Scheme.ROW_CHAIN, Scheme.CHAIN}:
         why = "no layer beside it takes its rows or gives it rows alone, or their rings do not fit"
     elif way.unit is Pixels and not layer.pointwise:
         why = "a result needs more than the pixel in its place"
@@ -86,7 +86,7 @@ def _fitting(
     layer: Geometry,
     kernels: Mapping[int, Kernel],
     setting: Setting,
-    way: Way,
+    way: Scheme,
 ) -> Task | None:
     """Return the largest units of a way whose buffers fit, or None."""
     in_place = setting.in_place or not isinstance(step, Convolution)
@@ -95,7 +95,7 @@ def _fitting(
         room = Room(l1=l1, l2=setting.l2, dma=setting.dma, in_place=in_place,
                     scratch=scratch_of(step, kernels), reads=setting.reads,
                     writes=setting.writes)  # fmt: skip
-        cut = ways(layer, room)[way]
+        cut = cuts_of(layer, room)[way]
         if cut is None:
             return None
         task = _task(index, step, layer, cut, way, replace(setting, in_place=in_place))
@@ -105,7 +105,7 @@ def _fitting(
         l1 -= need - setting.l1  # kernels pad the weights of a group
 
 
-def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Way, setting: Setting) -> Task:
+def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Scheme, setting: Setting) -> Task:
     pixels, input_bytes = layer.pixels, layer.input_bytes
     if isinstance(cut, Pixels):
         size = (-(-layer.pixels // cut.count), cut.count)
@@ -118,7 +118,7 @@ def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Way, setting: 
     outer = isinstance(cut, Rows) and cut.weights.filters_outer
     rows = isinstance(cut, Rows)
     return Task(
-        index=index, step=step, layer=layer, way=way, cut=cut, reads=setting.reads and rows,
+        index=index, step=step, layer=layer, scheme=way, cut=cut, reads=setting.reads and rows,
         writes=setting.writes and rows and not outer, ahead=setting.dma,
         in_place=setting.in_place, planar=setting.planar_out, pixels=pixels,
         input_bytes=input_bytes,

@@ -14,7 +14,7 @@ from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.buffers import DONE_BYTES, SCRATCH, buffers_of
 from ai8xtools.software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
 from ai8xtools.software.plan.layers import geometry_of
-from ai8xtools.software.plan.schemes import Rows, Way, Weights
+from ai8xtools.software.plan.schemes import Rows, Scheme, Weights
 from ai8xtools.software.plan.streaming import streams
 from ai8xtools.software.plan.task import Task, Traffic
 from ai8xtools.software.profile import Profile
@@ -94,7 +94,9 @@ class Chains:
         if memory + aligned(DONE_BYTES * count) > l1:
             return None
         tasks = tuple(link.task for link in links)
-        task = Task(index=first, step=tasks[-1].step, way=Way.ROW_CHAIN, links=tasks)
+        task = Task(
+            index=first, step=tasks[-1].step, count=count, scheme=Scheme.ROW_CHAIN, links=tasks
+        )
         traffic = Traffic()
         for link in links:
             traffic = traffic.plus(link.traffic)
@@ -118,7 +120,7 @@ class Chains:
         cut = Rows(weights=Weights.IN_PLACE if in_place else Weights.RESIDENT, band=1,
                    filters=layer.filters, columns=layer.out_size[1], tiles=1, memory=0)  # fmt: skip
         task = Task(
-            index=index, step=step, layer=layer, way=Way.ROW_CHAIN, cut=cut, reads=reads,
+            index=index, step=step, layer=layer, scheme=Scheme.ROW_CHAIN, cut=cut, reads=reads,
             writes=writes, ahead=self.dma and not chained, in_place=in_place, pixels=layer.pixels,
             input_bytes=layer.input_bytes, chained=chained, demand=demand,
         )  # fmt: skip

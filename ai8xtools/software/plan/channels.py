@@ -16,7 +16,7 @@ from ai8xtools.software.plan.chains import longest
 from ai8xtools.software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.layers import geometry_of
-from ai8xtools.software.plan.schemes import Channels, Way
+from ai8xtools.software.plan.schemes import Channels, Scheme
 from ai8xtools.software.plan.streaming import streams
 from ai8xtools.software.plan.task import Level, Task, Traffic
 from ai8xtools.software.profile import Profile
@@ -101,7 +101,7 @@ class Stacks:
         for number, (step, layer) in enumerate(zip(steps, geometries, strict=True)):
             cut = Channels(place=places[number], result=places[number + 1], memory=size)
             task = Task(
-                index=first + number, step=step, layer=layer, way=Way.CHAIN, cut=cut,
+                index=first + number, step=step, layer=layer, scheme=Scheme.CHAIN, cut=cut,
                 writes=number + 1 < count, chained=number > 0, pixels=layer.pixels,
                 input_bytes=layer.input_bytes, ahead=self.profile.ahead,
                 in_place=self.in_place or not isinstance(step, Convolution),
@@ -109,8 +109,8 @@ class Stacks:
             compute = compute_cycles(task, self.profile.core, {})
             links.append(replace(task, cycles=compute))
         return Task(
-            index=first, step=steps[-1], layer=geometries[0], way=Way.CHAIN, cut=links[0].cut,
-            links=tuple(links), ahead=self.profile.ahead,
+            index=first, step=steps[-1], count=count, layer=geometries[0], scheme=Scheme.CHAIN,
+            cut=links[0].cut, links=tuple(links), ahead=self.profile.ahead,
         )  # fmt: skip
 
 

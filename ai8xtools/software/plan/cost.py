@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ai8xtools.software.graph import Combine, Convolution, Pool, Step
+from ai8xtools.software.graph import Combine, Convolution, Pool, Step, sources_of
 from ai8xtools.software.kernels import Core, Kernel
 from ai8xtools.software.plan.buffers import bands_of, copies_of_weights
 from ai8xtools.software.plan.layers import part_of
@@ -19,8 +19,10 @@ from ai8xtools.software.profile import Profile
 
 _WAITING = 20.0
 """Cycles of starting and waiting for a unit."""
-
-
+UNITS_STACK = 768
+"""Estimated stack of a task in units, with its callees."""
+_STACK_BYTES, _CALL_BYTES, _POINTER_BYTES = 384, 8, 4
+"""Stack of a kernel with all below it, of the call of a step, and of a row that it asks for."""
 _OTHERS = {"products": 8.0, "values": 20.0, "rows": 150.0}
 """Cycles on cores and of kernels that were not measured."""
 
@@ -201,3 +203,26 @@ def cycles_of(compute: float, copies: float, units: int, *, dma: bool) -> float:
         return compute + copies
     first = copies / units
     return first + max(compute, copies) + units * _WAITING
+
+
+def stack_bytes(plan: Plan) -> int:
+    """Return what a plan takes of the stack: an estimate, which compilers keep from -Os on.
+
+    Steps that ask each other for rows are called from each other.
+    """
+    if plan.scheme is None:
+        return UNITS_STACK
+    calls = (sum(map(_call_bytes, plan.steps_of(task))) for task in plan.tasks)
+    return _STACK_BYTES + max(calls, default=0)
+
+
+def _call_bytes(step: Step) -> int:
+    """Return the bytes of the stack while a step asks for its rows."""
+    match step:
+        case Convolution():
+            rows = step.kernel[0]
+        case Pool():
+            rows = step.window[0]
+        case _:
+            rows = len(sources_of(step))
+    return _CALL_BYTES + _POINTER_BYTES * rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil
+from math import ceil, lcm
 
 from ai8xtools.software.graph import (
     Combine,
@@ -22,7 +22,6 @@ from ai8xtools.software.graph import (
 from ai8xtools.software.kernels import Kernel, Packed
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.planner import scratch_bytes, sums_bytes
 
 
 def geometry_of(step: Step, graph: Graph, kernels: Mapping[int, Kernel]) -> Geometry | None:
@@ -72,6 +71,38 @@ def _of_convolution(step: Convolution, graph: Graph, kernel: Kernel) -> Geometry
 def takes_planes(step: Step) -> bool:
     """Whether a step can be computed an input channel at a time."""
     return isinstance(step, Convolution) and step.groups == 1 and not step.transposed
+
+
+def sums_bytes(step: Convolution) -> int:
+    """Return the bytes of the sums of a pooled row."""
+    if step.pool is None or not step.pool.kind.averages:
+        return 0
+    return 2 * step.pool.out_size[1] * step.filters
+
+
+def windows_at_once(step: Convolution, kernel: Kernel) -> int:
+    """Return how many windows of a row are computed together, so that whole blocks of pixels are.
+
+    Windows with pixels between them are computed one by one.
+    """
+    pool = step.pool
+    if pool is None or pool.stride[1] != pool.window[1]:
+        return 1
+    count = lcm(kernel.pixels, pool.window[1]) // pool.window[1]
+    return min(count, pool.out_size[1])
+
+
+def window_bytes(step: Convolution, kernel: Kernel) -> int:
+    """Return the bytes of the pixels of a row of windows that are pooled at once."""
+    if step.pool is None:
+        return 0
+    return aligned(windows_at_once(step, kernel) * step.pool.window[1] * step.filters)
+
+
+def scratch_bytes(step: Convolution, kernels: Mapping[int, Kernel]) -> int:
+    """Return what a step needs only while it works on a part of a row."""
+    kernel = kernels[step.target]
+    return window_bytes(step, kernel) + aligned(kernel.scratch_bytes(step))
 
 
 def scratch_of(step: Step, kernels: Mapping[int, Kernel]) -> int:

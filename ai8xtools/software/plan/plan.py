@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import field
 from fractions import Fraction
@@ -14,35 +13,12 @@ from ai8xtools.software.kernels import Core, Kernel
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, Overlap
 from ai8xtools.software.plan.arena import conflict, lower_bound
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.plan.task import Level, Spot, Task, Traffic
 from ai8xtools.values import frozen
 
 DELIVERED = -1
 """The number that stands for all outputs among tensors, where they stand in the arena."""
-
-
-class Scheme(enum.StrEnum):
-    """How memory is used.
-
-    RESIDENT: a step after the other, tensors as a whole. ROWS: rows on demand through chains of
-    steps, rings of rows in between.
-    """
-
-    RESIDENT = "resident"
-    ROWS = "rows"
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether rows are made on demand."""
-        return {Scheme.RESIDENT: False, Scheme.ROWS: True}[self]
-
-
-@frozen
-class Segment:
-    """Steps that run interleaved, by their index; all rows of `roots` are asked for in order."""
-
-    steps: tuple[int, ...]
-    roots: tuple[int, ...]
 
 
 @frozen
@@ -113,17 +89,17 @@ class PlanError(ToolError):
 class Plan:
     """The order of steps when a graph is computed, and the places of all data.
 
-    In a single memory `segments` run one after the other; `rings` are the rows of each tensor that
-    have room there, all of them for a tensor that is whole. For levels of memory, without `scheme`,
-    these are `tasks`, each cut into units that are copied; tensors that are `planar` stand channel
-    by channel, `buffers` are those of tasks by index and name, with `sizes` in bytes, `stored` the
-    places of weights that are not read where they are.
+    `tasks` run one after the other: in a single memory by one `scheme`; for levels of memory,
+    without it, each is cut into units that are copied. `rings` are the rows of each tensor that
+    have room, all of them for one that is whole; those that are `planar` stand channel by channel.
+    `stored` are the places of weights that are not read where they are.
 
     `places` are those of tensors; the input and outputs that have none stand in memory of the
-    caller. `used` are the bytes of each memory, `blocks` all of L1 with their offsets. `kernels`
-    are by target of the convolution, `calls` by target of the step that a library computes,
-    `reasons` why it does not compute others. With `sliding` the first segment has the steps whose
-    rows slide; `buffers` are those of rows at the edges by tensor and name.
+    caller. `buffers` are those of steps by index and name. `used` are the bytes of each memory,
+    `blocks` all of L1 with their offsets. `kernels` are by target of the convolution, `calls` by
+    target of the step that a library computes, `reasons` why it does not compute others. With
+    `sliding` the first task has the steps whose rows slide, if any do; `buffers` of rows at the
+    edges are by tensor and name.
     """
 
     graph: Graph
@@ -134,15 +110,13 @@ class Plan:
     blocks: tuple[Block, ...]
     used: Mapping[Level, int]
     scheme: Scheme | None = None
-    segments: tuple[Segment, ...] = ()
+    tasks: tuple[Task, ...] = ()
     rings: Mapping[int, int] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
     calls: Mapping[int, Call] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
-    tasks: tuple[Task, ...] = ()
     planar: frozenset[int] = frozenset()
     buffers: Mapping[tuple[int, str], Spot] = field(default_factory=dict)
-    sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
     stored: Mapping[int, Spot] = field(default_factory=dict)
     traffic: Traffic = Traffic()
     sliding: Sliding | None = None
@@ -213,9 +187,9 @@ class Plan:
         steps = (step for step in self.graph.steps if isinstance(step, Convolution))
         return int(sum(step.macs * self.share_of(step) for step in steps))
 
-    def steps_of(self, segment: Segment) -> tuple[Step, ...]:
-        """Return the steps of a segment."""
-        return tuple(self.graph.steps[index] for index in segment.steps)
+    def steps_of(self, task: Task) -> tuple[Step, ...]:
+        """Return the steps of a task."""
+        return self.graph.steps[task.index : task.last + 1]
 
     def validate(self) -> None:
         """Raise PlanError if blocks that live together share bytes, or a tensor has no place."""

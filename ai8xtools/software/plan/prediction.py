@@ -24,7 +24,7 @@ from ai8xtools.software.graph import (
     Windows,
 )
 from ai8xtools.software.kernels import Kernel
-from ai8xtools.software.plan.planner import windows_at_once
+from ai8xtools.software.plan.layers import windows_at_once
 from ai8xtools.values import frozen
 
 FILE = Path(__file__).parent.parent / "costs.json"

@@ -36,8 +36,11 @@ class Weights(enum.StrEnum):
         }[self]  # fmt: skip
 
 
-class Way(enum.StrEnum):
-    """How a layer is cut, in the order in which `first` takes them, or several together."""
+class Scheme(enum.StrEnum):
+    """How memory is used: by whole layers, or cut in the order in which `first` takes them.
+
+    In a single memory layers are RESIDENT, or those that follow each other ask for ROWS.
+    """
 
     RESIDENT = "resident"
     ROWS = "rows"
@@ -53,18 +56,27 @@ class Way(enum.StrEnum):
     def unit(self) -> type[Cut] | None:
         """What is computed at a time, None for everything."""
         match self:
-            case Way.RESIDENT:
+            case Scheme.RESIDENT:
                 return None
-            case Way.ROWS | Way.ROW_TILES | Way.ROW_CHAIN:
+            case Scheme.ROWS | Scheme.ROW_TILES | Scheme.ROW_CHAIN:
                 return Rows
-            case Way.PIXELS:
+            case Scheme.PIXELS:
                 return Pixels
-            case Way.PLANES | Way.PLANES_L2 | Way.PLANE_TILES:
+            case Scheme.PLANES | Scheme.PLANES_L2 | Scheme.PLANE_TILES:
                 return Planes
-            case Way.CHAIN:
+            case Scheme.CHAIN:
                 return Channels
             case _:
                 assert_never(self)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether steps in a single memory ask each other for rows."""
+        return self in SINGLE and self.unit is not None
+
+
+SINGLE = (Scheme.RESIDENT, Scheme.ROWS)
+"""Those of a single memory, in the order in which they are tried."""
 
 
 @frozen(kw_only=True)
@@ -347,26 +359,26 @@ def _streamed_pixels(layer: Geometry, room: Room) -> Pixels | None:
 Cut = Rows | Pixels | Planes | Channels
 
 
-def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
+def cuts_of(layer: Geometry, room: Room) -> dict[Scheme, Cut | None]:
     """Return what fits in each way but chains; tiles only where the untiled way does not."""
-    cuts: dict[Way, Cut | None] = dict.fromkeys(Way)
-    cuts[Way.RESIDENT] = resident(layer, room)
-    cuts[Way.ROWS] = rows(layer, room)
-    cuts[Way.PIXELS] = pixels(layer, room)
-    cuts[Way.PLANES] = planes(layer, room)
-    if cuts[Way.ROWS] is None:
-        cuts[Way.ROW_TILES] = row_tiles(layer, room)
-    if cuts[Way.PLANES] is None and room.l2:
-        cuts[Way.PLANES_L2] = planes(layer, room, in_l2=True)
-    if cuts[Way.PLANES] is None and cuts[Way.PLANES_L2] is None:
-        cuts[Way.PLANE_TILES] = plane_tiles(layer, room)
+    cuts: dict[Scheme, Cut | None] = dict.fromkeys(Scheme)
+    cuts[Scheme.RESIDENT] = resident(layer, room)
+    cuts[Scheme.ROWS] = rows(layer, room)
+    cuts[Scheme.PIXELS] = pixels(layer, room)
+    cuts[Scheme.PLANES] = planes(layer, room)
+    if cuts[Scheme.ROWS] is None:
+        cuts[Scheme.ROW_TILES] = row_tiles(layer, room)
+    if cuts[Scheme.PLANES] is None and room.l2:
+        cuts[Scheme.PLANES_L2] = planes(layer, room, in_l2=True)
+    if cuts[Scheme.PLANES] is None and cuts[Scheme.PLANES_L2] is None:
+        cuts[Scheme.PLANE_TILES] = plane_tiles(layer, room)
     return cuts
 
 
-def first(layer: Geometry, room: Room) -> Way | None:
+def first(layer: Geometry, room: Room) -> Scheme | None:
     """Return the first way that fits, by memory alone; None if none does."""
-    cuts = ways(layer, room)
-    return next((way for way in Way if cuts[way] is not None), None)
+    cuts = cuts_of(layer, room)
+    return next((way for way in Scheme if cuts[way] is not None), None)
 
 
 def smallest(layer: Geometry, room: Room, *, by_planes: bool) -> int:

@@ -31,10 +31,12 @@ from ai8xtools.software.graph import (
 from ai8xtools.software.kernels import Core, choose
 from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.arena import place
-from ai8xtools.software.plan.plan import Plan, Scheme, Segment, Slide, Sliding
-from ai8xtools.software.plan.planner import plan, scratch_bytes
+from ai8xtools.software.plan.buffers import whole_buffers
+from ai8xtools.software.plan.plan import Plan, Slide, Sliding
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.plan.streaming import rows_of, streams
-from ai8xtools.software.plan.task import Level, Spot
+from ai8xtools.software.plan.task import Level, Spot, Task
 from ai8xtools.values import frozen
 
 FIRST, LAST = "first rows", "last rows"
@@ -271,44 +273,41 @@ class _Planned:
         )  # fmt: skip
 
     def plan(self) -> Plan:
-        """Return the plan: the head is its first segment."""
+        """Return the plan: the head, if there is one, is its first task."""
         graph, split, tail = self.graph, self.split, self.tail
         beat = _Beat(self)
         beat.follow()
         slides = [self._slide(tensor, beat.rings[tensor]) for tensor in split.rows]
-        convolutions = [step for step in split.head if isinstance(step, Convolution)]
-        kernels = {step.target: choose(step, self.core, self.allowed) for step in convolutions}
-        last = len(tail.segments)
-        names: dict[str, tuple[int, str]] = {}
-        blocks = list(self._blocks(slides, last, names))
-        scratch = max((scratch_bytes(step, kernels) for step in convolutions), default=0)
-        if scratch:
-            blocks.append(Block(name="scratch", size=scratch, first=0, last=0))
-        blocks += [replace(block, first=block.first + 1, last=block.last + 1)
-                   for block in tail.blocks if block.tensor not in split.rows]  # fmt: skip
+        kernels = {step.target: choose(step, self.core, self.allowed)
+                   for step in split.head if isinstance(step, Convolution)}  # fmt: skip
+        count = len(split.head)
+        head = (
+            [Task(index=0, step=split.head[-1], count=count, scheme=Scheme.ROWS)] if count else []
+        )
+        tasks = (*head, *(replace(one, index=one.index + count) for one in tail.tasks))
+        last = max(len(tasks) - 1, 0)
+        blocks = list(self._blocks(slides, last))
+        blocks += whole_buffers(0, split.head, kernels, {})
+        blocks += [
+            _moved(block, len(head), count)
+            for block in tail.blocks
+            if block.tensor not in split.rows
+        ]
         overlaps = tuple(one for one in tail.overlaps if one.data not in split.rows)
         placed, peak = place(blocks, overlaps)
-        spots = {block.name: Spot(Level.L1, block.offset) for block in placed}
-        count = len(split.head)
         return Plan(
-            graph=replace(graph, steps=(*split.head, *tail.graph.steps)),
+            graph=replace(graph, steps=(*split.head, *tail.graph.steps)), tasks=tasks,
             scheme=Scheme.RESIDENT, core=self.core,
-            segments=(Segment(tuple(range(count)), ()), *(
-                replace(one, steps=tuple(index + count for index in one.steps))
-                for one in tail.segments
-            )),
             rings={t: rows for t, rows in tail.rings.items() if t not in split.rows},
             kernels={**kernels, **tail.kernels}, outputs=tail.outputs, blocks=placed,
             overlaps=overlaps, used=dict.fromkeys([Level.L1], aligned(peak)),
             places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
-            buffers={key: spots[name] for name, key in names.items()},
+            buffers={b.buffer: Spot(Level.L1, b.offset) for b in placed if b.buffer is not None},
             sliding=Sliding(split.hop, self.beats, tuple(slides), tuple(beat.order)),
         )  # fmt: skip
 
-    def _blocks(
-        self, slides: Sequence[Slide], last: int, names: dict[str, tuple[int, str]]
-    ) -> Iterator[Block]:
-        """Yield the blocks of the head; those of rows at the edges are named by tensor."""
+    def _blocks(self, slides: Sequence[Slide], last: int) -> Iterator[Block]:
+        """Yield the blocks of rings, and of rows at the edges, which are named by tensor."""
         for slide in slides:
             one = self.graph.tensors[slide.tensor]
             yield Block(name=one.name, size=slide.ring * one.row_bytes, first=0, last=last,
@@ -318,10 +317,16 @@ class _Planned:
                      LAST: 0 if slide.whole else one.rows - slide.end}  # fmt: skip
             for name, count in edges.items():
                 if count:
-                    title = f"{one.name}, {name}, {slide.tensor}"
-                    names[title] = slide.tensor, name
-                    yield Block(name=title, size=count * one.row_bytes, first=0,
-                                last=last if name == FIRST else 0)  # fmt: skip
+                    yield Block(name=f"{one.name}, {name}, {slide.tensor}",
+                                size=count * one.row_bytes, first=0, last=last * (name == FIRST),
+                                buffer=(slide.tensor, name))  # fmt: skip
+
+
+def _moved(block: Block, tasks: int, steps: int) -> Block:
+    """Return a block of what runs behind some tasks and their steps."""
+    index, name = block.buffer or (0, "")
+    buffer = None if block.buffer is None else (index + steps, name)
+    return replace(block, first=block.first + tasks, last=block.last + tasks, buffer=buffer)
 
 
 class _Beat:

@@ -7,7 +7,7 @@ import enum
 from ai8xtools.software.graph import Step, sources_of
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.schemes import Cut, Planes, Rows, Way
+from ai8xtools.software.plan.schemes import Cut, Planes, Rows, Scheme
 from ai8xtools.values import frozen
 
 
@@ -50,23 +50,27 @@ class Traffic:
 
 @frozen(slots=False, kw_only=True)
 class Task:
-    """A step and how it is cut; without `way` it only copies.
+    """Steps that are computed together: `count` from `index` on; `step` is the last.
 
-    `cut` is what a unit is, `layer` its geometry. With `reads` the input is read where it is in L1,
-    with `writes` the output is made in its place there. `ahead`: copies arrive while the core
-    computes; `in_place`: weights are read where they are; `planar`: the output is made channel by
-    channel. The last unit of pixels may be shorter: `pixels` are all of the output, `input_bytes`
-    those of an input. `cycles` are an estimate, `reason` says why this way was chosen.
+    In a single memory it is a step as a whole, or steps that ask each other for rows; all rows of
+    the tensors `roots` are asked for in order.
 
-    `links` are layers that hand each other rows or channels, `step` is that of the last; a link
-    is `chained` if another of them makes its input, which may ask for fewer rows than there are:
-    those of the `demand` (0: all).
+    For levels of memory it is cut; without `scheme` it only copies. `cut` is what a unit is,
+    `layer` its geometry. With `reads` the input is read where it is in L1, with `writes` the output
+    is made in its place there. `ahead`: copies arrive while the core computes; `in_place`: weights
+    are read where they are; `planar`: the output is made channel by channel. The last unit of
+    pixels may be shorter: `pixels` are all of the output, `input_bytes` those of an input. `cycles`
+    are an estimate, `reason` says why this scheme was chosen. `links` are layers that hand each
+    other rows or channels; a link is `chained` if another of them makes its input, which may ask
+    for fewer rows than there are: those of the `demand` (0: all).
     """
 
     index: int
     step: Step
+    count: int = 1
+    roots: tuple[int, ...] = ()
     layer: Geometry | None = None
-    way: Way | None = None
+    scheme: Scheme | None = None
     cut: Cut | None = None
     reads: bool = False
     writes: bool = False
@@ -91,7 +95,12 @@ class Task:
     @property
     def last(self) -> int:
         """Index of its last step."""
-        return self.index + max(len(self.links) - 1, 0)
+        return self.index + self.count - 1
+
+    @property
+    def steps(self) -> range:
+        """Indices of its steps."""
+        return range(self.index, self.index + self.count)
 
     @property
     def layers(self) -> tuple[Task, ...]:
@@ -111,7 +120,7 @@ class Task:
             return self.layer.row_bytes
         columns = self.layer.tile_columns(self.cut.columns)
         row = columns * self.layer.channels * self.layer.in_bytes
-        return aligned(row) if self.ahead and self.way and self.way.unit else row
+        return aligned(row) if self.ahead and self.scheme and self.scheme.unit else row
 
     @property
     def rows(self) -> int:

@@ -18,7 +18,8 @@ from ai8xtools.software.cmsis.tree import read_library
 from ai8xtools.software.emit.built import Built, Need
 from ai8xtools.software.emit.interface import Library
 from ai8xtools.software.emit.text import amount
-from ai8xtools.software.plan.plan import NoRoomError, Scheme
+from ai8xtools.software.plan.plan import NoRoomError
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import Profile
 from ai8xtools.software.q15.calls import Program, program
 from ai8xtools.software.q15.emit import (
@@ -103,7 +104,7 @@ def planned(
 
 def need_of(network: QuantizedNetwork, code: Program, profile: Profile) -> Need:
     """Return what a network takes; input and output stand in memory of the caller."""
-    longest = max(len(segment.steps) for segment in code.plan.segments)
+    longest = max(task.count for task in code.plan.tasks)
     groups = any(one.body == "groups" for one in code.functions)
     own = STACK_BYTES + _GROUPS_STACK * groups + _ASKING_BYTES * (longest - 1)
     stack = max(profile.stack, own)

@@ -28,8 +28,10 @@ from ai8xtools.software import graph as planner_graph
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.kernels import Core
 from ai8xtools.software.kernels import call as planner_call
-from ai8xtools.software.plan.plan import Plan, Scheme
+from ai8xtools.software.plan.buffers import SCRATCH
+from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.q15 import functions
 from ai8xtools.software.q15.functions import Function
 from ai8xtools.software.q15.windows import homes_of, planned_graph
@@ -162,17 +164,8 @@ class _Programmer:
             outside=True,
         )  # fmt: skip
         self._plan.validate()
-        scratch = {b.first: b.offset for b in self._plan.blocks if b.name == "scratch"}
-        self._scratch = {
-            step.target: scratch.get(number)
-            for number, segment in enumerate(self._plan.segments)
-            for step in self._plan.steps_of(segment)
-        }
-        self._segments = {
-            step.target: {one.target for one in self._plan.steps_of(segment)}
-            for segment in self._plan.segments
-            for step in self._plan.steps_of(segment)
-        }
+        self._tasks = {step.target: task for task in self._plan.tasks
+                       for step in self._plan.steps_of(task)}  # fmt: skip
 
     def _planned(self, step: Step, scheme: Scheme) -> planner_call.Call:
         """Return the properties of a step for the planner."""
@@ -208,9 +201,9 @@ class _Programmer:
 
     def _all_calls(self, row_steps: list[RowStep], runs: list[str | Call]) -> Iterator[Call]:
         """Yield the calls of a plan of rows, and note which make rows and what runs."""
-        for segment in self._plan.segments:
-            for one in self._plan.steps_of(segment):
-                self._row = "y" if len(segment.steps) > 1 else None
+        for task in self._plan.tasks:
+            for one in self._plan.steps_of(task):
+                self._row = "y" if task.count > 1 else None
                 behind = [step for step in self._graph.steps
                           if self._homes[step.target] == one.target]  # fmt: skip
                 parts = [self._call(step) for step in behind]
@@ -223,14 +216,14 @@ class _Programmer:
                     continue
                 row_steps.append(RowStep(call=call, target=one.target, counter=len(row_steps),
                                          needs=tuple(self._needs(one))))  # fmt: skip
-                if one.target in segment.roots:
+                if one.target in task.roots:
                     rows = self._graph.shapes[one.target][1]
                     runs.append(f"need_{one.target}({rows});")
 
     def _needs(self, step: planner_graph.Step) -> Iterator[tuple[int, str]]:
-        """Yield the maps of its segment that a step reads, and until which row."""
+        """Yield the maps of its task that a step reads, and until which row."""
         for source in dict.fromkeys(planner_graph.sources_of(step)):
-            if source not in self._segments[step.target]:
+            if self._tasks.get(source) is not self._tasks[step.target]:
                 continue
             if isinstance(step, planner_graph.Convolution):
                 last = f"(int)y * {step.stride[0]} + {step.kernel[0] - 1 - step.pad[0]}"
@@ -351,8 +344,8 @@ class _Programmer:
         weights, bias = f"{name.lower()}_wt", f"{name.lower()}_bias"
         shifts = [f"{name}_BIAS_LSHIFT", f"{name}_OUT_RSHIFT"]
         source, target = self._at(step.source), self._row_at(step.target)
-        offset = self._scratch[step.target]
-        buffer = "NULL" if offset is None else f"cnn_arena + {offset // 2}"
+        spot = self._plan.buffers.get((self._tasks[step.target].index, SCRATCH))
+        buffer = "NULL" if spot is None else f"cnn_arena + {spot.offset // 2}"
         if step.linear:
             sizes = [self._size(step.source), self._size(step.target)]
             return [source, weights, *sizes, *shifts, bias, target, buffer]

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.software.graph import Combine, Convolution, Pool, PoolKind, sources_of
+from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.buffers import SCRATCH, bands_of
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.layers import part_of
+from ai8xtools.software.plan.layers import part_of, scratch_of
 from ai8xtools.software.plan.schemes import Rows, Weights
 from ai8xtools.software.plan.task import Spot, Task
 from ai8xtools.values import frozen
@@ -196,7 +197,8 @@ class RowsRun:
         """Overwrite the memory that kernels work in."""
         key = (self.task.index, SCRATCH)
         if (scratch := self.state.plan.buffers.get(key)) is not None:
-            self.machine.at(scratch, self.state.plan.sizes[key])[:] = 0x2A
+            size = scratch_of(self.task.step, self.state.plan.kernels)
+            self.machine.at(scratch, aligned(size))[:] = 0x2A
 
     def make_row(self, piece: Piece, y: int, there: Spot) -> None:
         """Make a whole row in a place."""

@@ -22,8 +22,9 @@ from ai8xtools.software.graph import (
     Step,
     sources_of,
 )
-from ai8xtools.software.plan.plan import Plan, Scheme
-from ai8xtools.software.plan.planner import sums_of
+from ai8xtools.software.plan.buffers import SUMS
+from ai8xtools.software.plan.plan import Plan
+from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.plan.streaming import Part, rows_of, streams
 from tests.software.oracle.arithmetic import joined, mean, sums_of_row
 
@@ -51,7 +52,7 @@ class Executor:
         """Return the outputs [channel, row, column] of an input [channel, row, column]."""
         self.input = sample.transpose(1, 2, 0).astype(np.int8).reshape(-1)
         self.done = {}
-        for segment in self.plan.segments:
+        for segment in self.plan.tasks:
             steps = self.plan.steps_of(segment)
             by_rows = self.plan.scheme is Scheme.ROWS and streams(
                 steps[0], self.graph, recounted=len(steps) > 1
@@ -152,7 +153,8 @@ class Executor:
         pool, average = step.pool, step.pool.kind is not PoolKind.MAX
         sums = out
         if average:
-            block = self.plan.block_of(sums_of(step))
+            key = (self.graph.steps.index(step), SUMS)
+            block = next((b for b in self.plan.blocks if b.buffer == key), None)
             assert block is not None
             sums = self.arena[block.offset : block.offset + block.size].view(np.int16)
         for number in range(pool.window[0]):
