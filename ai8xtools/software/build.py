@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ai8xtools.diagnostics import Diagnostic, Place
 from ai8xtools.software.emit.built import CODE_BYTES, Built, Need
@@ -29,6 +30,7 @@ from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 
+_Built = TypeVar("_Built", bound=Built)
 _COUNTER_BYTES = 2
 _POINTERS_BYTES = 64
 """Pointers to the rows of a window of units."""
@@ -103,7 +105,6 @@ def streamed(graph: Graph, profile: Profile, hop: int, kernels: frozenset[str] |
     if there is too little memory.
     """
     chosen = sliding_plan(graph, profile.core, hop, kernels)
-    chosen.validate()
     need = need_of(chosen, profile)
     _check_room(chosen, need, profile)
     return Built(chosen, need)
@@ -137,9 +138,7 @@ def schemes_of(scheme: str) -> tuple[Scheme, ...]:
 
 
 def _in_one(graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None) -> Built:
-    chosen, need = choose(graph, profile, schemes_of(scheme), kernels)
-    chosen.validate()
-    return Built(chosen, need)
+    return choose(graph, profile, schemes_of(scheme), kernels)
 
 
 def choose(
@@ -148,18 +147,19 @@ def choose(
     schemes: Sequence[Scheme],
     kernels: frozenset[str] | None,
     calls: Mapping[int, Call] | None = None,
-) -> tuple[Plan, Need]:
+) -> Built:
     """Return the first plan in one memory that fits a microcontroller; `calls` as in `plan`.
 
     Raises NoRoomError with all that the smallest plan lacks.
     """
-    candidate, need = closest(graph, profile, schemes, kernels, calls)
-    _check_room(candidate, need, profile)
-    return candidate, need
+    built = closest(graph, profile, schemes, kernels, calls)
+    _check_room(built.plan, built.need, profile)
+    return built
 
 
 def _check_room(plan: Plan, need: Need, profile: Profile) -> None:
     """Raise NoRoomError with all that a plan in one memory lacks."""
+    plan.validate()
     code = code_of(plan)
     sizes = {code.graph.steps[n].name: weights.nbytes for n, weights in code.weights.items()}
     problems = [
@@ -176,19 +176,27 @@ def closest(
     schemes: Sequence[Scheme],
     kernels: frozenset[str] | None,
     calls: Mapping[int, Call] | None = None,
-) -> tuple[Plan, Need]:
+) -> Built:
     """Return the first plan whose data fit the RAM, else the smallest; `calls` as in `plan`.
 
     Where fast kernels need too much memory beside the data, the one that needs none is tried.
     """
-    tried: list[tuple[Plan, Need]] = []
-    for allowed in (kernels, _NO_SCRATCH):
-        for scheme in schemes:
-            candidate = plan(graph, profile.core, scheme, allowed, calls)
-            tried.append((candidate, need_of(candidate, profile)))
-            if tried[-1][1].ram <= profile.l1:
-                return tried[-1]
-    return min(tried, key=lambda one: one[1].ram)
+    plans = (
+        plan(graph, profile.core, scheme, allowed, calls)
+        for allowed in (kernels, _NO_SCRATCH)
+        for scheme in schemes
+    )
+    return first_fitting((Built(one, need_of(one, profile)) for one in plans), profile)
+
+
+def first_fitting(projects: Iterable[_Built], profile: Profile) -> _Built:
+    """Return the first project whose data fit the RAM, else the smallest."""
+    too_large: list[_Built] = []
+    for one in projects:
+        if one.need.ram <= profile.l1:
+            return one
+        too_large.append(one)
+    return min(too_large, key=lambda one: one.need.ram)
 
 
 def need_of(plan: Plan, profile: Profile) -> Need:

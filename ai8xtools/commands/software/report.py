@@ -73,11 +73,11 @@ def report_refusal(
     graph = lower(network, average_rounding=options.encode.average_rounding)
     if software.stream is None:
         schemes = schemes_of(software.scheme)
-        plan, need = closest(fuse(graph), profile, schemes, software.kernels)
+        built = closest(fuse(graph), profile, schemes, software.kernels)
     else:
         plan = sliding_plan(graph, profile.core, software.stream, software.kernels)
-        need = need_of(plan, profile)
-    return report_of(Built(plan, need, {}), profile, network, options, messages)
+        built = Built(plan, need_of(plan, profile))
+    return report_of(built, profile, network, options, messages)
 
 
 def _of_steps(plan: Plan) -> Iterator[_Part]:

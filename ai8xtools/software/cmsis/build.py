@@ -12,7 +12,7 @@ from ai8xtools.software.build import choose, emitted, need_of, sample_of, scheme
 from ai8xtools.software.cmsis.choice import choose_calls
 from ai8xtools.software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
 from ai8xtools.software.cmsis.tree import read_library
-from ai8xtools.software.emit.built import Built, Need
+from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.interface import Interface
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Graph
@@ -60,30 +60,23 @@ def planned(
     library: str | None = None,
     interleaving: bool = False,
 ) -> Built:
-    """Return the project of a graph without its files; raises as `build_calls` does."""
-    chosen, need = _chosen(graph, profile, scheme, kernels, interleaving)
-    chosen.validate()
-    return Built(chosen, need, interface=_interface(chosen, library))
+    """Return the project of a graph without its files; raises as `build_calls` does.
 
-
-def _chosen(
-    graph: Graph,
-    profile: Profile,
-    scheme: str,
-    kernels: frozenset[str] | None,
-    interleaving: bool,
-) -> tuple[Plan, Need]:
-    """Return a plan with calls if it fits, else one without."""
-    reason = "calls need whole images (--scheme resident)"
+    It has calls if it fits with them.
+    """
     schemes = schemes_of(scheme)
+    reason = "calls need whole images (--scheme resident)"
     if Scheme.RESIDENT in schemes:
         candidate = planned_calls(graph, profile, kernels, interleaving=interleaving)
         need = need_of(candidate, profile)
         if need.ram <= profile.l1 and need.flash <= profile.flash:
-            return candidate, need
+            candidate.validate()
+            return Built(candidate, need, interface=_interface(candidate, library))
         reason = f"calls on whole images would need {need.ram:,} bytes of RAM"
-    own, need = choose(fuse(graph), profile, schemes, kernels, {})
-    return replace(own, reasons={step.target: reason for step in own.graph.steps}), need
+    own = choose(fuse(graph), profile, schemes, kernels, {})
+    reasons = {step.target: reason for step in own.plan.graph.steps}
+    return replace(own, plan=replace(own.plan, reasons=reasons),
+                   interface=_interface(own.plan, library))  # fmt: skip
 
 
 def planned_calls(

@@ -41,8 +41,11 @@ from ai8xtools.software.graph import (
     Size,
     Step,
 )
-from ai8xtools.software.memory import Block
-from ai8xtools.software.plan.arena import place
+from ai8xtools.software.graph import Tensor as Data
+from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.plan.planner import plan
+from ai8xtools.software.plan.schemes import Scheme
+from ai8xtools.software.profile import PORTABLE
 
 _DATA_FRACTION, _WEIGHT_FRACTION = 7, 7
 _BIAS_SHIFT = 7
@@ -74,30 +77,32 @@ def container_of(
 
 def planned(container: Container) -> Container:
     """Return a container with a place in the arena for all that is neither input nor output."""
-    blocks = [
-        Block(name=str(number), size=_rounded(container.tensors[number].size_bytes),
-              first=container.tensors[number].first, last=container.tensors[number].last,
-              tensor=number)
-        for number in intermediates(container)
-    ]  # fmt: skip
-    count = len(blocks)
-    for number, layer in enumerate(container.layers):
-        size = staging_bytes(container, layer)
-        blocks.append(Block(name=f"weights {number}", size=size, first=number, last=number))
-    placed, peak = place([block for block in blocks if block.size], ())
-    if not peak:
+    inside = {*intermediates(container)}
+    nothing = len(container.tensors)  # the input, which stands elsewhere
+    sizes = (*(_rounded(one.size_bytes) for one in container.tensors), 0)
+    steps = tuple(
+        Copy(sources=tuple(one for one in container.inputs_of(layer) if one in inside),
+             target=layer.output, layer=number, name=f"layer {number}", pieces=())
+        for number, layer in enumerate(container.layers)
+    )  # fmt: skip
+    calls = {layer.output: Call(function="", arguments=(),
+                                buffer_bytes=staging_bytes(container, layer))
+             for layer in container.layers}  # fmt: skip
+    tensors = tuple(Data(n, str(n), 1, 1, size) for n, size in enumerate(sizes))
+    graph = Graph(name="container", tensors=tensors, steps=steps, input=nothing,
+                  outputs=(steps[-1].target,))  # fmt: skip
+    placed = plan(graph, PORTABLE.core, Scheme.RESIDENT, None, calls, outside=True)
+    if not placed.arena_bytes:
         return container
-    offsets = {block.name: block.offset for block in placed}
-    tensors, layers = list(container.tensors), list(container.layers)
-    for block in blocks[:count]:
-        number = int(block.name)
-        tensors[number] = replace(tensors[number], arena=offsets[block.name])
-    for number, layer in enumerate(layers):
-        if (at := offsets.get(f"weights {number}")) is not None:
-            size = staging_bytes(container, layer)
-            layers[number] = replace(layer, staging=at, staging_bytes=size)
-    header = replace(container.header, flags=container.header.flags | Flag.PLAN, arena_bytes=peak)
-    return replace(container, header=header, tensors=tuple(tensors), layers=tuple(layers))
+    stored, layers = list(container.tensors), list(container.layers)
+    for number in inside:
+        stored[number] = replace(stored[number], arena=placed.places[number].offset)
+    for (number, _), spot in placed.buffers.items():
+        size = staging_bytes(container, layers[number])
+        layers[number] = replace(layers[number], staging=spot.offset, staging_bytes=size)
+    header = replace(container.header, flags=container.header.flags | Flag.PLAN,
+                     arena_bytes=placed.arena_bytes)  # fmt: skip
+    return replace(container, header=header, tensors=tuple(stored), layers=tuple(layers))
 
 
 def memory_of(blob: bytes) -> int:

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
+from ai8xtools.software.graph import Convolution, Graph, Insert, Step, sources_of
 from ai8xtools.software.kernels import IN_TILES, KERNELS, Core, Kernel, choose
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, aligned
@@ -168,7 +168,9 @@ class Planner:
         self.tasks: dict[tuple[int, Setting], tuple[Task, ...]] = {}
         self.caller = {o.tensor for o in self.outputs if not o.copied}
         self.caller |= {graph.input} if wish.units or wish.outside else set()
-        self.l1_only = set() if graph.kept is None else self._with_rolling(graph.kept)
+        self.l1_only = (
+            set() if graph.kept is None else {graph.kept}
+        )  # it moves, which takes the core
         self.far = self._levels()
         self.with_chains = wish.units and not wish.first
         self.wished_chains = wish.schemes or {Scheme.ROW_CHAIN, Scheme.CHAIN}
@@ -186,12 +188,6 @@ class Planner:
     @property
     def _numbers(self) -> range:
         return range(len(self.graph.steps))
-
-    def _with_rolling(self, kept: int) -> set[int]:
-        """A buffer that is kept between runs moves, which takes the core: it stays in L1."""
-        steps = self.graph.steps
-        assert all(s.target == kept for s in steps if isinstance(s, Roll | Insert))
-        return {kept}
 
     def _levels(self) -> dict[int, Level]:
         """Return the memory of each tensor if it does not stand in L1: L2 while it has room."""

@@ -13,7 +13,7 @@ from ai8xtools.quantization.formats import Int64s
 from ai8xtools.quantization.q15.execute import execute
 from ai8xtools.quantization.q15.file import StoredNetwork
 from ai8xtools.quantization.q15.network import QuantizedNetwork
-from ai8xtools.software.build import flash_problems, memory_problems, schemes_of
+from ai8xtools.software.build import first_fitting, flash_problems, memory_problems, schemes_of
 from ai8xtools.software.cmsis.tree import read_library
 from ai8xtools.software.emit.built import Built, Need
 from ai8xtools.software.emit.interface import Library
@@ -84,22 +84,23 @@ def planned(
     interleaving: bool = False,
 ) -> QformatBuilt:
     """Return the project of a network without its files; raises as `build_qformat` does."""
-    plans = []
-    for word in schemes_of(scheme) if library is None else (Scheme.RESIDENT,):
-        code = program(network, word, profile.core, library=library is not None,
-                       interleaving=interleaving)  # fmt: skip
-        plans.append((code, need_of(network, code, profile)))
-        if plans[-1][1].ram <= profile.l1:
-            break
-    code, need = min(plans, key=lambda one: one[1].ram)
+    programs = (
+        program(network, word, profile.core, library=library is not None,
+                interleaving=interleaving)
+        for word in (schemes_of(scheme) if library is None else (Scheme.RESIDENT,))
+    )  # fmt: skip
+    built = first_fitting(
+        (QformatBuilt(code.plan, need_of(network, code, profile), program=code)
+         for code in programs), profile,
+    )  # fmt: skip
     problems = [
-        *memory_problems(need, profile, code.plan.name, code.plan.blocks),
-        *flash_problems(need, profile, _weight_bytes(network)),
+        *memory_problems(built.need, profile, built.plan.name, built.plan.blocks),
+        *flash_problems(built.need, profile, _weight_bytes(network)),
     ]
     if problems:
         raise NoRoomError(problems)
-    copy = None if library is None else _library(network, code, library)
-    return QformatBuilt(code.plan, need, interface=interface_of(copy), program=code)
+    copy = None if library is None else _library(network, built.program, library)
+    return replace(built, interface=interface_of(copy))
 
 
 def need_of(network: QuantizedNetwork, code: Program, profile: Profile) -> Need:
