@@ -152,8 +152,8 @@ def value(element: Element, operands: Sequence[Int64]) -> Int64:
         case Number():
             return element.values
         case Look():
-            found: Int64 = element.table[value(element.data, operands) & 255]
-            return found
+            entries: Int64 = element.table[value(element.data, operands) & 255]
+            return entries
         case Root():
             return _roots(value(element.data, operands))
         case Pair():

@@ -22,7 +22,14 @@ from ai8xtools.software.graph import (
     sources_of,
 )
 from ai8xtools.software.lower import lower
-from ai8xtools.software.plan.streaming import Pull, parts_of, read_size, rows_made, rows_of, streams
+from ai8xtools.software.plan.streaming import (
+    Pull,
+    parts_of,
+    read_size,
+    rows_of,
+    source_rows,
+    streams,
+)
 from tests.software.networks import random_network
 from tests.software.test_recounted import _network as recounting
 from tests.software.test_recounted import rows_plan
@@ -91,7 +98,7 @@ class Traced(Pull):
             number = self._parts[tensor, row] = self._parts.get((tensor, row), -1) + 1
             part = parts_of(step, row)[number]
             for source in sources_of(step):
-                some = rows_made(step, self.graph.tensors[source], part)
+                some = source_rows(step, self.graph.tensors[source], part)
                 self.read[-1][source] = some.first
                 assert self.done.get(source, 0) >= some.end
         super()._write(tensor, row)

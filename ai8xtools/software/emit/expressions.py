@@ -48,16 +48,16 @@ class Expression:
         self.kind = "i4" if bits <= 32 else "i8"
         self.statements: list[Statement] = []
         self._prefix, self._size, self._load, self._tables = prefix, size, load, tables
-        self._known: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._own = 0
 
     def text(self, element: Element) -> str:
         """Return the C of a value, which statements made if it takes any."""
-        if id(element) not in self._known:
-            self._known[id(element)] = self._made(element)
-        return self._known[id(element)]
+        if id(element) not in self._names:
+            self._names[id(element)] = self._written(element)
+        return self._names[id(element)]
 
-    def _made(self, element: Element) -> str:
+    def _written(self, element: Element) -> str:
         match element:
             case Load():
                 return self._stated("load", self._load(element.operand))
@@ -98,9 +98,9 @@ class Expression:
         low, high = values.min(), values.max()
         kind = next(k for k in kinds if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
         array = values.ravel().astype(kind)
-        for known, other in self._tables.items():
+        for name, other in self._tables.items():
             if other.dtype == array.dtype and np.array_equal(other, array):
-                return known
+                return name
         name = f"{self._prefix}_{self._own}"
         self._own += 1
         self._tables[name] = array

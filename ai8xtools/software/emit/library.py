@@ -15,26 +15,26 @@ _ALIGNMENT = 16
 
 
 def library_of(
-    plan: Plan, naming: Naming, title: str, given: Shape, results: Sequence[Shape]
+    plan: Plan, naming: Naming, title: str, shape: Shape, results: Sequence[Shape]
 ) -> Library:
     """Return the library of a plan, with the shapes that callers know, whatever tensors have."""
     tensors = plan.graph.tensors
     names = naming.outputs or ("",) * len(plan.outputs)
     outputs = [
         LibraryOutput(
-            shape,
+            result,
             8 * tensors[one.tensor].bytes_per_value,
             one.offset,
-            shape.channels,
+            result.channels,
             exponent,
             name,
         )
-        for one, shape, exponent, name in zip(
+        for one, result, exponent, name in zip(
             plan.outputs, results, naming.exponents, names, strict=True
         )
     ]
     size = sum(tensors[one.tensor].size_bytes for one in plan.outputs)
-    return Library(naming.prefix, title, given, tuple(outputs), size, naming.classes,
+    return Library(naming.prefix, title, shape, tuple(outputs), size, naming.classes,
                    naming.fraction)  # fmt: skip
 
 

@@ -49,8 +49,8 @@ def emit(
     outputs = outputs_of(plan.graph, plan.outputs, sample)
     library = None
     if interface.naming is not None:
-        given, *results = (Shape(*values.shape) for values in (sample.input, *sample.outputs))
-        library = library_of(plan, interface.naming, title, given, results)
+        shape, *results = (Shape(*values.shape) for values in (sample.input, *sample.outputs))
+        library = library_of(plan, interface.naming, title, shape, results)
         interface = replace(interface, values={**interface.values, "api": library})
     shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
     folder, values = interface.folder, interface.values
@@ -76,8 +76,9 @@ def emit(
     ]  # fmt: skip
     if library is None or interface.naming is None:
         return distinct(files)
-    made, application = library_files(library, plan, distinct(files)), interface.naming.application
-    return made if application is None else application.applied(made, library)
+    project = library_files(library, plan, distinct(files))
+    application = interface.naming.application
+    return project if application is None else application.applied(project, library)
 
 
 def code_of(plan: Plan) -> Code:

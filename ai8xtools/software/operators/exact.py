@@ -46,13 +46,13 @@ class Exact:
         self, leaf: Callable[[Node], Quotient | None], laid: Callable[[Array], Int64]
     ) -> None:
         self._leaf, self._laid = leaf, laid
-        self._made: dict[Node, Quotient] = {}
+        self._quotients: dict[Node, Quotient] = {}
 
     def quotient(self, node: Node) -> Quotient:
         """Return the quotient of a node. Raises InexactError."""
-        if node not in self._made:
-            self._made[node] = self._leaf(node) or self._computed(node)
-        return self._made[node]
+        if node not in self._quotients:
+            self._quotients[node] = self._leaf(node) or self._computed(node)
+        return self._quotients[node]
 
     def _computed(self, node: Node) -> Quotient:
         if node.constant is not None:
@@ -61,11 +61,11 @@ class Exact:
             case Dropout():
                 return self.quotient(node.inputs[0])
             case Clip() as clip:
-                found = self.quotient(node.inputs[0])
+                result = self.quotient(node.inputs[0])
                 for end, pick in ((clip.low, elements.larger), (clip.high, elements.smaller)):
                     if np.isfinite(end):
-                        found = self._aligned(pick, found, self._constant(np.asarray(end)))
-                return found
+                        result = self._aligned(pick, result, self._constant(np.asarray(end)))
+                return result
             case Each() as each:
                 return self._each(node, each.function)
             case _:
@@ -75,8 +75,8 @@ class Exact:
         if function is Function.FLOOR and node.inputs[0].operator == Each(Function.SQRT):
             inside = self._floor(self.quotient(node.inputs[0].inputs[0]))
             return Quotient(Root(inside.element), _ONE)
-        given = [self.quotient(one) for one in node.inputs]
-        x, y = given[0], given[-1]
+        operands = [self.quotient(one) for one in node.inputs]
+        x, y = operands[0], operands[-1]
         minus = elements.number(-1)
         match function:
             case Function.ADD:

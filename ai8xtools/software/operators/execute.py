@@ -30,13 +30,13 @@ def execute(graph: Graph, sample: Int64) -> list[Int64]:
     for step in graph.steps:
         tensor = graph.tensors[step.target]
         if isinstance(step, Copy):
-            found = _copied(step, values, tensor)
+            data = _copied(step, values, tensor)
         else:
-            found = _computed(step, values).ravel()
+            data = _computed(step, values).ravel()
         low, high = (-128, 127) if tensor.bytes_per_value == 1 else (-(1 << 31), (1 << 31) - 1)
-        if found.size != tensor.pixels * tensor.channels or found.min() < low or found.max() > high:
+        if data.size != tensor.pixels * tensor.channels or data.min() < low or data.max() > high:
             raise ValueError(f"{step.name} leaves its tensor")
-        values[step.target] = found
+        values[step.target] = data
     return [values[one] for one in graph.outputs]
 
 
@@ -47,13 +47,13 @@ def _computed(step: Step, values: Sequence[Int64]) -> Int64:
         case Pool():
             return _taken(step, (0, 0), values[step.source], sums=False)
         case Windows():
-            found = _taken(step, step.pad, values[step.source], sums=step.sums)
-            return elements.value(step.element, [found])
+            result = _taken(step, step.pad, values[step.source], sums=step.sums)
+            return elements.value(step.element, [result])
         case Elements():
-            given = [values[one].reshape(shape) for one, shape in
+            operands = [values[one].reshape(shape) for one, shape in
                      zip(step.sources, step.shapes, strict=True)]  # fmt: skip
-            found = elements.value(step.element, given)
-            return np.broadcast_to(found, (*step.size, step.channels))
+            result = elements.value(step.element, operands)
+            return np.broadcast_to(result, (*step.size, step.channels))
         case _:
             raise ValueError(f"{step.name} is of no graph of operators")
 
@@ -76,9 +76,9 @@ def _convolved(step: Convolution, values: Int64) -> Int64:
     more = tuple((max(b, 0), max(e, 0)) for b, e in pads)
     operator = Conv(step.stride, more, (step.dilation,) * 2, step.groups)
     weights = step.weights.astype(np.float64)
-    found = value_of(operator, [wide[:, :, cut[0], cut[1]], weights])
-    assert found is not None
-    sums: Int64 = found[0].transpose(1, 2, 0).astype(np.int64) + step.start
+    result = value_of(operator, [wide[:, :, cut[0], cut[1]], weights])
+    assert result is not None
+    sums: Int64 = result[0].transpose(1, 2, 0).astype(np.int64) + step.start
     if step.wide:
         return sums
     limited: Int64 = (sums >> step.right).clip(step.low, 127)
@@ -96,21 +96,21 @@ def _taken(step: Pool | Windows, pad: tuple[int, int], values: Int64, *, sums: b
     if sums:
         ones = np.ones((data.shape[1], 1, *step.window))
         conv = Conv(step.stride, pads, step.dilation, data.shape[1])
-        found = value_of(conv, [data, ones])
+        result = value_of(conv, [data, ones])
     else:
-        found = value_of(operator, [data])
-    assert found is not None
+        result = value_of(operator, [data])
+    assert result is not None
     rows, columns = step.out_size
-    return found[0, :, :rows, :columns].transpose(1, 2, 0).astype(np.int64)
+    return result[0, :, :rows, :columns].transpose(1, 2, 0).astype(np.int64)
 
 
 def _copied(step: Copy, values: Sequence[Int64], target: Tensor) -> Int64:
     width = target.bytes_per_value
-    made = np.full(target.pixels * target.channels, step.fill or 0, np.int64)
+    result = np.full(target.pixels * target.channels, step.fill or 0, np.int64)
     for one in step.pieces:
         runs, places = np.arange(one.count)[:, None], np.arange(one.length // width)
         from_ = one.from_start // width + runs * (one.from_step // width) + places
-        made[one.to_start // width + runs * (one.to_step // width) + places] = values[one.source][
+        result[one.to_start // width + runs * (one.to_step // width) + places] = values[one.source][
             from_
         ]
-    return made
+    return result

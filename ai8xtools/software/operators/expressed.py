@@ -47,8 +47,8 @@ class Expressing(Storage):
         """Return what is computed of elements for a result and not stored, in order."""
         if node in self._stored or not isinstance(node.operator, OF_ELEMENTS):
             return []
-        found = [inner for one in node.inputs for inner in self._within(one)]
-        return [*dict.fromkeys((*found, node))]
+        inside = [inner for one in node.inputs for inner in self._within(one)]
+        return [*dict.fromkeys((*inside, node))]
 
     def _expressed(self, node: Node) -> Stored:
         """Store the result of an expression, or of a table."""
@@ -70,20 +70,20 @@ class Expressing(Storage):
             return Quotient(Load(leaves.setdefault(one, len(leaves))), stored.over)
 
         try:
-            found = Exact(leaf, in_memory).quotient(node)
+            quotient = Exact(leaf, in_memory).quotient(node)
         except InexactError as exc:
             try:
                 return self._looked_up(node)
             except InexactError:
                 raise exc from None
-        if _operations(found.element) > _TABLE:
+        if _operations(quotient.element) > _TABLE:
             try:
                 return self._looked_up(node)
             except InexactError:
                 pass
         operands = [(self._stored[one], in_memory(self._stored[one].places)) for one in leaves]
-        target = self._elements(node, found.element, operands)
-        return self._stored_in(node.shape, target, found.over)
+        target = self._elements(node, quotient.element, operands)
+        return self._stored_in(node.shape, target, quotient.over)
 
     def _elements(
         self, node: Node, element: Element, operands: Sequence[tuple[Stored, Int64]]
@@ -93,12 +93,12 @@ class Expressing(Storage):
         tensors = [self._in_order(node.place, stored, places) for stored, places in operands]
         ranges = [self._range_of(tensor, places.shape[2])
                   for tensor, (_, places) in zip(tensors, operands, strict=True)]  # fmt: skip
-        given = [(one.low.reshape(1, 1, -1), one.high.reshape(1, 1, -1)) for one in ranges]
+        limits = [(one.low.reshape(1, 1, -1), one.high.reshape(1, 1, -1)) for one in ranges]
         try:
-            low, high = elements.bounds(element, given)
+            low, high = elements.bounds(element, limits)
         except elements.DivisorError as exc:
             raise RefusedError(str(exc), "Limit it first: Clip from 1 on.") from None
-        needed = elements.most_bits(element, given)
+        needed = elements.most_bits(element, limits)
         if needed > _LONG:
             raise RefusedError(f"it needs {needed} bits to be computed exactly", ROUND)
         whole = (1, 1, channels)
@@ -125,9 +125,9 @@ class Expressing(Storage):
         tensor = self._in_order(node.place, stored, places)
         if self._tensors[tensor].bytes_per_value != 1:
             raise InexactError(f"{node.name} is computed of results of 32 bits")
-        known = {leaf: np.arange(-128, 128) / int(stored.over)}
+        inputs = {leaf: np.arange(-128, 128) / int(stored.over)}
         with np.errstate(all="ignore"):
-            values = self._evaluated(node, known)
+            values = self._evaluated(node, inputs)
         low, high = (int(one.min()) for one in
                      (self._ranges[tensor].low, -self._ranges[tensor].high))  # fmt: skip
         used = values[low + 128 : 129 - high]
@@ -137,8 +137,8 @@ class Expressing(Storage):
             raise InexactError(f"the result of {node.name} has more than 32 bits")
         whole = np.nan_to_num(values).clip(used.min(), used.max()).astype(np.int64)
         look = Look(Load(0), np.concatenate((whole[128:], whole[:128])))
-        made = self._elements(node, look, [(stored, places)])
-        return self._stored_in(node.shape, made, np.ones((), np.int64))
+        target = self._elements(node, look, [(stored, places)])
+        return self._stored_in(node.shape, target, np.ones((), np.int64))
 
     def _leaves(self, node: Node) -> list[Node]:
         """Return the stored nodes that a result is made of."""
@@ -150,19 +150,19 @@ class Expressing(Storage):
             raise InexactError(f"there is no kernel for {node.name}")
         return [leaf for one in node.inputs for leaf in self._leaves(one)]
 
-    def _evaluated(self, node: Node, known: dict[Node, Array]) -> Array:
+    def _evaluated(self, node: Node, values: dict[Node, Array]) -> Array:
         """Return the values of a node for those of its leaf; constants are numbers."""
-        if node in known:
-            return known[node]
+        if node in values:
+            return values[node]
         if node.constant is not None:
             value = np.asarray(node.constant)
             if value.size != 1:
                 raise InexactError("its constants differ between elements")
             return value.reshape(())
-        found = value_of(node.operator, [self._evaluated(one, known) for one in node.inputs])
-        assert found is not None
-        known[node] = found
-        return found
+        result = value_of(node.operator, [self._evaluated(one, values) for one in node.inputs])
+        assert result is not None
+        values[node] = result
+        return result
 
 
 def _shape(places: Int64) -> tuple[int, int, int]:
@@ -173,8 +173,8 @@ def _shape(places: Int64) -> tuple[int, int, int]:
 def _least(pick: np.ufunc, values: Array, whole: tuple[int, int, int]) -> Int64:
     """Return the extreme of each channel of bounds [row, column, channel]."""
     wide = np.broadcast_to(values, np.broadcast_shapes(values.shape, whole))
-    found: Int64 = pick.reduce(pick.reduce(wide, 0), 0).astype(np.int64)
-    return found
+    extremes: Int64 = pick.reduce(pick.reduce(wide, 0), 0).astype(np.int64)
+    return extremes
 
 
 def _is_rounded(node: Node) -> bool:

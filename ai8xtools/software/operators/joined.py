@@ -33,7 +33,7 @@ def joined(graph: Graph) -> Graph:
     readers = Counter(source for step in steps for source in sources_of(step))
     makers = {step.target: step for step in steps}
     gone: set[int] = set()
-    made: dict[int, list[Step]] = {}
+    replaced: dict[int, list[Step]] = {}
     for step in steps:
         if not isinstance(step, Elements) or len(step.sources) != 1:
             continue
@@ -43,19 +43,19 @@ def joined(graph: Graph) -> Graph:
             continue
         wide = graph.tensors[step.target].bytes_per_value == 4
         if isinstance(maker, Windows):
-            found: list[Step] = [replace(maker, target=step.target, element=step.element,
+            parts: list[Step] = [replace(maker, target=step.target, element=step.element,
                                          bits=step.bits)]  # fmt: skip
         elif isinstance(maker, Convolution) and not wide:
-            found = _finished(maker, step)
+            parts = _finished(maker, step)
         else:
             continue
-        if found:
+        if parts:
             gone.add(source)
-            made[step.target] = found
+            replaced[step.target] = parts
     result: list[Step] = []
     tensors = [*graph.tensors]
     for step in steps:
-        parts = made.get(step.target, [] if step.target in gone else [step])
+        parts = replaced.get(step.target, [] if step.target in gone else [step])
         for part in parts:
             result.append(_plain(part, graph))
             if part.target in gone:
@@ -129,9 +129,9 @@ def _plain(step: Step, graph: Graph) -> Step:
 
 def _needed(graph: Graph) -> list[Step]:
     """Return the steps whose results are read."""
-    wanted, result = {*graph.outputs}, []
+    needed, result = {*graph.outputs}, []
     for step in reversed(graph.steps):
-        if step.target in wanted:
+        if step.target in needed:
             result.append(step)
-            wanted |= set(sources_of(step))
+            needed |= set(sources_of(step))
     return result[::-1]

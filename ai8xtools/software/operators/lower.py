@@ -61,9 +61,9 @@ class Lowering(Moving, Weighing, Windowing):
 
     def graph(self) -> steps.Graph:
         """Return the steps that outputs need, put together."""
-        made = steps.Graph(name=self._name, tensors=tuple(self._tensors), steps=tuple(self._steps),
+        graph = steps.Graph(name=self._name, tensors=tuple(self._tensors), steps=tuple(self._steps),
                            input=0, outputs=tuple(self._outputs))  # fmt: skip
-        return joined(made)
+        return joined(graph)
 
     def _visit(self, node: Node) -> None:
         """Store the result of a node, but for what is done with elements if one reads it alone."""
@@ -77,7 +77,7 @@ class Lowering(Moving, Weighing, Windowing):
         needed = bool(further) or node in self._graph.outputs
         try:
             if not isinstance(node.operator, OF_ELEMENTS):
-                self._stored[node] = self._made(node)
+                self._stored[node] = self._result(node)
             elif needed or len(readers) > 1 or any(one.shape != node.shape for one in readers):
                 self._stored[node] = self._computed(node)
         except RefusedError as exc:
@@ -107,7 +107,7 @@ class Lowering(Moving, Weighing, Windowing):
             return self._in_order(node.place, stored, laid(stored.places))
         return 0
 
-    def _made(self, node: Node) -> Stored:
+    def _result(self, node: Node) -> Stored:
         """Return where the result of an operator stands."""
         one = np.ones((), np.int64)
         operator = node.operator

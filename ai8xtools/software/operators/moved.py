@@ -23,11 +23,11 @@ class Moving(Expressing):
     def _moved(self, node: Node) -> Stored:
         """Return the places of values that an operator moves."""
         operator = node.operator
-        given = [self._given(one) for one in node.inputs]
-        given = self._of_one_scale(node, given)
-        fills = {one.fill for one in given if (one.places < 0).any()}
+        operands = [self._operand(one) for one in node.inputs]
+        operands = self._of_one_scale(node, operands)
+        fills = {one.fill for one in operands if (one.places < 0).any()}
         fill = next(iter(fills), 0)
-        over = given[0].over
+        over = operands[0].over
         if isinstance(operator, Pad) and operator.mode == "constant":
             whole = operator.value * int(over)
             if whole % 1:
@@ -36,26 +36,26 @@ class Moving(Expressing):
             fill, operator = int(whole), Pad(operator.pads, FILLED)
         if len(fills) > 1:
             raise RefusedError("it joins what is padded with different values", INSTEAD)
-        places = value_of(operator, [one.places for one in given])
+        places = value_of(operator, [one.places for one in operands])
         assert places is not None
         return Stored(places.astype(np.int64), over, fill)
 
-    def _given(self, node: Node) -> Stored:
+    def _operand(self, node: Node) -> Stored:
         if node.constant is not None:
             raise RefusedError("it joins data with constants", "Let the application do it.")
         return self._stored[node]
 
-    def _of_one_scale(self, node: Node, given: Sequence[Stored]) -> list[Stored]:
+    def _of_one_scale(self, node: Node, operands: Sequence[Stored]) -> list[Stored]:
         """Return results over their common denominator."""
-        if any(one.over.size > 1 for one in given):
+        if any(one.over.size > 1 for one in operands):
             raise RefusedError("it moves data of several scales", ROUND)
-        over = np.lcm.reduce([int(one.over) for one in given])
-        made = []
-        for stored, source in zip(given, node.inputs, strict=True):
+        over = np.lcm.reduce([int(one.over) for one in operands])
+        results = []
+        for stored, source in zip(operands, node.inputs, strict=True):
             factor = over // int(stored.over)
             if factor > 1:
                 element = elements.times(Load(0), elements.number(factor))
                 tensor = self._elements(source, element, [(stored, laid(stored.places))])
                 stored = self._stored_in(source.shape, tensor, over)
-            made.append(stored)
-        return made
+            results.append(stored)
+        return results

@@ -82,9 +82,9 @@ class Weighing(Storage):
             inner, weights = inner[:, order], weights[:, order]
         tensor, interval = self._data(node, inner[:, None], stored)
         size = (len(inner), 1)
-        made = self._weighted(node, stored, tensor, interval, weights[:, :, None, None], size, size)
-        apart = made.places.reshape(len(inner), len(weights))
-        return Stored(apart.reshape(node.shape), made.over)
+        sums = self._weighted(node, stored, tensor, interval, weights[:, :, None, None], size, size)
+        apart = sums.places.reshape(len(inner), len(weights))
+        return Stored(apart.reshape(node.shape), sums.over)
 
     def _is_whole(self, places: Int64) -> bool:
         """Whether places in order are those of all of a tensor."""

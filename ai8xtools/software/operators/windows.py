@@ -54,8 +54,8 @@ class Windowing(Storage):
             left = [axis for axis in range(len(shape)) if axis not in operator.axes]
             places = places.transpose((*left, *operator.axes)).reshape(1, -1, count)
             window, kept = (count, 1), (*places.shape[:2], 1)
-        made = self._windows(node, places, over, sums, window, kept)
-        return Stored(made.places.reshape(node.shape), made.over)
+        result = self._windows(node, places, over, sums, window, kept)
+        return Stored(result.places.reshape(node.shape), result.over)
 
     def _windows(
         self, node: Node, places: Int64, over: Int64, sums: bool, window: Size, shape: Shape,

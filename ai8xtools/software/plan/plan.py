@@ -69,7 +69,7 @@ class Sliding:
     slides: tuple[Slide, ...]
     order: tuple[int, ...]
 
-    def made(self, tensor: int, rows: int) -> int:
+    def rows_of_hop(self, tensor: int, rows: int) -> int:
         """Return how many of the rows of a tensor a hop makes."""
         for slide in self.slides:
             if slide.tensor == tensor:
@@ -179,7 +179,7 @@ class Plan:
         if self.sliding is None:
             return Fraction(1)
         rows = self.graph.tensors[step.target].rows
-        return Fraction(self.sliding.made(step.target, rows), rows)
+        return Fraction(self.sliding.rows_of_hop(step.target, rows), rows)
 
     @property
     def macs(self) -> int:

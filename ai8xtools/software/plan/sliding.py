@@ -97,8 +97,8 @@ def sliding_plan(graph: Graph, core: Core, hop: int, kernels: frozenset[str] | N
         if not good:
             raise
         listed = ", ".join(f"{n:,}" for n in good[:_LISTED]) + ", ..." * (len(good) > _LISTED)
-        (told,) = exc.diagnostics
-        raise DiagnosticError([replace(told, remedy=f"Hops that suit: {listed}.")]) from None
+        (diagnostic,) = exc.diagnostics
+        raise DiagnosticError([replace(diagnostic, remedy=f"Hops that suit: {listed}.")]) from None
     plans = [_Planned(graph, core, split, kernels, early=early).plan() for early in (True, False)]
     return min(plans, key=lambda one: one.arena_bytes)
 
@@ -140,22 +140,22 @@ def _split(graph: Graph, hop: int) -> _Split:
     tail: list[Step] = []
     apart: dict[int, tuple[str, int]] = {}
     for step in graph.steps:
-        sources, made = sources_of(step), rows_of(step, graph)
+        sources, count = sources_of(step), rows_of(step, graph)
         if graph.kept is not None and graph.kept in (*sources, step.target):
             raise _cannot(step, "it keeps data from one inference to the next")
-        found = None
+        moving = None
         if all(source in rows for source in sources):
-            found = _slid(step, graph, [rows[source] for source in sources])
+            moving = _slid(step, graph, [rows[source] for source in sources])
         behind = next((apart[source] for source in sources if source in apart), None)
-        if found is not None and (found.end - found.first) * found.stride > hop and made > 1:
-            if hop % found.stride == 0:
-                rows[step.target] = found
+        if moving is not None and (moving.end - moving.first) * moving.stride > hop and count > 1:
+            if hop % moving.stride == 0:
+                rows[step.target] = moving
                 head.append(step)
                 continue
-            behind = (step.name, found.stride)
+            behind = (step.name, moving.stride)
         if behind is not None:
             apart[step.target] = behind
-            if isinstance(step, Convolution) and made > 1:
+            if isinstance(step, Convolution) and count > 1:
                 name, stride = behind
                 raise _refusal(
                     f"{name}: its rows are {stride:,} rows of the input apart, so that a hop of "
@@ -178,11 +178,11 @@ def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | None:
     if len({one.stride for one in sources}) > 1:
         raise _cannot(step, "its operands have strides of their own")
     window = _window(step)
-    made = rows_of(step, graph)
+    count = rows_of(step, graph)
     before = max(one.first for one in sources) + window.pad
     behind = min(one.end for one in sources) - 1 - window.reach + window.pad
     first = -(-before // window.stride)
-    rows = _Rows(min(first, made), max(min(behind // window.stride + 1, made), 0),
+    rows = _Rows(min(first, count), max(min(behind // window.stride + 1, count), 0),
                  sources[0].stride * window.stride)  # fmt: skip
     placed = isinstance(step, Elements | Windows) and _placed(step.element, rows)
     return None if placed else rows
@@ -348,12 +348,12 @@ class _Beat:
         """Make all rows of a beat; those behind come first, so that few rows wait."""
         source = self.planned.graph.input
         for _ in range(self.planned.new[source] + 1):
-            while self._made():
+            while self._step():
                 pass
             if self.done[source] < self.rows[source].end:
                 self._write(source)
 
-    def _made(self) -> bool:
+    def _step(self) -> bool:
         """Make what can be made behind all others; whether there was something."""
         for step in reversed(self.planned.split.head):
             target = step.target

@@ -74,7 +74,7 @@ def read_size(step: Step, source: Tensor) -> Size:
             return source.rows, source.columns
 
 
-def rows_made(step: Step, source: Tensor, part: Part) -> Part:
+def source_rows(step: Step, source: Tensor, part: Part) -> Part:
     """Return a part of the rows that a step reads in rows as the tensor is made."""
     read = read_size(step, source)[0]
     return Part(part.first * source.rows // read, -(-part.end * source.rows // read))
@@ -161,7 +161,7 @@ class Pull:
     def _make(self, step: Step, row: int) -> None:
         sources = dict.fromkeys(sources_of(step))
         for part in parts_of(step, row):
-            needs = {source: self._in_rows_made(step, source, part) for source in sources}
+            needs = {source: self._source_rows(step, source, part) for source in sources}
             for source, some in needs.items():
                 self.lowest[source, step.target] = some.first
             for source, some in needs.items():
@@ -171,11 +171,11 @@ class Pull:
         for source in sources:
             following = None if last else parts_of(step, row + 1)[0]
             self.lowest[source, step.target] = (
-                _NEVER if following is None else self._in_rows_made(step, source, following).first
+                _NEVER if following is None else self._source_rows(step, source, following).first
             )
 
-    def _in_rows_made(self, step: Step, source: int, part: Part) -> Part:
-        return rows_made(step, self.graph.tensors[source], part)
+    def _source_rows(self, step: Step, source: int, part: Part) -> Part:
+        return source_rows(step, self.graph.tensors[source], part)
 
     def _write(self, tensor: int, row: int) -> None:
         """Note that a row is written: rows that somebody still needs must stay."""

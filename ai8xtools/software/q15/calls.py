@@ -314,10 +314,10 @@ class _Programmer:
                 yield functions.multiply(self._bits), self._product(step)
             case Table():
                 points = len(self._network.arrays[step.target])
-                given: list[object] = [self._row_at(step.source), self._arrays[step.target].lower()]
-                given += [self._row_at(step.target), self._size(step.target)]
-                given += [17 - (points - 1).bit_length()] if self._bits > 8 else []
-                yield functions.table(self._bits), given
+                words: list[object] = [self._row_at(step.source), self._arrays[step.target].lower()]
+                words += [self._row_at(step.target), self._size(step.target)]
+                words += [17 - (points - 1).bit_length()] if self._bits > 8 else []
+                yield functions.table(self._bits), words
             case Gather():
                 channels, rows, columns = self._graph.shapes[step.target]
                 sizes = [self._graph.shapes[step.source][2], channels]
