@@ -85,8 +85,8 @@ def planned(
                        Place(option="--scheme"), "Leave --scheme out.")
         )  # fmt: skip
     if uncut or (not profile.leveled and scheme not in ALWAYS):
-        return _in_one(graph, profile, scheme, kernels)
-    ways = [_in_levels, _in_one] if scheme == "auto" else [_in_one, _in_levels]
+        return choose(graph, profile, scheme, kernels)
+    ways = [_in_levels, choose] if scheme == "auto" else [choose, _in_levels]
     if profile.weights_in_l3 or scheme in ALWAYS:
         ways = [_in_levels]
     refusals = []
@@ -137,14 +137,10 @@ def schemes_of(scheme: str) -> tuple[Scheme, ...]:
     return (Scheme(scheme),) if scheme in SINGLE else SINGLE
 
 
-def _in_one(graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None) -> Built:
-    return choose(graph, profile, schemes_of(scheme), kernels)
-
-
 def choose(
     graph: Graph,
     profile: Profile,
-    schemes: Sequence[Scheme],
+    scheme: str,
     kernels: frozenset[str] | None,
     calls: Mapping[int, Call] | None = None,
 ) -> Built:
@@ -152,7 +148,7 @@ def choose(
 
     Raises NoRoomError with all that the smallest plan lacks.
     """
-    built = closest(graph, profile, schemes, kernels, calls)
+    built = closest(graph, profile, scheme, kernels, calls)
     _check_room(built.plan, built.need, profile)
     return built
 
@@ -173,7 +169,7 @@ def _check_room(plan: Plan, need: Need, profile: Profile) -> None:
 def closest(
     graph: Graph,
     profile: Profile,
-    schemes: Sequence[Scheme],
+    scheme: str,
     kernels: frozenset[str] | None,
     calls: Mapping[int, Call] | None = None,
 ) -> Built:
@@ -182,9 +178,9 @@ def closest(
     Where fast kernels need too much memory beside the data, the one that needs none is tried.
     """
     plans = (
-        plan(graph, profile.core, scheme, allowed, calls)
+        plan(graph, profile.core, one, allowed, calls)
         for allowed in (kernels, _NO_SCRATCH)
-        for scheme in schemes
+        for one in schemes_of(scheme)
     )
     return first_fitting((Built(one, need_of(one, profile)) for one in plans), profile)
 

@@ -69,7 +69,7 @@ def wrong_run(network: Network, plan: Plan, outputs: tuple[Tensor, ...]) -> Iter
             if not np.array_equal(got, expected):
                 yield f"{name}: it differs from the simulation"
         machine = executor.machine
-        if machine.traffic != plan.traffic.plus(Traffic(outputs=copied)):
+        if machine.traffic != plan.traffic + Traffic(outputs=copied):
             yield f"{name}: {machine.traffic}, planned {plan.traffic}"
         for level in (Level.L1, Level.L2, Level.L3):
             if aligned(machine.used[level]) != plan.used[level]:

@@ -17,6 +17,7 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Combine, Convolution, Copy, Graph, Join, Pool, Step
 from ai8xtools.software.lower import lower
+from ai8xtools.software.plan.buffers import copied_weights
 from ai8xtools.software.plan.chains import longest, passes
 from ai8xtools.software.plan.cost import (
     _call_bytes,
@@ -394,7 +395,8 @@ def _cycles(task: Task, plan: Plan, profile: Profile, far: bool) -> float:
     traffic = Traffic()
     for link in task.layers:
         stored = 0 if link.in_place else _stored_bytes(link, plan.kernels)
-        traffic = traffic.plus(traffic_of(link, stored))
+        assert copied_weights(link, plan.kernels) == stored
+        traffic += traffic_of(link, plan.kernels)
     rate = profile.bw31 if far else profile.bw21
     last = task.layers[-1]
     units = units_of(last if task.scheme is Scheme.ROW_CHAIN else task)

@@ -11,7 +11,7 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.build import closest, need_of, schemes_of
+from ai8xtools.software.build import closest, need_of
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.project import code_of
 from ai8xtools.software.emit.text import further_levels, plan_text, unit_text
@@ -72,8 +72,7 @@ def report_refusal(
     """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
     graph = lower(network, average_rounding=options.encode.average_rounding)
     if software.stream is None:
-        schemes = schemes_of(software.scheme)
-        built = closest(fuse(graph), profile, schemes, software.kernels)
+        built = closest(fuse(graph), profile, software.scheme, software.kernels)
     else:
         plan = sliding_plan(graph, profile.core, software.stream, software.kernels)
         built = Built(plan, need_of(plan, profile))

@@ -64,16 +64,15 @@ def planned(
 
     It has calls if it fits with them.
     """
-    schemes = schemes_of(scheme)
     reason = "calls need whole images (--scheme resident)"
-    if Scheme.RESIDENT in schemes:
+    if Scheme.RESIDENT in schemes_of(scheme):
         candidate = planned_calls(graph, profile, kernels, interleaving=interleaving)
         need = need_of(candidate, profile)
         if need.ram <= profile.l1 and need.flash <= profile.flash:
             candidate.validate()
             return Built(candidate, need, interface=_interface(candidate, library))
         reason = f"calls on whole images would need {need.ram:,} bytes of RAM"
-    own = choose(fuse(graph), profile, schemes, kernels, {})
+    own = choose(fuse(graph), profile, scheme, kernels, {})
     reasons = {step.target: reason for step in own.plan.graph.steps}
     return replace(own, plan=replace(own.plan, reasons=reasons),
                    interface=_interface(own.plan, library))  # fmt: skip

@@ -9,7 +9,13 @@ from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.layers import packed_groups, scratch_bytes, scratch_of, sums_bytes
+from ai8xtools.software.plan.layers import (
+    packed_groups,
+    packed_planes,
+    scratch_bytes,
+    scratch_of,
+    sums_bytes,
+)
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Weights
 from ai8xtools.software.plan.task import Level, Task
 
@@ -153,6 +159,22 @@ def output_sizes(task: Task) -> list[int]:
     if left < columns:  # the last row of pixels
         sizes[-1] -= (columns - left) * pixel
     return sizes
+
+
+def copied_weights(task: Task, kernels: Mapping[int, Kernel]) -> int:
+    """Return the bytes of the packed weights of a task, 0 if they are read in place."""
+    step = task.step
+    if not isinstance(step, Convolution) or task.in_place:
+        return 0
+    match task.cut:
+        case Channels():
+            return int(step.weights.size)
+        case Planes():
+            return sum(one.nbytes for one in packed_planes(step, task.cut.filters))
+        case Rows():
+            return sum(weight_sizes(task, kernels))
+        case _:
+            return 0
 
 
 def weight_sizes(task: Task, kernels: Mapping[int, Kernel]) -> list[int]:

@@ -9,7 +9,7 @@ from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.buffers import bytes_in
 from ai8xtools.software.plan.geometry import Geometry
-from ai8xtools.software.plan.layers import geometry_of, scratch_of, takes_planes
+from ai8xtools.software.plan.layers import geometry_of, takes_planes
 from ai8xtools.software.plan.schemes import (
     Cut,
     Pixels,
@@ -21,44 +21,33 @@ from ai8xtools.software.plan.schemes import (
     cuts_of,
 )
 from ai8xtools.software.plan.task import Level, Task
-from ai8xtools.values import frozen
-
-
-@frozen(kw_only=True)
-class Setting:
-    """What surrounds a step: bytes of L1 and L2 that it may use, and where its data are.
-
-    With `reads` and `writes` its input and output are in L1; with `planar_in` and `planar_out`
-    they stand channel by channel.
-    """
-
-    l1: int
-    l2: int
-    dma: bool
-    in_place: bool
-    reads: bool
-    writes: bool
-    planar_in: bool
-    planar_out: bool
 
 
 def candidates(
-    index: int, step: Step, graph: Graph, kernels: Mapping[int, Kernel], setting: Setting
+    index: int,
+    step: Step,
+    graph: Graph,
+    kernels: Mapping[int, Kernel],
+    room: Room,
+    planar: tuple[bool, bool],
 ) -> Iterator[Task]:
-    """Yield the ways that fit, by their order in `Scheme`; for a step that copies one without."""
+    """Yield the ways that fit, by their order in `Scheme`; for a step that copies one without.
+
+    `planar`: whether its input and its output stand channel by channel.
+    """
     layer = geometry_of(step, graph, kernels)
     if layer is None:
-        if not setting.planar_in and not setting.planar_out:
+        if not any(planar):
             yield Task(index=index, step=step)
         return
     rows_only = not takes_planes(step)
     for way in Scheme:
         planes = way.unit is Planes
-        if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
+        if rows_only if planes else any(planar):
             continue
-        task = _fitting(index, step, layer, kernels, setting, way)
+        task = _fitting(index, step, layer, kernels, room, way)
         if task is not None:
-            yield task
+            yield replace(task, planar=planar[1])
 
 
 def impossible(step: Step, layer: Geometry | None, ways: frozenset[Scheme]) -> str:
@@ -85,27 +74,21 @@ def _fitting(
     step: Step,
     layer: Geometry,
     kernels: Mapping[int, Kernel],
-    setting: Setting,
+    room: Room,
     way: Scheme,
 ) -> Task | None:
     """Return the largest units of a way whose buffers fit, or None."""
-    in_place = setting.in_place or not isinstance(step, Convolution)
-    l1 = setting.l1
-    while True:
-        room = Room(l1=l1, l2=setting.l2, dma=setting.dma, in_place=in_place,
-                    scratch=scratch_of(step, kernels), reads=setting.reads,
-                    writes=setting.writes)  # fmt: skip
-        cut = cuts_of(layer, room)[way]
-        if cut is None:
-            return None
-        task = _task(index, step, layer, cut, way, replace(setting, in_place=in_place))
+    l1 = room.l1
+    while (cut := cuts_of(layer, replace(room, l1=l1))[way]) is not None:
+        task = _task(index, step, layer, cut, way, room)
         need = bytes_in(Level.L1, task, kernels)
-        if need <= setting.l1:
+        if need <= room.l1:
             return task
-        l1 -= need - setting.l1  # kernels pad the weights of a group
+        l1 -= need - room.l1  # kernels pad the weights of a group
+    return None
 
 
-def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Scheme, setting: Setting) -> Task:
+def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Scheme, room: Room) -> Task:
     pixels, input_bytes = layer.pixels, layer.input_bytes
     if isinstance(cut, Pixels):
         size = (-(-layer.pixels // cut.count), cut.count)
@@ -113,15 +96,14 @@ def _task(index: int, step: Step, layer: Geometry, cut: Cut, way: Scheme, settin
         step = _resized(step, size)
         cut = Rows(weights=cut.weights, band=1, filters=cut.filters, columns=cut.count, tiles=1,
                    memory=cut.memory)  # fmt: skip
-    if isinstance(cut, Rows) and cut.filters >= layer.filters and not setting.in_place:
+    if isinstance(cut, Rows) and cut.filters >= layer.filters and not room.in_place:
         cut = replace(cut, weights=Weights.RESIDENT)
     outer = isinstance(cut, Rows) and cut.weights.filters_outer
     rows = isinstance(cut, Rows)
     return Task(
-        index=index, step=step, layer=layer, scheme=way, cut=cut, reads=setting.reads and rows,
-        writes=setting.writes and rows and not outer, ahead=setting.dma,
-        in_place=setting.in_place, planar=setting.planar_out, pixels=pixels,
-        input_bytes=input_bytes,
+        index=index, step=step, layer=layer, scheme=way, cut=cut, reads=room.reads and rows,
+        writes=room.writes and rows and not outer, ahead=room.dma, in_place=room.in_place,
+        pixels=pixels, input_bytes=input_bytes,
     )  # fmt: skip
 
 

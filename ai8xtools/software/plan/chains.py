@@ -97,9 +97,7 @@ class Chains:
         task = Task(
             index=first, step=tasks[-1].step, count=count, scheme=Scheme.ROW_CHAIN, links=tasks
         )
-        traffic = Traffic()
-        for link in links:
-            traffic = traffic.plus(link.traffic)
+        traffic = sum((link.traffic for link in links), Traffic())
         rows = [link.task.rows for link in links]
         compute = sum(link.compute for link in links) + _ASKING * sum(rows)
         copies = copy_cycles(tasks[-1], traffic, self.profile, far=far)
@@ -126,7 +124,7 @@ class Chains:
         )  # fmt: skip
         sizes = {name: size for _, name, size, _ in buffers_of(task, self.kernels)}
         scratch = sizes.pop(SCRATCH, 0)
-        traffic = traffic_of(task, 0 if in_place else layer.weight_bytes)
+        traffic = traffic_of(task, self.kernels)
         compute = compute_cycles(task, self.profile.core, self.kernels)
         task = replace(task, cycles=compute)
         return _Link(task, sum(sizes.values()), scratch, compute, traffic)

@@ -68,9 +68,7 @@ class Stacks:
         if self.memory(first, count) > l1:
             return None
         task = self._task(first, count)
-        traffic = Traffic()
-        for link in task.links:
-            traffic = traffic.plus(traffic_of(link, _weights(link)))
+        traffic = sum((traffic_of(link, self.kernels) for link in task.links), Traffic())
         compute = sum(link.cycles for link in task.links)
         copies = copy_cycles(task, traffic, self.profile, far=far)
         copies += 3 * (traffic.inputs + traffic.outputs)  # values come one by one
@@ -112,8 +110,3 @@ class Stacks:
             index=first, step=steps[-1], count=count, layer=geometries[0], scheme=Scheme.CHAIN,
             cut=links[0].cut, links=tuple(links), ahead=self.profile.ahead,
         )  # fmt: skip
-
-
-def _weights(task: Task) -> int:
-    step = task.step
-    return int(step.weights.size) if isinstance(step, Convolution) and not task.in_place else 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ai8xtools.software.graph import Combine, Convolution, Pool, Step, sources_of
 from ai8xtools.software.kernels import Core, Kernel
-from ai8xtools.software.plan.buffers import bands_of, copies_of_weights
+from ai8xtools.software.plan.buffers import bands_of, copied_weights, copies_of_weights
 from ai8xtools.software.plan.layers import part_of
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.prediction import predicted, total_work, work_of
@@ -135,12 +135,12 @@ def products(step: Step) -> int:
             return 0
 
 
-def traffic_of(task: Task, weight_bytes: int) -> Traffic:
-    """Return the bytes that a task copies; `weight_bytes` are those of its packed weights."""
+def traffic_of(task: Task, kernels: Mapping[int, Kernel]) -> Traffic:
+    """Return the bytes that a task copies."""
     layer, cut = task.layer, task.cut
     if layer is None or cut is None:
         return Traffic()
-    stored = 0 if task.in_place else weight_bytes
+    stored = copied_weights(task, kernels)
     if isinstance(cut, Channels):
         return Traffic(inputs=0 if task.chained else layer.input_bytes, weights=stored,
                        outputs=0 if task.writes else layer.output_bytes)  # fmt: skip

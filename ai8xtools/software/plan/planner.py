@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import takewhile
 
 from ai8xtools.diagnostics import Diagnostic
@@ -20,8 +19,8 @@ from ai8xtools.software.kernels import IN_TILES, KERNELS, Core, Kernel, choose
 from ai8xtools.software.kernels.call import Call
 from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.arena import place
-from ai8xtools.software.plan.buffers import SCRATCH, buffers_of, whole_buffers
-from ai8xtools.software.plan.candidates import Setting, candidates, impossible
+from ai8xtools.software.plan.buffers import SCRATCH, buffers_of, copied_weights, whole_buffers
+from ai8xtools.software.plan.candidates import candidates, impossible
 from ai8xtools.software.plan.chains import Chains, passes
 from ai8xtools.software.plan.channels import Stacks
 from ai8xtools.software.plan.cost import (
@@ -34,14 +33,12 @@ from ai8xtools.software.plan.cost import (
 )
 from ai8xtools.software.plan.layers import (
     geometry_of,
-    packed_groups,
-    packed_planes,
     scratch_of,
     takes_planes,
 )
 from ai8xtools.software.plan.lines import in_lines
 from ai8xtools.software.plan.plan import DELIVERED, NoRoomError, Plan
-from ai8xtools.software.plan.schemes import Channels, Planes, Room, Scheme, smallest
+from ai8xtools.software.plan.schemes import Planes, Room, Scheme, smallest
 from ai8xtools.software.plan.streaming import streams
 from ai8xtools.software.plan.task import Level, Spot, Task, Traffic
 from ai8xtools.software.plan.tensors import Lives, lives_of, outputs_of, overlaps_of, rings_of
@@ -120,16 +117,16 @@ def best_plan(
 
 def _variants(graph: Graph, wish: Wish) -> Iterator[tuple[Graph, Wish]]:
     """Yield what the plan of a graph may be that of."""
-    lines = in_lines(graph)
-    if wish.units or wish.by_rows:
+    if wish.by_rows:
         yield graph, wish
-    same = all(one is other for one, other in zip(graph.steps, lines.steps, strict=True))
-    if not wish.by_rows and not (wish.units and same):
+        if any(streams(one, graph) != streams(one, graph, recounted=True) for one in graph.steps):
+            yield graph, replace(wish, recounted=True)
+        return
+    lines = in_lines(graph)
+    if wish.units:
+        yield graph, wish
+    if not wish.units or any(a is not b for a, b in zip(graph.steps, lines.steps, strict=True)):
         yield lines, wish
-    if wish.by_rows and any(
-        streams(step, graph) != streams(step, graph, recounted=True) for step in graph.steps
-    ):
-        yield graph, replace(wish, recounted=True)
 
 
 def cost_of(plan: Plan, wish: Wish) -> tuple[int, float, int]:
@@ -165,25 +162,15 @@ class Planner:
         }
         self.outputs = outputs_of(graph)
         self.lives = lives_of(graph, self.outputs, [range(n, n + 1) for n in self._numbers])
-        self.tasks: dict[tuple[int, Setting], tuple[Task, ...]] = {}
+        self.tasks: dict[tuple[int, Room, tuple[bool, bool]], tuple[Task, ...]] = {}
         self.caller = {o.tensor for o in self.outputs if not o.copied}
         self.caller |= {graph.input} if wish.units or wish.outside else set()
-        self.l1_only = (
-            set() if graph.kept is None else {graph.kept}
-        )  # it moves, which takes the core
+        self.l1_only = set() if graph.kept is None else {graph.kept}  # moving it takes the core
         self.far = self._levels()
+        self.chains = Chains(graph, profile, self.kernels, in_place=wish.in_place)
+        self.stacks = Stacks(graph, profile, self.kernels, in_place=wish.in_place)
         self.with_chains = wish.units and not wish.first
         self.wished_chains = wish.schemes or {Scheme.ROW_CHAIN, Scheme.CHAIN}
-
-    @cached_property
-    def chains(self) -> Chains:
-        """Chains of rows."""
-        return Chains(self.graph, self.profile, self.kernels, in_place=self.wish.in_place)
-
-    @cached_property
-    def stacks(self) -> Stacks:
-        """Chains of channels."""
-        return Stacks(self.graph, self.profile, self.kernels, in_place=self.wish.in_place)
 
     @property
     def _numbers(self) -> range:
@@ -333,21 +320,13 @@ class Planner:
     def _best(
         self, index: int, step: Step, inside: set[int], planar_in: bool, planar_out: bool
     ) -> Task | None:
-        setting = Setting(
-            l1=self.l1 - self._live(index, inside),
-            l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
-            dma=self.profile.ahead,
-            in_place=self.wish.in_place,
-            reads=all(s in inside for s in sources_of(step)),
-            writes=step.target in inside,
-            planar_in=planar_in,
-            planar_out=planar_out,
-        )
-        key = (index, setting)
+        planar = planar_in, planar_out
+        room = replace(self._room(index, inside), l1=self.l1 - self._live(index, inside))
+        key = (index, room, planar)
         if key not in self.tasks:
             self.tasks[key] = tuple(
-                self._priced(task, setting, inside)
-                for task in candidates(index, step, self.graph, self.kernels, setting)
+                self._priced(task, planar, inside)
+                for task in candidates(index, step, self.graph, self.kernels, room, planar)
             )
         tasks = self.tasks[key]
         wished = [t for t in tasks if t.scheme in self.wish.schemes]
@@ -368,34 +347,28 @@ class Planner:
         more = f"{second.scheme} would take {second.cycles:,.0f} cycles"
         return best, f"{best.cycles:,.0f} cycles; {more}"
 
-    def _live_l2(self, index: int, inside: set[int]) -> int:
-        tensors = self._standing(Level.L2) - inside
-        return self._live(index, tensors)
+    def _room(self, index: int, inside: set[int]) -> Room:
+        """Return what a step may use, without L1."""
+        step = self.graph.steps[index]
+        live = self._live(index, self._standing(Level.L2) - inside)
+        return Room(l1=0, l2=max(self.profile.l2 - live, 0), dma=self.profile.ahead,
+                    in_place=self.wish.in_place or not isinstance(step, Convolution),
+                    scratch=scratch_of(step, self.kernels),
+                    reads=all(source in inside for source in sources_of(step)),
+                    writes=step.target in inside)  # fmt: skip
 
-    def _priced(self, task: Task, setting: Setting, inside: set[int]) -> Task:
+    def _priced(self, task: Task, planar: tuple[bool, bool], inside: set[int]) -> Task:
         if task.layer is None:
             return task
-        traffic = traffic_of(task, self._weight_bytes(task))
+        traffic = traffic_of(task, self.kernels)
         tensors = {*sources_of(task.step), task.step.target} - inside
         far = Level.L3 in map(self.far.get, tensors)
         compute = compute_cycles(task, self.profile.core, self.kernels)
         copies = copy_cycles(task, traffic, self.profile, far=far)
         if isinstance(task.cut, Planes):  # values of a channel that stand apart come one by one
-            copies += 3 * (traffic.inputs * (not setting.planar_in)
-                           + traffic.outputs * (not setting.planar_out))  # fmt: skip
-        cycles = cycles_of(compute, copies, units_of(task), dma=setting.dma)
+            copies += 3 * (traffic.inputs * (not planar[0]) + traffic.outputs * (not planar[1]))
+        cycles = cycles_of(compute, copies, units_of(task), dma=self.profile.ahead)
         return replace(task, cycles=cycles)
-
-    def _weight_bytes(self, task: Task) -> int:
-        step = task.step
-        if not isinstance(step, Convolution) or task.in_place or task.cut is None:
-            return 0
-        if isinstance(task.cut, Channels):
-            return int(step.weights.size)
-        if isinstance(task.cut, Planes):
-            return sum(one.nbytes for one in packed_planes(step, task.cut.filters))
-        groups = packed_groups(step, self.kernels[step.target], task.cut.filters)
-        return sum(one.values.nbytes for one in groups)
 
     def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> Plan | None:
         """Return a plan with all places; None if a memory is too small for the arrangement."""
@@ -411,8 +384,7 @@ class Planner:
                 blocks[level].append(replace(block, first=number, last=number))
         if self.delivers:
             blocks[Level.L1].append(self._delivered(lives, len(tasks) - 1))
-        shared = () if wish.units else overlaps_of(graph, tasks, rings, lives, self.calls)
-        overlaps = tuple(shared)
+        overlaps = () if wish.units else (*overlaps_of(graph, tasks, rings, lives, self.calls),)
         limits = {Level.L1: self.l1, Level.L2: self.profile.l2, Level.L3: self.profile.l3}
         places: dict[int, Spot] = {}
         buffers: dict[tuple[int, str], Spot] = {}
@@ -426,17 +398,14 @@ class Planner:
             places |= {block.tensor: spot for block, spot in spots if block.tensor is not None}
             buffers |= {block.buffer: spot for block, spot in spots if block.buffer is not None}
         for task in tasks:
-            for link in task.links:
-                if (spot := buffers.get((task.index, SCRATCH))) is not None and scratch_of(
-                    link.step, self.kernels
-                ):
+            spot = buffers.get((task.index, SCRATCH))
+            for link in task.links:  # they work one after the other
+                if spot is not None and scratch_of(link.step, self.kernels):
                     buffers[link.index, SCRATCH] = spot
         stored = self._stored(tasks, used)
         if used[Level.L3] > self.profile.l3:
             return None
-        traffic = Traffic()
-        for link in (link for task in tasks for link in task.layers):
-            traffic = traffic.plus(self._copied(link))
+        traffic = sum((self._copied(one) for task in tasks for one in task.layers), Traffic())
         return Plan(
             graph=graph, core=self.profile.core, kernels=self.kernels, tasks=tasks,
             scheme=None if wish.units else next(iter(wish.schemes)), rings=rings,
@@ -466,7 +435,7 @@ class Planner:
     def _copied(self, task: Task) -> Traffic:
         step = task.step
         if task.layer is not None:
-            return traffic_of(task, self._weight_bytes(task))
+            return traffic_of(task, self.kernels)
         if isinstance(step, Insert):
             return Traffic(inputs=self.graph.tensors[step.source].size_bytes)
         pieces = getattr(step, "pieces", ())
@@ -479,7 +448,7 @@ class Planner:
         """Return where weights are that are copied; L3 grows by them."""
         stored: dict[int, Spot] = {}
         for task in (link for one in tasks for link in one.layers):
-            if size := self._weight_bytes(task):
+            if size := copied_weights(task, self.kernels):
                 stored[task.index] = Spot(Level.L3, used[Level.L3])
                 used[Level.L3] += aligned(size)
         return stored
@@ -506,11 +475,7 @@ class Planner:
         layer = geometry_of(step, self.graph, self.kernels)
         if layer is None:
             return live
-        room = Room(l1=0, l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
-                    in_place=self.wish.in_place or not isinstance(step, Convolution),
-                    dma=self.profile.ahead, scratch=scratch_of(step, self.kernels),
-                    reads=all(s in inside for s in sources_of(step)),
-                    writes=step.target in inside)  # fmt: skip
+        room = self._room(index, inside)
         least = smallest(layer, room, by_planes=takes_planes(step))
         if not self.wish.first and Scheme.CHAIN in self.wished_chains and self.stacks.most[index]:
             least = min(least, self.stacks.memory(index, 1))

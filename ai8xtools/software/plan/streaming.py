@@ -159,23 +159,19 @@ class Pull:
             self.done[tensor] = row + 1
 
     def _make(self, step: Step, row: int) -> None:
-        sources = dict.fromkeys(sources_of(step))
+        sources = {source: self.graph.tensors[source] for source in sources_of(step)}
         for part in parts_of(step, row):
-            needs = {source: self._source_rows(step, source, part) for source in sources}
+            needs = {source: source_rows(step, one, part) for source, one in sources.items()}
             for source, some in needs.items():
                 self.lowest[source, step.target] = some.first
             for source, some in needs.items():
                 self.demand(source, some.end)
             self._write(step.target, row)
         last = row + 1 == rows_of(step, self.graph)
-        for source in sources:
-            following = None if last else parts_of(step, row + 1)[0]
+        for source, one in sources.items():
             self.lowest[source, step.target] = (
-                _NEVER if following is None else self._source_rows(step, source, following).first
+                _NEVER if last else source_rows(step, one, parts_of(step, row + 1)[0]).first
             )
-
-    def _source_rows(self, step: Step, source: int, part: Part) -> Part:
-        return source_rows(step, self.graph.tensors[source], part)
 
     def _write(self, tensor: int, row: int) -> None:
         """Note that a row is written: rows that somebody still needs must stay."""

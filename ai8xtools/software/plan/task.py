@@ -40,8 +40,7 @@ class Traffic:
         """Bytes of all channels."""
         return self.inputs + self.weights + self.outputs
 
-    def plus(self, other: Traffic) -> Traffic:
-        """Return the sum of both."""
+    def __add__(self, other: Traffic) -> Traffic:
         return Traffic(
             inputs=self.inputs + other.inputs, weights=self.weights + other.weights,
             outputs=self.outputs + other.outputs,

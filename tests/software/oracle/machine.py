@@ -53,10 +53,9 @@ class Machine:
         """Start a copy; it may be waited for later."""
         size = copy.size * copy.rows
         self.starts += 1
-        self.traffic = self.traffic.plus(
-            Traffic(inputs=size * (channel == INPUT), weights=size * (channel == WEIGHTS),
-                    outputs=size * (channel == OUTPUT))
-        )  # fmt: skip
+        self.traffic += Traffic(inputs=size * (channel == INPUT),
+                                weights=size * (channel == WEIGHTS),
+                                outputs=size * (channel == OUTPUT))  # fmt: skip
         self._waiting[channel].append(copy)
         if self.delayed:
             self._runs(copy.target, copy.to_step, copy)[:] = POISON
