@@ -180,6 +180,13 @@ def test_options_without_accelerator_are_refused(words: list[str], tmp_path: Pat
     assert caught.value.code == "E805"
 
 
+def test_core_that_is_not_emulated_is_named(tmp_path: Path) -> None:
+    (project(tmp_path) / "plan.json").write_text('{"core": "xtensa-lx7"}')
+    with pytest.raises(EmulatorError, match="xtensa-lx7, is not emulated") as caught:
+        emulate(parse([str(tmp_path)]))
+    assert caught.value.code == "E805"
+
+
 def test_option_of_a_missing_project_is_not_the_mistake(tmp_path: Path) -> None:
     with pytest.raises(EmulatorError, match="no such folder"):
         emulate(parse([str(tmp_path / "missing"), "--count"]))

@@ -19,6 +19,7 @@ from ai8xtools.software.container.firmware import Room, firmware
 from ai8xtools.software.container.from_graph import container_of
 from ai8xtools.software.container.records import Element
 from ai8xtools.software.container.soundness import planned
+from ai8xtools.software.cores import CORES
 from ai8xtools.software.lower import lower
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import compiler
@@ -87,6 +88,14 @@ def test_one_image_runs_two_networks(core: str, tmp_path: Path) -> None:
         assert (result.passed, result.text.split()[0]) == (False, expected)
     with pytest.raises(EmulatorError, match="has 32768"):
         run_plain(program, contents={"nnb_slot": bytes(40 << 10)})
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_there_is_firmware_for_every_core(core: str) -> None:
+    files = firmware(made("packed"), SLOT, core, "net", "")
+    cross = [name for name in files if name.startswith("Makefile.")]
+    assert bool(cross) == core.startswith(("cortex-", "rv32"))
+    assert all(f"-f {name}" in files["README.md"] for name in cross)
 
 
 def test_layers_without_a_kernel_compute_nothing(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ai8xtools.commands.emulate.plain import (
     emulate_plain,
     refuse_options,
     refuse_silent_line,
+    refuse_unknown_core,
 )
 from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.timing import describe_times, write_time_files
@@ -101,6 +102,7 @@ def emulate(options: EmulateOptions) -> int:
         refuse_silent_line(Path(options.project))
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
+    refuse_unknown_core(Path(options.project))
     suggest("emulate.py", options.project, "--prove")
     if options.accelerator_only:
         return emulate_alone(Path(options.project), options)

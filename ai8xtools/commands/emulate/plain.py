@@ -48,6 +48,16 @@ def core_of(options: EmulateOptions) -> str | None:
     return core if isinstance(core, str) and core in ARCHITECTURES else None
 
 
+def refuse_unknown_core(project: Path) -> None:
+    """Raise EmulatorError (E805) for a project whose plan names a core that is not emulated."""
+    core = _plan(project).get("core")
+    if isinstance(core, str) and core not in ARCHITECTURES:
+        raise EmulatorError(
+            "E805", f"the core of the project, {core}, is not emulated", str(project),
+            f"Name one with --core: {', '.join(ARCHITECTURES)}.",
+        )  # fmt: skip
+
+
 def _plan(project: Path) -> dict[str, Any]:
     """Return the content of a project's plan; empty if it has none.
 

@@ -43,15 +43,16 @@ def _files(
         "slot_bytes": room.slot,
         "arena_bytes": max(room.arena, 4),
         "core": core,
-        "makefile": cross.file,
+        "makefile": cross and cross.file,
     }
     yield "nnb_slot.h", render("software/container/nnb_slot.h.j2", **values)
     yield "nnb_slot.c", render("software/container/nnb_slot.c.j2", lines=_lines(blob), **values)
     yield "Makefile", render("software/container/Makefile.j2", **values)
-    yield cross.file, render(
-        "software/container/Makefile.cross.j2", name=name, title=core, file=cross.file,
-        cross=cross.prefix, cpu=cross.options, specs=cross.specs,
-    )  # fmt: skip
+    if cross is not None:
+        yield cross.file, render(
+            "software/container/Makefile.cross.j2", name=name, title=core, file=cross.file,
+            cross=cross.prefix, cpu=cross.options, specs=cross.specs,
+        )  # fmt: skip
     yield "README.md", render("software/container/README.md.j2", **values)
     plan = {"format": _FORMAT, "name": name, "core": core, "arena_bytes": room.arena,
             "slot_bytes": room.slot}  # fmt: skip

@@ -43,9 +43,9 @@ _CROSS = {
 }
 
 
-def cross_of(core: str) -> Cross:
-    """Return the GNU compiler for a core."""
-    return _CROSS[core]
+def cross_of(core: str) -> Cross | None:
+    """Return the GNU compiler for a core; None for those without a Makefile of their own."""
+    return _CROSS.get(core)
 
 
 def building(
@@ -62,7 +62,7 @@ def building(
     `header` are the values of cnn.h, `kernels` the functions that are used; `wide`: the last output
     has 32 bits.
     """
-    cross = _CROSS.get(core)
+    cross = cross_of(core)
     named = [] if interface.naming is None else [interface.naming.prefix]
     parts = {
         "sources": [
