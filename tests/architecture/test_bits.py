@@ -21,6 +21,7 @@ number looks like a word. In the others arrays of truth values are, and addresse
 HELPERS = {
     "ai8xtools/emulator/bits.py": "bytes of words, signed values, sets of numbers; no registers",
     "ai8xtools/emulator/cpu/instructions.py": "decodes instructions of the cores; no registers",
+    "ai8xtools/emulator/proof/kernels.py": "flags and shifts of functions in C; no registers",
     "ai8xtools/emulator/proof/fingerprints.py": "a keyed hash of random numbers; no registers",
 }
 """Modules whose subject is the arithmetic on bits."""
@@ -34,6 +35,7 @@ ALLOWED = {
     ("cpu/core.py", "uc.reg_read(core.position) & ~core.code_bit"): "the same",
     ("cpu/core.py", "position | core.code_bit"): "the same",
     ("cpu/core.py", "int(self._uc.reg_read(core.link)) & ~core.code_bit"): "the same",
+    ("cpu/core.py", "self.image.symbols[name] & ~family.code_bit"): "the same",
     ("cpu/counting.py", "self._image.symbols[name] & ~family.code_bit"): "the same",
     ("cpu/architecture.py", "UC_MODE_THUMB | UC_MODE_MCLASS"): "flags of unicorn",
 }.items()

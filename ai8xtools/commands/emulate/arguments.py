@@ -160,7 +160,7 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     alone = args.words or args.accelerator_only or args.input
     if alone and (args.profile or args.vcd):
         parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
-    if args.prove and (alone or args.gdb is not None or args.core):
+    if args.prove and (alone or args.gdb is not None):
         parser.error("--prove needs PROJECT_DIR, and runs no program")
     others = args.accelerator_only or args.input or args.prove or args.dump or args.trace
     if args.decompile and (others or args.gdb is not None or args.core):

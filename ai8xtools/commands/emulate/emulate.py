@@ -81,8 +81,13 @@ def emulate(options: EmulateOptions) -> int:
         refuse_options(options, core)
     if options.prove:
         suggest("make", "-C", options.project)
-        from ai8xtools.commands.emulate.proving import prove_project  # needs the network loader
+        from ai8xtools.commands.emulate.proving import (  # it needs the network loader
+            prove_project,
+            prove_software,
+        )
 
+        if core is not None:
+            return prove_software(Path(options.project), core, options)
         return prove_project(Path(options.project), options)
     if options.explain:
         from ai8xtools.commands.emulate.explaining import explain_project  # it needs the loader

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ai8xtools.commands.emulate.arguments import EmulateOptions
+from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
-from ai8xtools.commands.emulate.simulation import built_again, built_of
-from ai8xtools.commands.proof.project import prove
+from ai8xtools.commands.emulate.plain import library_of
+from ai8xtools.commands.emulate.simulation import (
+    Simulation,
+    built_again,
+    built_for_software,
+    built_of,
+)
+from ai8xtools.commands.proof.project import prove, told, unproven
+from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
 from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import NetworkAlone
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain
 
 
 def prove_project(project: Path, options: EmulateOptions) -> int:
@@ -21,6 +30,26 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     reference = _reference(project, network, options)
     own_sample = options.config_file is None
     return 0 if prove(network, reference, options.dump, own_sample=own_sample) else 1
+
+
+def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
+    """Return 0 if a program without accelerator computes its network for every input.
+
+    Raises EmulatorError as `prove_project`, and: its kernels are not known (E882).
+    """
+    if not (project / "nn_kernels.c").is_file() or library_of(project)[0]:
+        raise unproven("only the kernels of --device MCU are known")
+    if options.config_file is None:
+        made = built_again(project)
+    else:
+        made = built_for_software(options.config_file, options.checkpoint_file)
+    wanted = _delivered(rebuilt(made, project))
+    level = options.optimization or DEFAULT_LEVEL
+    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}",
+                            seconds=options.tree.seconds)  # fmt: skip
+    question = CompiledQuestion(wanted, program.image, options.time_limit_s)
+    judgement = judge_program(question, unknown_kernels(project))
+    return 0 if told(judgement, wanted, options.dump) else 1
 
 
 def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
@@ -36,7 +65,10 @@ def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) ->
             network.input_shape,
             average_rounding=rounding,
         )
-    simulation = rebuilt(simulation, project)
+    return _delivered(rebuilt(simulation, project))
+
+
+def _delivered(simulation: Simulation) -> Wanted:
     return Wanted.of(
         simulation.name, simulation.network, average_rounding=simulation.average_rounding
     )

@@ -156,10 +156,20 @@ def built_of(
     return Simulation(Path(description).name, network, average_rounding)
 
 
+def built_for_software(description: str, checkpoint: str | None) -> Simulation:
+    """Return the network of a description and a checkpoint without the accelerator's limits."""
+    files = ["--config-file", description]
+    files += [] if checkpoint is None else ["--checkpoint-file", checkpoint]
+    options, _ = _options(["--device", "MCU", "--prefix", "network", "--test-dir", ".", *files])
+    return _simulation(options, alone=True)
+
+
 def _read(
     words: list[str], folder: Path, make: Callable[[LoaderOptions, bool], Result]
-) -> Result | None:
-    """Build the network again, with paths relative to a folder; None if its files are missing."""
+) -> Result | str | None:
+    """Build the network again, with paths relative to a folder; None if its files are missing, or
+    why there is none.
+    """
     from ai8xtools.commands.loader.model_sources import with_description
     from ai8xtools.commands.loader.recorded import with_recorded_data
 
@@ -173,6 +183,8 @@ def _read(
             else:
                 options = with_description(options, options.model, quiet=True)
             return make(options, alone)
+        except EmulatorError as error:
+            return error.message
         except (DiagnosticError, ToolError, SystemExit, OSError):
             return None
 
@@ -207,10 +219,13 @@ def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:
     """Return what a command line asks for, and whether that is without the accelerator."""
     if "--device=MCU" in words or ("--device", "MCU") in itertools.pairwise(words):
         from ai8xtools.commands.software.arguments import parse as parse_software
+        from ai8xtools.commands.software.graphs import source_of
 
         software = parse_software(words)
         if software.qformat or software.stream is not None:
             raise EmulatorError("E881", "the network is not of 8 bits, or is a stream")
+        if source_of(software.source, software) is not None:
+            raise EmulatorError("E881", "the network is a graph of its own, not a description")
         return software.source, True
     from ai8xtools.commands.loader.arguments import parse
 

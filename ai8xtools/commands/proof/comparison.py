@@ -16,6 +16,7 @@ from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import Expressions, first_bytes, wide_bytes
 from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.synthesis.network import Network
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -53,6 +54,11 @@ class Question:
         placed = words.reshape(inputs.operands, count, -1, inputs.passes).transpose(0, 3, 1, 2)
         return np.asarray(placed.reshape(self.batch.shape))
 
+    @property
+    def size(self) -> int:
+        """How many inputs are computed at once."""
+        return self.batch.size
+
     @cached_property
     def loaded(self) -> Integers:
         """The input that is in the memory, as the accelerator reads it."""
@@ -72,7 +78,7 @@ class Question:
         """Return the bytes that the accelerator delivers for inputs, [input, byte], and of each
         layer the sums of all values that it computes, [input].
 
-        There are at most as many inputs as the batch takes at once.
+        There are at most `size` inputs.
         """
         sums: list[Integers] = []
         placed = np.stack([self.placed(image, self.loaded) for image in images])
@@ -138,8 +144,10 @@ def _compared(
         else:
             orders.append(np.arange(values.size // LANES))
             expected.append(values.reshape(-1, LANES))
-    wrong = _differing(np.concatenate(expected), found)
-    missing = _first_missing(question, computed, produced) if len(wrong) else ""
+    wrong = differing(np.concatenate(expected), found)
+    missing = ""
+    if len(wrong):
+        missing = first_missing(question.wanted.network, computed, produced, "the accelerator")
     return Comparison(tuple(orders), wrong, missing)
 
 
@@ -168,7 +176,7 @@ def _order_of_words(values: Fingerprints, found: Fingerprints) -> Integers:
     return np.concatenate(order)
 
 
-def _differing(one: Fingerprints, two: Fingerprints) -> Integers:
+def differing(one: Fingerprints, two: Fingerprints) -> Integers:
     """Return the numbers of bytes that differ; what only one has differs."""
     common = min(len(one), len(two))
     differs = np.ones(max(len(one), len(two)), np.bool_)
@@ -181,19 +189,24 @@ def _keys(values: Fingerprints) -> Integers:
     return (values[..., 0] << 31 | values[..., 1]).reshape(-1)
 
 
-def _first_missing(
-    question: Question, computed: Mapping[int, Fingerprints], produced: Sequence[Fingerprints]
+def first_missing(
+    network: Network,
+    computed: Mapping[int, Fingerprints],
+    produced: Sequence[Fingerprints],
+    name: str,
 ) -> str:
-    """Say which values the accelerator lacks, of the first layer of which it lacks any."""
+    """Say which values of a network something with a `name` lacks, of the first layer of which it
+    lacks any.
+    """
     known = np.unique(np.concatenate([_keys(output) for output in produced]))
-    for layer in question.wanted.network.executed():
+    for layer in network.executed():
         values = computed[layer.index]
         lacks = ~np.isin(_keys(values), known).reshape(values.shape[:-1])
         if lacks.any():
             channel, row, column = np.argwhere(lacks)[0].tolist()
             count = int(lacks.any(axis=(1, 2)).sum())
             return (
-                f"the accelerator does not compute {layer}, {layer.place}, as the network does: "
+                f"{name} does not compute {layer}, {layer.place}, as the network does: "
                 f"{count} of {len(lacks)} channels depart, from channel {channel}, row {row}, "
                 f"column {column} on"
             )

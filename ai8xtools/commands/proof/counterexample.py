@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.proof.comparison import Question
+from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -21,7 +22,7 @@ LOWEST, HIGHEST = -128, 127
 @frozen
 class Counterexample:
     """An input [channel, row, column], and how it is made with NumPy if that is known; a byte of
-    the result, and what it is on both sides.
+    the result, and what it is on both sides; `stopped` tells why there is no result.
     """
 
     image: Integers
@@ -29,6 +30,12 @@ class Counterexample:
     byte: int
     expected: int
     found: int
+    stopped: str = ""
+
+    @classmethod
+    def stopping(cls, image: Integers, recipe: str, reason: str) -> Counterexample:
+        """Return that there is no result."""
+        return cls(image, recipe, 0, 0, 0, reason)
 
     @classmethod
     def of(
@@ -53,13 +60,28 @@ class _Trial:
     distance: tuple[int, ...]
 
 
-def counterexample(question: Question, orders: Sequence[Integers]) -> Counterexample | None:
+class Subject(Protocol):
+    """What may compute a network, as `comparison.Question` does."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """The network."""
+
+    @property
+    def size(self) -> int:
+        """How many inputs are computed at once."""
+
+    def found(self, images: Sequence[Integers]) -> tuple[Bytes, list[Integers]]:
+        """Return the bytes of the results, and the sums of all values of each layer, if known."""
+
+
+def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexample | None:
     """Return an input for which a byte of the result differs, or None if none of those tried is.
 
     After extreme and random inputs, those with which the difference gets furthest are changed, for
     a limited time.
     """
-    random, size = np.random.default_rng(0), question.batch.size
+    random, size = np.random.default_rng(0), question.size
     end = time.monotonic() + _SECONDS
     named = _inputs(question.wanted.network.sample.shape)
     best: list[_Trial] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ai8xtools.checkpoint.atomic import write_bytes
-from ai8xtools.commands.proof.judgement import judge
+from ai8xtools.commands.proof.judgement import Judgement, judge
 from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.diagnostics import note as note_outcome
 from ai8xtools.emulator import EmulatorError, NetworkAlone
@@ -35,10 +35,10 @@ def prove(
     network.before_run = keep
     run = network.run(None if network.has_sample else np.zeros(network.input_shape, np.int8))
     if network.board.accelerator.goes_on:
-        raise _unproven("the network may end early: data decides what is executed")
+        raise unproven("the network may end early: data decides what is executed")
     places = result_places(network, run)
     if not places.of_program:
-        raise _unproven("there is no cnn_unload(), or it does more than to copy bytes")
+        raise unproven("there is no cnn_unload(), or it does more than to copy bytes")
     judgement = judge(
         wanted,
         loaded[0],
@@ -46,20 +46,30 @@ def prove(
         has_sample=network.has_sample,
         own_sample=own_sample,
     )
+    return told(judgement, wanted, file)
+
+
+def told(judgement: Judgement, wanted: Wanted, file: Path | None) -> bool:
+    """Print a judgement, and tell whether the network is computed for every input.
+
+    An input for which it is not goes to the `file` (.npy). Raises EmulatorError E882 if it is
+    neither proven nor refuted.
+    """
     for note in judgement.notes:
         print(f"note: {note}")
     for finding in judgement.findings[:_SHOWN]:
         print(f"{finding.severity.value}: {finding}")
     if judgement.proven:
-        note_outcome(verdict="passed", reason="the words compute the network for every input")
-        print(f"PROVEN: {len(run.layers)} layers compute {wanted.name} for every input, at every "
-              "inference; probability of an error below 2^-64, see docs/proof.md")  # fmt: skip
+        note_outcome(verdict="passed", reason="the network is computed for every input")
+        print(f"PROVEN: {len(wanted.network.simulated)} layers compute {wanted.name} for every "
+              "input, at every inference; probability of an error below 2^-64, see "
+              "docs/proof.md")  # fmt: skip
         return True
     for reason in judgement.reasons:
         print(f"{reason[0].upper()}{reason[1:]}.")
     example = judgement.example
     if example is None:
-        raise _unproven(
+        raise unproven(
             "registers are suspicious, see above" if judgement.findings else
             "no input was found for which the output differs"
         )  # fmt: skip
@@ -71,11 +81,14 @@ def prove(
         verdict="failed", reason=f"REFUTED: byte {example.byte} of the result ({judgement.place})"
     )
     recipe = example.recipe or "an input that was searched for (--dump writes it)"
-    print(f"Counterexample: {recipe}: byte {example.byte} of the result "
-          f"({judgement.place}) is {example.found:#04x}, of the network "
-          f"{example.expected:#04x}", "REFUTED", sep="\n")  # fmt: skip
+    differs = example.stopped or (
+        f"byte {example.byte} of the result ({judgement.place}) is {example.found:#04x}, of the "
+        f"network {example.expected:#04x}"
+    )
+    print(f"Counterexample: {recipe}: {differs}", "REFUTED", sep="\n")
     return False
 
 
-def _unproven(reason: str) -> EmulatorError:
+def unproven(reason: str) -> EmulatorError:
+    """Return the error for what is neither proven nor refuted, and why."""
     return EmulatorError("E882", f"neither proven nor refuted: {reason}")

@@ -25,7 +25,8 @@ class Family:
 
     `elf_machine` is the number of ELF files for them, `compilers` are names of GNU cross compilers.
     `code_bit` is set in addresses at which execution begins (Thumb). Registers are unicorn's
-    numbers. `sleep_instructions` are the machine codes of instructions that wait for an interrupt.
+    numbers. `sleep_instructions` are the machine codes of instructions that wait for an interrupt,
+    `return_instruction` that of the one that leaves a function.
     """
 
     elf_machine: int
@@ -38,6 +39,7 @@ class Family:
     stack: int
     link: int
     sleep_instructions: tuple[bytes, ...]
+    return_instruction: bytes
 
 
 @frozen
@@ -75,6 +77,7 @@ _ARM = Family(
     stack=arm_const.UC_ARM_REG_SP,
     link=arm_const.UC_ARM_REG_LR,
     sleep_instructions=(b"\x30\xbf", b"\x20\xbf"),  # wfi, wfe
+    return_instruction=b"\x70\x47",  # bx lr
 )
 _RISCV = Family(
     elf_machine=243,
@@ -87,11 +90,14 @@ _RISCV = Family(
         riscv_const.UC_RISCV_REG_A1,
         riscv_const.UC_RISCV_REG_A2,
         riscv_const.UC_RISCV_REG_A3,
+        riscv_const.UC_RISCV_REG_A4,
+        riscv_const.UC_RISCV_REG_A5,
     ),
     position=riscv_const.UC_RISCV_REG_PC,
     stack=riscv_const.UC_RISCV_REG_SP,
     link=riscv_const.UC_RISCV_REG_RA,
     sleep_instructions=(b"\x73\x00\x50\x10",),  # wfi
+    return_instruction=b"\x82\x80",  # ret
 )
 
 

@@ -9,7 +9,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from unicorn import (
@@ -33,7 +33,7 @@ from ai8xtools.emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
 from ai8xtools.emulator.cpu.port import Port
 from ai8xtools.emulator.cpu.watchdog import watched
 from ai8xtools.emulator.errors import EmulatorError, OutOfTimeError, StoppedError
-from device.chip import SRAM_BASE
+from device.chip import SRAM_BASE, WORD_BYTES
 
 RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 PAGE = 0x1000
@@ -178,6 +178,33 @@ class Core:
         """Return where the function that has just been called will return to."""
         core = self._family
         return int(self._uc.reg_read(core.link)) & ~core.code_bit
+
+    def take_the_place_of(
+        self, functions: Mapping[str, Callable[[], None]], instead: IoArea | None = None
+    ) -> None:
+        """Have functions outside of the program called in the place of some of its own.
+
+        They find `argument`s. Exceptions end the run and are raised again outside. All accesses to
+        the area `instead`, whole pages of SRAM, are answered by it.
+        """
+        family = self._family
+        places = {self.image.symbols[name] & ~family.code_bit: name for name in functions}
+        for address in places:
+            self.write_memory(address, family.return_instruction)
+        if instead is not None:
+            self._uc.mem_unmap(instead.base, instead.size_bytes)
+            self._map(self._uc, instead)
+        self.watch_blocks(
+            lambda address, _: functions[places[address]]() if address in places else None
+        )
+
+    def argument(self, number: int) -> int:
+        """Return an argument, a word, of the function that has just been called."""
+        registers = self._family.arguments
+        if number < len(registers):
+            return int(self._uc.reg_read(registers[number]))
+        place = int(self._uc.reg_read(self._family.stack)) + WORD_BYTES * (number - len(registers))
+        return int.from_bytes(self.read_memory(place, WORD_BYTES), "little")
 
     def addresses_read(self, name: str, *, time_limit: float = DEFAULT_SECONDS) -> set[int]:
         """Call a function, as `call` does, and return the addresses in flash and RAM it reads."""

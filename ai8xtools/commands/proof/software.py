@@ -1,0 +1,205 @@
+"""Whether a program without accelerator computes a network for every input.
+
+Source: docs/proof.md, "Microcontrollers without the accelerator".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.commands.proof.comparison import differing, first_missing
+from ai8xtools.commands.proof.counterexample import Counterexample, counterexample
+from ai8xtools.commands.proof.expressions import network_fingerprints
+from ai8xtools.commands.proof.judgement import Judgement
+from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
+from ai8xtools.emulator.cpu.elf import Image
+from ai8xtools.emulator.errors import StoppedError
+from ai8xtools.emulator.proof.dataflow import Values
+from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
+from ai8xtools.emulator.proof.program import TracedProgram
+from ai8xtools.reading import source_text
+from ai8xtools.software.emit.code import RUNTIME
+from ai8xtools.synthesis.network import Layer
+from ai8xtools.values import frozen
+from ai8xtools.writing.templates import render
+
+Integers = NDArray[np.int64]
+_HEADER = '"nn_kernels.h"'
+_BUFFER = RAM + MEMORY_BYTES // 2
+_CORE, _KERNEL = re.compile(r"\bNN_FOR_(\w+) 1\n"), re.compile(r"^nn_kernel (\w+);", re.M)
+
+
+@frozen(slots=False)
+class CompiledQuestion:
+    """A network, and a compiled program that may compute it, one input at a time."""
+
+    wanted: Wanted
+    image: Image
+    time_limit: float
+    size: int = 1
+
+    @property
+    def orders(self) -> tuple[Integers, ...]:
+        """In which order the values of each output are delivered: row, column, channel."""
+        return tuple(_order(layer) for layer in self.wanted.outputs)
+
+    @cached_property
+    def _core(self) -> Core:
+        return Core(self.image)
+
+    def found(self, images: Sequence[Integers]) -> tuple[NDArray[np.uint8], list[Integers]]:
+        """Return what the program delivers on the emulated core, one input after the other,
+        [input, byte]. The sums of values between layers are not known.
+        """
+        return np.stack([self._result(self._core, image) for image in images]), []
+
+    def example(self, image: Integers, recipe: str, *, again: bool = True) -> Counterexample | None:
+        """Return how the result for an input is another one: of the first inference after reset, or
+        if it is made `again`, of the next one. A program that stops has none.
+        """
+        core, expected = (
+            Core(self.image),
+            self.wanted.result(self.wanted.outputs_for(image), self.orders),
+        )
+        example = None
+        for name in (recipe, f"{recipe}, twice")[: 1 + again]:
+            try:
+                found = self._result(core, image)
+            except StoppedError as error:
+                return Counterexample.stopping(image, name, error.message)
+            example = example or Counterexample.of(image, name, expected, found)
+        return example
+
+    def _result(self, core: Core, image: Integers) -> NDArray[np.uint8]:
+        size = sum(layer.output_width // 8 * len(_order(layer)) for layer in self.wanted.outputs)
+        content = image.astype(np.int8).transpose(1, 2, 0).tobytes()
+        place = _BUFFER + (len(content) + 15) // 16 * 16
+        core.write_memory(_BUFFER, content)
+        core.call("cnn_init", time_limit=self.time_limit)
+        core.call("cnn_run", _BUFFER, place, time_limit=self.time_limit)
+        return np.frombuffer(core.read_memory(place, size), np.uint8)
+
+
+def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
+    """Compare a network with a program; `kernels` tells what is unknown of its kernels.
+
+    The sample and a random input are computed in any case: of kernels, the comparison knows only
+    what they are to compute.
+    """
+    reasons = [kernels] if kernels else []
+    try:
+        found = _compare(question)
+        reasons += [found] if found else []
+    except EmulatorError as error:
+        reasons.append(error.message)
+    sample = question.wanted.network.sample
+    drawn = np.random.default_rng(0).integers(-128, 128, sample.shape)
+    recipe = f"numpy.random.default_rng(0).integers(-128, 128, {sample.shape})"
+    example = question.example(sample, "the sample") or question.example(drawn, recipe)
+    if example is None and reasons:
+        example = counterexample(question, question.orders)
+        if example is not None:  # which has been computed after others
+            example = question.example(example.image, example.recipe)
+    place = ""
+    if example is not None and not example.stopped:
+        place = question.wanted.place(example.byte, question.orders)
+    return Judgement(tuple(reasons), (), example, place, ())
+
+
+def unknown_kernels(project: Path) -> str:
+    """Return why the kernels of a project are not those that are tested with this version; empty if
+    they are.
+    """
+    shipped = [source_text(path).partition("\n")[2].strip() for path in sorted(RUNTIME.glob("*.c"))]
+    lines = source_text(project / "nn_kernels.c").splitlines(keepends=True)
+    left = "".join(line for line in lines if not line.rstrip().endswith(_HEADER))
+    for body in sorted(shipped, key=len, reverse=True):
+        left = left.replace(body, "", 1) if body else left
+    header = source_text(project / "nn_kernels.h")
+    core = _CORE.search(header)
+    again = core and render(
+        "software/nn_kernels.h.j2", kernels=_KERNEL.findall(header), core=core[1]
+    )
+    same = {
+        "nn_kernels.c": not left.strip(),
+        "nn_kernels.h": header == again,
+        "nn.h": source_text(project / "nn.h") == source_text(RUNTIME / "nn.h"),
+    }
+    others = [name for name, is_same in same.items() if not is_same]
+    return f"{others[0]} is not that of this version" if others else ""
+
+
+def _order(layer: Layer) -> Integers:
+    numbers: Integers = np.arange(layer.out_channels * int(np.prod(layer.out_dim)))
+    return numbers.reshape(layer.out_channels, -1).T.reshape(-1)
+
+
+def _compare(question: CompiledQuestion) -> str:
+    """Return what differs, empty if nothing does; raises EmulatorError if that is not known.
+
+    An inference begins with unknown data. The next one computes the same, or is compared, too. If
+    it leaves the variables of the program as it found them, all later ones are like that. A rolling
+    buffer is followed until it holds nothing of the start.
+    """
+    wanted, mixer = question.wanted, Mixer()
+    network = wanted.network
+    sizes = [layer.output_width // 8 * len(_order(layer)) for layer in wanted.outputs]
+    program = TracedProgram(question.image, network.sample.size, sum(sizes), question.time_limit)
+    comparing = _Comparing(wanted, program, mixer, Values(program.flow, mixer))
+    program.start()
+    states: list[bytes] = []
+    marks = [program.mark()]
+    for inference in range(2 if network.buffer is None else network.buffer.entries + 1):
+        numbers = program.infer()
+        states.append(program.state)
+        marks.append(program.mark())
+        if network.buffer is None and inference and program.flow.repeats(*marks):
+            continue
+        if found := comparing.difference(inference, numbers):
+            return found
+    if states[-1] != states[-2]:
+        return "inferences leave other variables behind each time"
+    return ""
+
+
+class _Comparing:
+    """Compares one inference of a program after the other with those of a network."""
+
+    def __init__(
+        self, wanted: Wanted, program: TracedProgram, mixer: Mixer, values: Values
+    ) -> None:
+        self._wanted, self._program, self._mixer, self._values = wanted, program, mixer, values
+        self._computed: Mapping[int, Fingerprints] | None = None
+
+    def difference(self, inference: int, numbers: Integers) -> str:
+        """Return how an inference with these values of the input differs; empty if it does not."""
+        network, values = self._wanted.network, self._values
+        given = self._mixer.numbered(("input", inference), *network.sample.shape)
+        values.give(int(numbers[0]), given.transpose(1, 2, 0, 3).reshape(-1, LANES))
+        produced = values.compute()
+        self._computed = computed = network_fingerprints(
+            network, given, self._mixer, average_rounding=self._wanted.average_rounding,
+            earlier=self._computed,
+        )  # fmt: skip
+        offset = 0
+        for layer in self._wanted.outputs:
+            expected = computed[layer.index].reshape(-1, LANES)[_order(layer)]
+            width = layer.output_width // 8
+            delivered = self._program.result(offset, len(expected), width)
+            values.compute()
+            wrong = differing(expected, values.of(delivered))
+            if len(wrong):
+                missing = first_missing(network, computed, [given, produced], "the program")
+                return missing or (
+                    f"cnn_run() delivers another value as byte {offset + width * int(wrong[0])}"
+                )
+            offset += width * len(expected)
+        return ""

@@ -1,0 +1,314 @@
+"""A program without accelerator on expressions: compiled C runs, its kernels do not.
+
+Where C calls a kernel, or copies data, the data flow is told what the kernel computes of what. All
+else, pointers, rings and loops, is executed on the core. It must not look at data.
+Source: docs/proof.md, "Microcontrollers without the accelerator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.emulator.bits import truncated
+from ai8xtools.emulator.cpu.core import PAGE, RAM, Core
+from ai8xtools.emulator.cpu.elf import Image
+from ai8xtools.emulator.cpu.io import IoArea
+from ai8xtools.emulator.proof.dataflow import CONSTANTS, ZERO, Dataflow, Mark, overlap, within
+from ai8xtools.emulator.proof.kernels import (
+    KERNELS,
+    Convolution,
+    Parameters,
+    Pool,
+    convolution,
+    departure,
+    pixels_read,
+)
+
+Integers = NDArray[np.int64]
+
+INPUT, OUTPUT = 0x60000000, 0x68000000
+"""Addresses of the input and of the result."""
+_ARENAS = ("cnn_arena", "cnn_l2", "cnn_l3")
+_JOINS = ("add", "sub", "or", "xor")
+_WIDE_BYTES, _SUM_BYTES = 4, 2
+_LARGEST = 1 << 24
+_OK = 0
+
+
+class _Area:
+    """The bytes of an area of whole pages that hold no data; nothing may access the others."""
+
+    def __init__(self, name: str, base: int, size: int, content: bytes, flow: Dataflow) -> None:
+        self.area = IoArea(name, base, -(-size // PAGE) * PAGE, self._read, self._write)
+        self.content = bytearray(content.ljust(self.area.size_bytes, b"\0"))
+        self._flow = flow
+
+    def _read(self, address: int, width: int) -> int:
+        self._check("reads", address, width)
+        first = address - self.area.base
+        return int.from_bytes(self.content[first : first + width], "little")
+
+    def _write(self, address: int, width: int, value: int) -> None:
+        self._check("writes", address, width)
+        first = address - self.area.base
+        self.content[first : first + width] = value.to_bytes(width, "little")
+
+    def _check(self, verb: str, address: int, width: int) -> None:
+        if any(map(self._flow.holds, range(address, address + width))):
+            raise departure(f"the program {verb} data itself, at address 0x{address:08x}")
+
+
+class TracedProgram:
+    """A program whose kernels tell the data flow what they compute.
+
+    Raises EmulatorError (E883) if it has no cnn_run() that is called with an input and a result.
+    """
+
+    def __init__(self, image: Image, in_bytes: int, out_bytes: int, time_limit: float) -> None:
+        if "cnn_run" not in image.symbols:
+            raise departure("there is no function cnn_run(in, out)")
+        self.flow = Dataflow()
+        self.areas = [
+            _Area("input", INPUT, in_bytes, b"", self.flow).area,
+            _Area("result", OUTPUT, out_bytes, b"", self.flow).area,
+        ]
+        self._image, self._in_bytes, self._out_bytes = image, in_bytes, out_bytes
+        self._time_limit = time_limit
+        self.core = Core(image, self)
+        self._small = image.architecture.title == "Cortex-M0+"
+        self._convolutions: dict[tuple[str, bytes, bytes], Convolution] = {}
+        self.flow.add_region(INPUT, in_bytes)
+        self.flow.add_region(OUTPUT, out_bytes)
+        arenas = [(at, size) for at, size, name in image.objects if name in _ARENAS and size]
+        for address, size in arenas:
+            self.flow.add_region(address, size)
+        self._memory = self._covered(arenas)
+        table = self._handlers()
+        self.core.take_the_place_of(
+            {name: table[name] for name in table if name in image.symbols},
+            None if self._memory is None else self._memory.area,
+        )
+
+    def _covered(self, arenas: list[tuple[int, int]]) -> _Area | None:
+        """Return the pages with the arenas and what is between them."""
+        if not arenas:
+            return None
+        first = min(address for address, _ in arenas) // PAGE * PAGE
+        end = max(address + size for address, size in arenas)
+        size = -(-(end - first) // PAGE) * PAGE
+        return _Area("arena", first, size, self.core.read_memory(first, size), self.flow)
+
+    @property
+    def state(self) -> bytes:
+        """The variables of the program besides data."""
+        held = [self.read(at, size) for at, size, name in self._image.objects
+                if name not in _ARENAS and at >= RAM]  # fmt: skip
+        return b"".join(held)
+
+    def start(self) -> None:
+        """Call cnn_init()."""
+        self._call("cnn_init")
+
+    def infer(self) -> Integers:
+        """Call cnn_run() with new values in the input, and return the number of the first."""
+        numbers = self.flow.leaves(self._in_bytes) + np.arange(self._in_bytes)
+        self.flow.write(INPUT, numbers)
+        self.flow.forget(OUTPUT, self._out_bytes)
+        self._call("cnn_run", INPUT, OUTPUT)
+        return numbers
+
+    def _call(self, name: str, *arguments: int) -> None:
+        if self.core.call(name, *arguments, time_limit=self._time_limit) != _OK:
+            raise departure(f"{name}() does not return CNN_OK")
+
+    def mark(self) -> Mark:
+        """Return how far the program is."""
+        return self.flow.mark(OUTPUT, self._out_bytes)
+
+    def result(self, offset: int, count: int, width: int) -> Integers:
+        """Return the numbers of results of `width` bytes each."""
+        if width == 1:
+            return self.flow.read(OUTPUT + offset + np.arange(count))
+        return self.flow.read_wide(OUTPUT + offset, count, width)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return bytes of memory; data must be constants."""
+        if self.flow.holds(address):
+            numbers = self.flow.codes(address, size) // 4
+            if (numbers < 0).any() or (numbers >= CONSTANTS).any():
+                raise departure("weights are no constants")
+            return numbers.astype(np.uint8).tobytes()
+        memory = self._memory
+        if memory is not None and overlap(address, size, memory.area.base, memory.area.size_bytes):
+            first = address - memory.area.base
+            return bytes(memory.content[first : first + size])
+        return self.core.read_memory(address, size)
+
+    def _handlers(self) -> dict[str, Callable[[], None]]:
+        return {
+            **{name: partial(self._convolve, name) for name in KERNELS},
+            **{f"nn_{join}": partial(self._join, join) for join in _JOINS},
+            "nn_keep_max": partial(self._keep, "max"),
+            "nn_keep_sum": partial(self._keep, "sum"),
+            "nn_mean": self._mean,
+            "nn_pool_max": partial(self._pool, "max"),
+            "nn_pool_mean": partial(self._pool, "average"),
+            "nn_copy": self._copies,
+            "nn_roll": self._roll,
+            "memcpy": self._copy,
+            "memmove": self._copy,
+            "memset": self._set,
+        }
+
+    def _arguments(self, count: int) -> list[int]:
+        return [self.core.argument(number) for number in range(count)]
+
+    def _pointers(self, address: int, count: int) -> list[int]:
+        if count > _LARGEST:
+            raise departure(f"a kernel reads {count} rows")
+        return [int(one) for one in np.frombuffer(self.read(address, 4 * count), "<u4")]
+
+    def _convolve(self, name: str) -> None:
+        at, rows, first, count, out, scratch = self._arguments(6)
+        given = Parameters.at(at, self.read)
+        conv = self._convolution(name, given)
+        width = _WIDE_BYTES if given.wide else 1
+        places = pixels_read(given, name, self._pointers(rows, given.kernel_rows), first, count)
+        if scratch % 4 or out % width or (given.wide and conv.passes_on and out % 4):
+            raise departure("memory is not aligned")
+        written = [(out, count * conv.filters * width), (scratch, conv.scratch_bytes)]
+        numbers = self.flow.read(places)
+        lost = within(places, written)
+        if lost.any():
+            numbers[lost] = self.flow.unknown(int(lost.sum()))
+        results = self.flow.compute(conv, numbers, conv.filters, width)
+        self.flow.write(out, results, width)
+        self.flow.forget(scratch, conv.scratch_bytes)
+
+    def _convolution(self, name: str, given: Parameters) -> Convolution:
+        bits = repr(given).encode()
+        if self.flow.holds(given.weights_at) or given.weights_at >= RAM:
+            bits += self.read(given.weights_at, given.inputs * given.filters)
+        key = name, bits, b""
+        if key not in self._convolutions:
+            self._convolutions[key] = convolution(name, given, self.read, small=self._small)
+        return self._convolutions[key]
+
+    def _join(self, name: str) -> None:
+        operands, count, number, out = self._arguments(4)
+        if count < 1 or count * number > _LARGEST:
+            raise departure(f"{count} operands of {number} values")
+        each = np.arange(number)
+        places = np.array(self._pointers(operands, count))[None] + each[:, None]
+        numbers = self._in_turn(places, out)
+        self.flow.write(out, self.flow.compute((name, count), numbers))
+
+    def _in_turn(self, places: Integers, out: int) -> Integers:
+        """Return what is read at places [result, input] if each result is written at once."""
+        numbers = self.flow.read(places)
+        lost = (places >= out) & (places < out + np.arange(len(places))[:, None])
+        if lost.any():
+            numbers[lost] = self.flow.unknown(int(lost.sum()))
+        return numbers
+
+    def _keep(self, name: str) -> None:
+        out, pixels, count, channels, again = self._arguments(5)
+        if count < 1 or count * channels > _LARGEST:
+            raise departure(f"a window of {count} pixels of {channels} channels")
+        width = _SUM_BYTES if name == "sum" else 1
+        each = np.arange(channels)
+        places = pixels + each[:, None] + channels * np.arange(count)
+        values = self.flow.read(places)
+        lost = within(places, [(out, channels * width)])
+        if lost.any():
+            values[lost] = self.flow.unknown(int(lost.sum()))
+        earlier = None
+        if again:
+            is_sum = name == "sum"
+            earlier = (
+                self.flow.read_wide(out, channels, width)
+                if is_sum
+                else (self.flow.read(out + each))
+            )
+        if out % width:
+            raise departure("memory is not aligned")
+        self.flow.write(out, self.flow.gather(name, earlier, values, width), width)
+
+    def _mean(self) -> None:
+        out, sums, number, count, rounded = self._arguments(5)
+        terms = self.flow.terms(self.flow.read_wide(sums, number, _SUM_BYTES))
+        if terms.shape[1] != count or overlap(out, number, sums, _SUM_BYTES * number):
+            raise departure(f"an average divides {terms.shape[1]} values by {count}, or destroys "
+                            "their sums")  # fmt: skip
+        self.flow.write(out, self.flow.compute(("average", count, bool(rounded)), terms))
+
+    def _pool(self, name: str) -> None:
+        at, rows, out = self._arguments(3)
+        pool = Pool.at(at, self.read)
+        size = pool.rows * pool.columns * pool.width * pool.channels
+        if not 0 < size <= _LARGEST:
+            raise departure(f"pooling of {size} values in a row")
+        base = np.array(self._pointers(rows, pool.rows))
+        column = np.arange(pool.width)[:, None] * pool.stride + (
+            np.arange(pool.columns) * pool.dilation
+        )
+        places = (
+            base[:, None] + (column * pool.channels)[:, None, None]
+            + np.arange(pool.channels)[None, :, None, None]
+        ).reshape(pool.width * pool.channels, -1)  # fmt: skip
+        kind = (name, places.shape[1]) + ((bool(pool.rounded),) if name == "average" else ())
+        self.flow.write(out, self.flow.compute(kind, self._in_turn(places, out)))
+
+    def _copies(self) -> None:
+        to, to_step, source, source_step, length, count = self._arguments(6)
+        for number in range(count):
+            self._moved(to + number * to_step, source + number * source_step, length)
+
+    def _roll(self) -> None:
+        buffer, size, dropped = self._arguments(3)
+        codes = self.flow.codes(buffer, size)
+        kept = codes[min(dropped, size) :].copy()
+        codes[: len(kept)] = kept
+        codes[len(kept) :] = ZERO
+
+    def _copy(self) -> None:
+        to, source, size = self._arguments(3)
+        self._moved(to, source, size)
+
+    def _moved(self, to: int, source: int, size: int) -> None:
+        if not size:
+            return
+        if not self.flow.holds(to):
+            if self.flow.holds(source):
+                raise departure(f"data are copied to address 0x{to:08x}, which is not for data")
+            self._store(to, self.read(source, size))
+        elif self.flow.holds(source):
+            codes = self.flow.codes(source, size).copy()
+            if overlap(to, size, source, size):
+                codes[:] = self.flow.unknown(size)
+            self.flow.codes(to, size)[:] = codes
+        else:
+            content = np.frombuffer(self.read(source, size), np.uint8)
+            self.flow.write(to, content.astype(np.int64))
+
+    def _store(self, address: int, content: bytes) -> None:
+        memory = self._memory
+        if memory is not None and overlap(
+            address, len(content), memory.area.base, memory.area.size_bytes
+        ):
+            first = address - memory.area.base
+            memory.content[first : first + len(content)] = content
+        else:
+            self.core.write_memory(address, content)
+
+    def _set(self) -> None:
+        to, value, size = self._arguments(3)
+        value = truncated(value, 8)
+        if self.flow.holds(to):
+            self.flow.write(to, np.full(size, value))
+        else:
+            self._store(to, bytes([value]) * size)

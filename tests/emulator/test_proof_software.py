@@ -1,0 +1,176 @@
+"""`emulate.py --prove` without accelerator: right C is proven, wrong C refuted with an input."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ai8xtools.commands.proof.counterexample as search
+from ai8xtools.commands.proof.software import unknown_kernels
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.proof.dataflow import Dataflow
+from ai8xtools.emulator.proof.kernels import Convolution, Parameters, convolution
+from ai8xtools.software.cores import CORES as ALL_CORES
+from ai8xtools.software.fuse import fuse
+from ai8xtools.software.graph import Convolution as Step
+from ai8xtools.software.kernels.lanes import input_bounds
+from ai8xtools.software.kernels.table import KERNELS
+from ai8xtools.software.lower import lower
+from tests.emulator.conftest import Emulate
+from tests.emulator.trees import change
+from tests.software.networks import random_network
+from tests.software.proofs import outcome
+from tests.software.same_on_cores import CORES
+from tests.software.test_command import create
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    assert create(folder, "--mcu", "stm32l4r5", "--scheme", "rows") == 0
+    return folder / "net"
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(search, "_SECONDS", 0.0)
+    return Path(shutil.copytree(made, tmp_path / "net"))
+
+
+def test_a_project_is_proven(project: Path, run: Emulate) -> None:
+    status, text = run(project, "--prove")
+    assert (status, text.split(":")[0]) == (0, "PROVEN")
+    assert "4 layers compute digits-chw-ai85.yaml for every input" in text
+
+
+def test_a_wrong_weight_is_refuted_with_an_input(project: Path, run: Emulate) -> None:
+    text = (project / "weights.h").read_text()
+    head, _, rest = text.partition("#define BIAS_1 { \\\n")
+    number, _, rest = rest.partition(",")
+    changed = f"{head}#define BIAS_1 {{ \\\n{int(number) + 4096},{rest}"
+    (project / "weights.h").write_text(changed)
+    status, told = run(project, "--prove")
+    assert status == 1
+    assert "The program does not compute layer 1 (" in told
+    assert "digits-chw-ai85.yaml:" in told and ": 1 of 48 channels depart, from channel 0, " in told
+    assert "Counterexample: the sample: byte " in told
+    assert told.splitlines()[-1] == "REFUTED"
+
+
+def test_data_that_are_overwritten_are_refuted(project: Path, run: Emulate) -> None:
+    code = (project / "cnn.c").read_text()
+    rings = [line for line in code.splitlines() if "NN_SHARE(3)" in line]
+    smaller = [line.replace("NN_SHARE(3)", "NN_SHARE(2)").replace(", 3 }", ", 2 }")
+               for line in rings]  # fmt: skip
+    change(project / "cnn.c", *zip(rings, smaller, strict=True))
+    status, told = run(project, "--prove")
+    assert (status, told.splitlines()[-1]) == (1, "REFUTED")
+
+
+def test_kernels_of_another_version_are_not_taken_for_known(project: Path) -> None:
+    assert unknown_kernels(project) == ""
+    change(project / "nn_kernels.h", ("NN_FOR_CORTEX_M4", "NN_FOR_CORTEX_M0PLUS"))
+    assert unknown_kernels(project) == ""
+    change(project / "nn_kernels.h", ("#define NN_FOR", "#define NDEBUG\n#define NN_FOR"))
+    assert unknown_kernels(project) == "nn_kernels.h is not that of this version"
+    change(project / "nn_kernels.c", ("int8_t *next = to;", "int8_t *next = to + 0;"))
+    assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
+
+
+def test_a_program_that_looks_at_data_is_not_proven(project: Path, run: Emulate) -> None:
+    change(project / "cnn.c", ("    need_2(nn_end(", "    if (cnn_arena[y] == 77) return;\n"
+                               "    need_2(nn_end("))  # fmt: skip
+    status, told = run(project, "--prove")
+    assert status == 1
+    assert "reads data itself, at address 0x2" in told
+
+
+def test_a_program_that_stops_is_refuted(project: Path, run: Emulate) -> None:
+    change(project / "cnn.c", ("    cnn_output = (int8_t *)out;", "    cnn_output = (int8_t *)0;"))
+    status, told = run(project, "--prove")
+    assert (status, told.splitlines()[-1]) == (1, "REFUTED")
+    assert "Counterexample: the sample: " in told and "where the chip has nothing" in told
+
+
+@pytest.mark.parametrize("number", [5, 2])
+def test_random_networks_are_proven(tmp_path: Path, number: int) -> None:
+    _, said, _, _ = outcome(random_network(number + 100), number, tmp_path)
+    assert said == "proven"
+
+
+@cache
+def _steps() -> list[Step]:
+    graphs = [fuse(lower(random_network(seed))) for seed in range(12)]
+    return [step for graph in graphs for step in graph.steps if isinstance(step, Step)]
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_kernels_are_read_as_they_were_packed(core: str) -> None:
+    """Weights in the order of every kernel, read by what knows nothing of what packs them."""
+    count = 0
+    for step, kernel in itertools.product(_steps(), KERNELS):
+        if kernel.suits(step, ALL_CORES[core]):
+            packed = kernel.pack(step)
+            memory = packed.values.tobytes() + step.start.astype("<i4").tobytes() + bytes(4096)
+            given = Parameters(
+                0, packed.values.nbytes, step.channels, step.filters, step.in_size[1],
+                step.groups, packed.flush, step.pad[1], *step.kernel, step.dilation,
+                step.spread[1], step.stride[1], step.right, step.low, 2 * step.wide,
+            )  # fmt: skip
+            read = partial(_part, memory)
+            found = convolution(kernel.function, given, read, small=core == "cortex-m0plus")
+            weights = step.weights.transpose(0, 2, 3, 1).reshape(found.weights.shape)
+            assert (found.weights == weights).all() and (found.start == step.start).all()
+            low, high = input_bounds(step.input, given.taps)
+            found.refuse_long_runs(low, high)
+            count += 1
+    assert count > 20
+
+
+def _part(memory: bytes, address: int, size: int) -> bytes:
+    return memory[address : address + size]
+
+
+def test_runs_whose_sums_may_leave_16_bits_are_refused() -> None:
+    weights = np.full((1, 1, 3), 127)
+    given = Parameters(0, 0, 3, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 7, -128, 0)
+    start = np.zeros(1, np.int64)
+    low, high = np.full(3, -128), np.full(3, 127)
+    for lengths, right in (([2, 1], True), ([3], False), ([1, 2], True)):
+        conv = Convolution(given, weights, start, ((slice(0, 1), np.array(lengths)),), 0)
+        if right:
+            conv.refuse_long_runs(low, high)
+            continue
+        with pytest.raises(EmulatorError, match="leave 16 bits"):
+            conv.refuse_long_runs(low, high)
+
+
+def test_sums_that_may_leave_32_bits_are_refused() -> None:
+    given = Parameters(0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 7, -128, 0)
+    ends = np.array([-128, 127]).reshape(1, 1, 1, 2)
+    for start, right in ((2**31 - 1 - 127, True), (2**31 - 127, False)):
+        conv = Convolution(given, np.ones((1, 1, 1), np.int64), np.array([start]), (), 0)
+        if right:
+            assert (conv.bounds(ends) == [[127, 127]]).all()
+            continue
+        with pytest.raises(EmulatorError, match="leave 32 bits"):
+            conv.bounds(ends)
+
+
+def test_memory_that_was_overwritten_is_unlike_all_other() -> None:
+    flow = Dataflow()
+    flow.add_region(100, 8)
+    before = flow.read(np.array([100, 101]))
+    assert before[0] != before[1] and (before < 0).all()
+    flow.write(100, np.array([3, 4]))
+    flow.forget(101, 1)
+    after = flow.read(np.array([100, 101, -1]))
+    assert after[0] == 3 and after[1] < 0 and after[1] != before[1] and after[2] == 0
+    with pytest.raises(EmulatorError, match="no memory for data") as refused:
+        flow.read(np.array([108]))
+    assert refused.value.code == "E883"
