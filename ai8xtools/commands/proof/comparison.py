@@ -199,7 +199,7 @@ def first_missing(
     lacks any.
     """
     known = np.unique(np.concatenate([_keys(output) for output in produced]))
-    for layer in network.executed():
+    for layer in (layer for layer in network.executed() if layer.index in computed):
         values = computed[layer.index]
         lacks = ~np.isin(_keys(values), known).reshape(values.shape[:-1])
         if lacks.any():
