@@ -7,12 +7,7 @@ from pathlib import Path
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
 from ai8xtools.commands.emulate.plain import library_of
-from ai8xtools.commands.emulate.simulation import (
-    Simulation,
-    built_again,
-    built_for_software,
-    built_of,
-)
+from ai8xtools.commands.emulate.simulation import built_again, built_for_software, built_of
 from ai8xtools.commands.proof.project import prove, told, unproven
 from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
 from ai8xtools.commands.proof.wanted import Wanted
@@ -40,10 +35,9 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     if not (project / "nn_kernels.c").is_file() or library_of(project)[0]:
         raise unproven("only the kernels of --device MCU are known")
     if options.config_file is None:
-        made = built_again(project)
+        simulation = rebuilt(built_again(project), project)
     else:
-        made = built_for_software(options.config_file, options.checkpoint_file)
-    simulation = rebuilt(made, project)
+        simulation = built_for_software(options.config_file, options.checkpoint_file)
     wanted = Wanted(  # C computes what the known answer is made of
         simulation.name, simulation.network, simulation.average_rounding
     )
@@ -68,10 +62,7 @@ def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) ->
             network.input_shape,
             average_rounding=rounding,
         )
-    return _delivered(rebuilt(simulation, project))
-
-
-def _delivered(simulation: Simulation) -> Wanted:
+    simulation = rebuilt(simulation, project)
     return Wanted.of(
         simulation.name, simulation.network, average_rounding=simulation.average_rounding
     )

@@ -77,15 +77,13 @@ def told(judgement: Judgement, wanted: Wanted, file: Path | None) -> bool:
         buffer = io.BytesIO()
         np.save(buffer, example.image.astype(np.int8))
         write_bytes(file, buffer.getvalue())
-    note_outcome(
-        verdict="failed", reason=f"REFUTED: byte {example.byte} of the result ({judgement.place})"
-    )
+    where = example.stopped or f"byte {example.byte} of the result ({judgement.place})"
+    note_outcome(verdict="failed", reason=f"REFUTED: {where}")
     recipe = example.recipe or "an input that was searched for (--dump writes it)"
-    differs = example.stopped or (
-        f"byte {example.byte} of the result ({judgement.place}) is {example.found:#04x}, of the "
-        f"network {example.expected:#04x}"
-    )
-    print(f"Counterexample: {recipe}: {differs}", "REFUTED", sep="\n")
+    differs = "" if example.stopped else (
+        f" is {example.found:#04x}, of the network {example.expected:#04x}"
+    )  # fmt: skip
+    print(f"Counterexample: {recipe}: {where}{differs}", "REFUTED", sep="\n")
     return False
 
 
