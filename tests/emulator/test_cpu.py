@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ int sum(int extra) {{ for (int i = 0; i < 4; i++) extra += table[i]; return extr
 int shifted(int value, int bits) {{ return value >> bits; }}
 int measure(void) {{ sensor[1] = 7; return (int) sensor[0]; }}
 void endless(void) {{ for (;;) *console = '.'; }}
+void spin(void) {{ for (;;) __asm__ volatile (""); }}
 int reset_handler(void)
 {{
     for (const char *text = "hello\\n"; *text; text++)
@@ -67,6 +71,21 @@ class Console(Unobserved):
 
     def text(self, character: str) -> None:
         self.printed += character
+
+
+def test_a_signal_ends_a_program_that_accesses_nothing(image: Image) -> None:
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Core(image).call("spin", time_limit=10)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_program_runs_and_prints_on_every_core(image: Image) -> None:

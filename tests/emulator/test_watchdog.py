@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
+
+import pytest
 
 from ai8xtools.emulator.cpu.watchdog import IDLE_SECONDS, watched
 
@@ -16,7 +20,8 @@ def calls_during(work: Callable[[], None], accesses: Callable[[], int]) -> list[
         if idle:
             calls.append("idle")
 
-    with watched(0.5, accesses, lambda: calls.append("late"), tick):
+    late, signaled = (lambda word=word: calls.append(word) for word in ("late", "signal"))
+    with watched(0.5, accesses, late, tick, signaled):
         work()
     return calls
 
@@ -41,6 +46,24 @@ def test_a_program_that_computes_without_using_the_bus_is_idle() -> None:
 def test_a_program_that_uses_the_bus_is_not_idle() -> None:
     counts = iter(range(1 << 30))
     assert "idle" not in calls_during(lambda: compute(0.2), lambda: next(counts))
+
+
+@pytest.mark.parametrize(("number", "told"), [("SIGTERM", True), ("SIGINT", True),
+                                              ("SIGUSR1", False)])  # fmt: skip
+def test_signals_that_ask_for_the_end_are_told(number: str, told: bool) -> None:
+    """Others, such as those of timers, interrupt nothing."""
+    kind = getattr(signal, number)
+    before = signal.signal(kind, lambda *_: None)
+
+    def work() -> None:
+        os.kill(os.getpid(), kind)
+        time.sleep(5 * IDLE_SECONDS)
+
+    try:
+        assert ("signal" in calls_during(work, lambda: 0)) == told
+    finally:
+        signal.signal(kind, before)
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_a_program_that_takes_too_long_is_late() -> None:

@@ -107,7 +107,10 @@ class Core:
         core = self._family
         self._uc.reg_write(core.stack, self._memory.sram_base + self._memory.sram_bytes)
         try:
-            with watched(time_limit, lambda: self._accesses, self._end_for_time, self._look):
+            with watched(
+                time_limit, lambda: self._accesses, self._end_for_time, self._look,
+                self._uc.emu_stop,
+            ):  # fmt: skip
                 self._run_function(self.image.symbols[name], *arguments)
         except _LateError:
             raise self._too_late(time_limit) from None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from ai8xtools.reading.system import ending_signals
 
 IDLE_SECONDS = 0.02
 """A program that computes for so long without using the bus is waiting."""
+_MANY = 4096
 
 
 @contextmanager
@@ -17,19 +22,26 @@ def watched(
     count_accesses: Callable[[], int],
     on_timeout: Callable[[], None],
     on_tick: Callable[[bool], None],
+    on_signal: Callable[[], None],
 ) -> Iterator[None]:
     """Watch a program from a thread: `time_limit` in seconds.
 
     `on_timeout` is called when time is up, and again until the program has ended, `on_tick` every
     now and then before that; it learns whether `count_accesses` stands still. Seconds are processor
     time: on a busy machine a program that has to wait for its turn is neither idle nor late.
+
+    `on_signal` is called when a signal has asked this process to end, and again until the program
+    stands still: the signal is not handled while it runs.
     """
     finished = threading.Event()
     deadline = time.process_time() + time_limit
 
     def watch() -> None:
-        accesses, since = -1, time.process_time()
+        accesses, since, ending = -1, time.process_time(), False
         while not finished.wait(IDLE_SECONDS / 2):
+            ending = ending or ends()
+            if ending:
+                on_signal()
             now = time.process_time()
             if accesses != count_accesses():
                 accesses, since = count_accesses(), now
@@ -41,10 +53,35 @@ def watched(
             if idle:
                 since = now
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        finished.set()
-        thread.join()
+    with _ending() as ends:
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            thread.join()
+
+
+@contextmanager
+def _ending() -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether signals have come that ask this process to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # only the main thread has signals
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        numbers = {signal.SIGINT, *ending_signals()}
+
+        def ends() -> bool:
+            with suppress(BlockingIOError):
+                return not numbers.isdisjoint(ours.recv(_MANY))
+            return False
+
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield ends
+        finally:
+            signal.set_wakeup_fd(before)
