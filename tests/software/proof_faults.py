@@ -36,9 +36,9 @@ from tests.software.operators import NETWORKS, network_of
 from tests.software.same_on_cores import CORES
 
 KINDS = ("weight", "bias", "address", "ring", "parameter", "function")
-LARGER = ("digits-chw-ai85", "mnist-extrasmall-chw-ai85", "autoencoder-ai85", "kws20-v3-ai87",
-          "actiontcn-ai85")  # fmt: skip
-SMALL = ("conv1d, dilated", "groups", "16 operands", "or, xor", "rolling buffer")
+SUBJECTS = ("digits-chw-ai85", "conv1d, dilated", "digits-chw-ai85", "groups", "autoencoder-ai85",
+            "digits-chw-ai85", "16 operands", "digits-chw-ai85", "or, xor",
+            "rolling buffer")  # fmt: skip
 INPUTS, SECONDS, SEARCH_SECONDS = 200, 10.0, 5.0
 _ARRAY = re.compile(r"#define (WEIGHTS|BIAS)_\d+ \{(.*?)\}", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?=u?\b)")
@@ -146,15 +146,16 @@ def verdict(files: Mapping[str, str], core: str, network: Network) -> str:
 
 def subjects() -> Iterator[tuple[str, Network]]:
     """Yield networks with names: some in networks/ with random weights, and one per operator."""
-    for deployed in DEPLOYED:
-        if deployed.file in LARGER:
-            with tempfile.TemporaryDirectory() as place:
-                folder = Path(place)
-                checkpoint, _ = with_random_weights(deployed, folder)
-                options = deployed.resolving(folder, checkpoint)
-                yield deployed.file, understand(deployed.path, deployed.chip, options)[0]
-    for name in SMALL:
-        yield name, network_of(NETWORKS[name])
+    deployed = {one.file: one for one in DEPLOYED}
+    for name in SUBJECTS:
+        if name in NETWORKS:
+            yield name, network_of(NETWORKS[name])
+            continue
+        one = deployed[name]
+        with tempfile.TemporaryDirectory() as place:
+            checkpoint, _ = with_random_weights(one, Path(place))
+            options = one.resolving(Path(place), checkpoint)
+            yield name, understand(one.path, one.chip, options)[0]
 
 
 def main() -> int:
@@ -166,7 +167,7 @@ def main() -> int:
     count: Counter[tuple[str, str]] = Counter()
     for number, (name, network) in enumerate(subjects()):
         random = np.random.default_rng([args.seed, number])
-        core, scheme = list(CORES)[number % len(CORES)], list(Scheme)[number % 2]
+        core, scheme = list(CORES)[number % len(CORES)], list(Scheme)[number // 2 % 2]
         files = files_of(network, core, scheme)
         known, began = places(files), time.process_time()
         for fault in range(args.faults):
