@@ -14,7 +14,7 @@ from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.diagnostics import note
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.decode.own_input import loaded_input, set_input
-from ai8xtools.emulator.firmware.repeated import data_places, result_places
+from ai8xtools.emulator.firmware.repeated import data_places, departing_bytes, result_places
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
 from ai8xtools.synthesis.pipeline import Synthesis, synthesize
@@ -33,7 +33,7 @@ def explain_project(project: Path, options: EmulateOptions) -> int:
     if options.config_file is not None or not network.has_sample:
         _same_input(reference.memory, memory)
     explanation = explained(reference, memory)
-    wrong = paragraph(reference, explanation) if explanation else _of_results(network, reference)
+    wrong = paragraph(reference, explanation) if explanation else of_results(network, reference)
     text = wrong or "Nothing departs: words, layers and results are those of the description."
     note(verdict="failed" if wrong else "passed", reason=text)
     print(text)
@@ -69,7 +69,7 @@ def _same_input(reference: Memory, actual: Memory) -> None:
     set_input(actual, shapes[0])
 
 
-def _of_results(network: NetworkAlone, reference: ReferenceRun) -> str:
+def of_results(network: NetworkAlone, reference: ReferenceRun) -> str:
     """Say what is wrong behind the last layer, if something is."""
     try:
         network.run(None if network.has_sample else np.zeros(network.input_shape, np.int8))
@@ -94,16 +94,20 @@ def _of_unloading(network: NetworkAlone, reference: ReferenceRun) -> str:
     memory, addresses = network.board.accelerator.memory, delivered(reference.result.program)
     base, chip = memory.addresses.apb_base, memory.chip
     instance, offset = data_places(memory, addresses - base)
-    right = memory.data_bytes[instance, offset]
-    delivered_bytes = network.unloaded(len(right), fill=0)
-    wrong = np.flatnonzero(right != delivered_bytes)
+    wrong = departing_bytes(network, (instance, offset))
     if not len(wrong):
         return ""
     byte = int(wrong[0])
-    places, right_place = result_places(network, reference.run), f"0x{int(addresses[byte]):08x}"
-    reason = f"which stands at {right_place}"
+    if byte >= len(addresses):
+        return f"it delivers more than the {len(addresses)} bytes of the result"
+    right, right_place = int(memory.data_bytes[instance[byte], offset[byte]]), int(addresses[byte])
+    delivered_byte = int(network.unloaded(len(addresses), fill=0)[byte])
+    places = result_places(network, reference.run)
+    reason = f"which stands at 0x{right_place:08x}"
     if places.of_program and byte < len(places.instance):
         read = base + chip.data_address(int(places.instance[byte]), int(places.offset[byte]))
-        reason = f"as it reads 0x{read:08x}, not {right_place}"
-    values = f"{int(delivered_bytes[byte]):#04x}, not {int(right[byte]):#04x}"
+        reason = f"as it reads 0x{read:08x}, not 0x{right_place:08x}"
+    values = f"{delivered_byte:#04x}, not {right:#04x}"
+    if delivered_byte == right:
+        values = f"{right:#04x}, which is right for this input only"
     return f"it delivers {values}, {reason}, as byte {byte} of the result"

@@ -7,6 +7,9 @@ run as they do on the chip.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,10 +25,13 @@ from ai8xtools.emulator.machine.execution import LayerRun
 from ai8xtools.emulator.machine.timing import TimedRun
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.values import frozen
+from device.chip import WORD_BYTES
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
+_BEHIND = 64
+"""Bytes that are looked at behind the result."""
 _NETWORKS = 2
 """One to an early exit, and one behind it."""
 
@@ -175,12 +181,34 @@ def _written_by(done: LayerRun) -> tuple[Integers, Integers]:
     return instance.reshape(-1), offset.reshape(-1)
 
 
-def _unloaded_places(network: NetworkAlone) -> tuple[Integers, Integers] | None:
-    """Return where the bytes stand that cnn_unload() delivers; None if it does more than copy."""
+def departing_bytes(network: NetworkAlone, places: tuple[Integers, Integers]) -> Integers:
+    """Return which bytes cnn_unload() delivers that are not those at `places`, instances and
+    offsets; whatever stands in data memory, and bytes behind the last included.
+    """
+    memory = network.board.accelerator.memory
+    chip = memory.chip
+    starts = np.array([chip.data_address(i) for i in range(len(memory.data))], np.int64)
+    wanted = network.board.bus.apb_base + starts[places[0]] + places[1]
+    wrong = np.zeros(len(wanted) + _BEHIND, np.bool_)
+    with _data(network, len(wrong)) as (addresses, deliver):
+        words = wanted // WORD_BYTES * WORD_BYTES
+        numbers = np.searchsorted(addresses, words) % len(addresses)
+        known = np.flatnonzero(addresses[numbers] == words)
+        numbers, wanted = WORD_BYTES * numbers[known], wanted[known]
+        for trial in range(TRIALS):
+            values = random_bytes(WORD_BYTES * len(addresses), trial)
+            found = deliver(values)
+            wrong[known] |= found[known] != values[numbers + wanted % WORD_BYTES]
+            wrong[len(places[0]) :] |= found[len(places[0]) :] != 0
+    return np.flatnonzero(wrong)
+
+
+@contextmanager
+def _data(network: NetworkAlone, count: int) -> Iterator[tuple[Integers, Callable[[Bytes], Bytes]]]:
+    """Yield the addresses of the words of data memory, and a function that fills them with bytes
+    and returns the first `count` of those that cnn_unload() then delivers.
+    """
     board = network.board
-    count = 4 * len(network.output_words())
-    if not count:
-        return None
     kept = dict(board.bus.words)
     addresses = np.array(sorted(board.accelerator.data_words()), np.int64)
 
@@ -190,22 +218,34 @@ def _unloaded_places(network: NetworkAlone) -> tuple[Integers, Integers] | None:
         return network.unloaded(count, fill=0)
 
     try:
-        numbers = numbers_delivered(deliver, 4 * len(addresses))
-        delivered = numbers > 0
-        for trial in range(TRIALS):
-            values = random_bytes(4 * len(addresses), trial)
-            expected = values[np.where(delivered, numbers - 1, 0)]
-            if (deliver(values) != expected)[delivered].any() or (numbers > len(values)).any():
-                return None
+        yield addresses, deliver
     finally:
         board.bus.words = kept
         board.forget_writes()
+
+
+def _unloaded_places(network: NetworkAlone) -> tuple[Integers, Integers] | None:
+    """Return where the bytes stand that cnn_unload() delivers; None if it does more than copy."""
+    board = network.board
+    count = WORD_BYTES * len(network.output_words())
+    if not count:
+        return None
+    with _data(network, count) as (addresses, deliver):
+        numbers = numbers_delivered(deliver, WORD_BYTES * len(addresses))
+        delivered = numbers > 0
+        if (numbers > WORD_BYTES * len(addresses)).any():
+            return None
+        for trial in range(TRIALS):
+            values = random_bytes(WORD_BYTES * len(addresses), trial)
+            expected = values[np.where(delivered, numbers - 1, 0)]
+            if (deliver(values) != expected)[delivered].any():
+                return None
     end = int(np.flatnonzero(delivered)[-1]) + 1 if delivered.any() else 0
     if not delivered[:end].all():
         return None
     byte = numbers[:end] - 1
-    address = addresses[byte // 4] - board.bus.apb_base
-    return data_places(board.accelerator.memory, address + byte % 4)
+    address = addresses[byte // WORD_BYTES] - board.bus.apb_base
+    return data_places(board.accelerator.memory, address + byte % WORD_BYTES)
 
 
 def data_places(memory: Memory, relative: Integers) -> tuple[Integers, Integers]:
