@@ -186,6 +186,43 @@ def ending_signals() -> tuple[int, ...]:
     return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
 
 
+@contextlib.contextmanager
+def asked_to_end() -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether signals have come since it was last called that ask this
+    process to end, handled or not.
+
+    Python handles them between its own instructions only, another thread can ask meanwhile. Never
+    true outside the main thread, which alone has signals.
+    """
+    import signal  # takes time to load
+    import socket
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        numbers = {signal.SIGINT, *ending_signals()}
+
+        def asked() -> bool:
+            with contextlib.suppress(BlockingIOError):
+                return not numbers.isdisjoint(ours.recv(_SIGNALS))
+            return False
+
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield asked
+        finally:
+            signal.set_wakeup_fd(before)
+
+
+_SIGNALS = 4096
+"""Bytes, of which each is a signal."""
+
+
 class Terminal:
     """A pseudo-terminal: a serial port of this computer, `name`, with this process behind it."""
 

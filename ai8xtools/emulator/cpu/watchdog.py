@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from ai8xtools.reading.system import ending_signals
+from ai8xtools.reading.system import asked_to_end
 
 IDLE_SECONDS = 0.02
 """A program that computes for so long without using the bus is waiting."""
-_MANY = 4096
 
 
 @contextmanager
@@ -53,7 +50,7 @@ def watched(
             if idle:
                 since = now
 
-    with _ending() as ends:
+    with asked_to_end() as ends:
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
         try:
@@ -61,27 +58,3 @@ def watched(
         finally:
             finished.set()
             thread.join()
-
-
-@contextmanager
-def _ending() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether signals have come that ask this process to end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # only the main thread has signals
-        return
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setblocking(False)
-        theirs.setblocking(False)
-        numbers = {signal.SIGINT, *ending_signals()}
-
-        def ends() -> bool:
-            with suppress(BlockingIOError):
-                return not numbers.isdisjoint(ours.recv(_MANY))
-            return False
-
-        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        try:
-            yield ends
-        finally:
-            signal.set_wakeup_fd(before)
