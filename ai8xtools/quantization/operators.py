@@ -7,14 +7,17 @@ done with elements is computed exactly and rounded once. Source: docs/software.m
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.compositions import compositions
+from ai8xtools.frontends.graph.execute import value_of
 from ai8xtools.frontends.graph.nodes import Graph, Node, constant, graph_of, make
 from ai8xtools.frontends.graph.operators import (
+    Array,
     Clip,
     Concat,
     Conv,
@@ -36,6 +39,7 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.quantization.formats import (
+    Float64s,
     largest,
     power_of_two_fraction,
     to_fixed,
@@ -76,6 +80,36 @@ def quantized(graph: Graph, ranges: Ranges, bits: int = BITS) -> Whole:
     `bits`, BITS or WIDE.
     """
     return _Quantizer(graph, ranges, bits).whole()
+
+
+def costliest(graph: Graph, ranges: Ranges, samples: Sequence[Float64s]) -> str:
+    """Return the place of the layer that changes results most if it alone has 8 bits."""
+    weighted = (node for node in graph.nodes if isinstance(node.operator, _WEIGHTED))
+    layers = [node for node in weighted if node.inputs[1].constant is not None]
+    wanted = [_results(graph, sample) for sample in samples]
+
+    def error(layer: Node) -> float:
+        k = power_of_two_fraction(ranges.largest[layer], BITS)
+        found = (_results(graph, sample, layer, k) for sample in samples)
+        return sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, found, strict=True))
+
+    return max(layers, key=error).place if layers else "what is done with elements"
+
+
+def _results(graph: Graph, sample: Float64s, alone: Node | None = None, k: int = 0) -> Float64s:
+    """Return all results for a sample, in one line; weights and results of a layer have 8 bits."""
+    known: dict[Node, Array] = {graph.input: sample}
+    for node in graph.nodes:
+        if node in known:
+            continue
+        given = [known[one] for one in node.inputs]
+        if node is alone:
+            fraction = power_of_two_fraction(largest(given[1]), BITS)
+            given[1] = np.ldexp(to_fixed(given[1], fraction, BITS), -fraction)
+        value = value_of(node.operator, given)
+        assert value is not None
+        known[node] = np.ldexp(to_fixed(value, k, BITS), -k) if node is alone else value
+    return np.concatenate([np.ravel(known[node]) for node in graph.outputs])
 
 
 class _Quantizer(Integers):

@@ -13,6 +13,7 @@ from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.nodes import Graph
+from ai8xtools.frontends.graph.operators import MeanVarianceNormalization
 from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.onnx.door import read_operators
 
@@ -20,6 +21,7 @@ Array = np.ndarray[Any, Any]
 MODULES = [
     nn.ELU(0.7), nn.CELU(1.3), nn.SELU(), nn.Softplus(2.0), nn.Softsign(), nn.Mish(), nn.GELU(),
     nn.GELU("tanh"), nn.InstanceNorm2d(4, affine=True), nn.InstanceNorm2d(4), nn.GroupNorm(2, 4),
+    nn.AdaptiveAvgPool2d((3, 4)), nn.AdaptiveMaxPool2d((2, 5)),
     nn.LayerNorm(6), nn.LayerNorm((5, 6), eps=0.1),
     nn.Upsample(scale_factor=2, mode="bilinear"),
     nn.Upsample((7, 3), mode="bilinear", align_corners=True),
@@ -87,6 +89,28 @@ def test_layers_are_normalized_from_an_axis_on(axis: int, tmp_path: Any) -> None
     graph, evaluator = onnx_graph([node], constants, tmp_path / "net.onnx")
     x = rng.normal(0, 2, (1, 4, 5, 6)).astype(np.float32)
     assert np.allclose(computed(graph, x), evaluator.run(None, {"x": x})[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("square", ["Pow", "Mul"])
+def test_normalization_that_is_written_out_is_recognized(square: str, tmp_path: Any) -> None:
+    """As PyTorch exports it to versions of ONNX before 17."""
+    pytest.importorskip("onnx.reference")
+    node = pytest.importorskip("onnx").helper.make_node
+    second = "two" if square == "Pow" else "less"
+    nodes = [
+        node("ReduceMean", ["x", "axes"], ["mean"]), node("Sub", ["x", "mean"], ["less"]),
+        node(square, ["less", second], ["square"]),
+        node("ReduceMean", ["square", "axes"], ["variance"]),
+        node("Add", ["variance", "epsilon"], ["more"]), node("Sqrt", ["more"], ["root"]),
+        node("Div", ["less", "root"], ["y"]),
+    ]  # fmt: skip
+    constants = {"axes": np.array([-1]), "epsilon": np.array([0.01], np.float32),
+                 "two": np.float32(2)}  # fmt: skip
+    graph, evaluator = onnx_graph(nodes, constants, tmp_path / "net.onnx")
+    x = np.random.default_rng(3).normal(0, 2, (1, 4, 5, 6)).astype(np.float32)
+    assert np.allclose(computed(graph, x), evaluator.run(None, {"x": x})[0], atol=1e-5)
+    (found,) = passes.improved(graph, (compositions,)).outputs
+    assert found.operator == MeanVarianceNormalization((3,), float(np.float32(0.01)))
 
 
 SCALES = {"s": np.float32(0.03), "z": np.uint8(120), "by": np.float32([0.02, 0.03, 0.5, 0.1]),

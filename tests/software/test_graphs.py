@@ -26,7 +26,7 @@ from ai8xtools.frontends.graph.operators import (
 from ai8xtools.frontends.graph.recurrent import Recurrence
 from ai8xtools.frontends.graph.stored import UnsoundError, from_data, to_data
 from ai8xtools.quantization.integers import BITS, WIDE, measured
-from ai8xtools.quantization.operators import PASSES, quantized
+from ai8xtools.quantization.operators import PASSES, costliest, quantized
 from ai8xtools.software.graph import Convolution, Elements
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering
@@ -94,6 +94,18 @@ def test_normalized_and_wide_results_are_near_and_those_of_steps(bits: int) -> N
         found.append(made)
         wanted.append(results_in_fractions(graph, integers / 2**whole.fraction))
     assert np.corrcoef(np.ravel(wanted), np.ravel(found))[0, 1] > 0.999
+
+
+def test_the_layer_that_costs_most_is_found() -> None:
+    m = Maker(3, 6, 6)
+    small = m.numbers(4, 3, 3, 3) / 300
+    uneven = np.where(np.arange(4).reshape(-1, 1, 1, 1) % 2, 1.0, 1 / 300) * m.numbers(4, 4, 1, 1)
+    a = m(Conv((1, 1), ((1, 1), (1, 1)), (1, 1), 1), m.given, small)
+    b = m(Conv((1, 1), ((0, 0), (0, 0)), (1, 1), 1), m(Clip(0.0, np.inf), a), uneven)
+    c = m(Conv((1, 1), ((0, 0), (0, 0)), (1, 1), 1), b, [[[[900.0]], [[1.0]], [[900.0]], [[1.0]]]])
+    graph = passes.improved(m.graph(c), PASSES)
+    samples = [np.random.default_rng(n).uniform(-1, 1, (1, 3, 6, 6)) for n in range(4)]
+    assert costliest(graph, measured(graph, samples), samples) == b.place
 
 
 def results_in_fractions(graph: Graph, sample: Array) -> Array:

@@ -25,13 +25,13 @@ from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse
 from ai8xtools.quantization.formats import Float64s, to_fixed
 from ai8xtools.quantization.integers import WIDE, measured
-from ai8xtools.quantization.operators import PASSES, Whole, quantized
+from ai8xtools.quantization.operators import PASSES, Whole, costliest, quantized
 from ai8xtools.software.graph import Graph as Steps
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import QUANTIZE
 
 BY = "a microcontroller"
-_MEASURED = 16
+_MEASURED, _FEW = 16, 4
 _SCALE = "Scale what it computes: powers of two of 8 bits do not reach that far."
 _TOLERANCE = 1e-4
 
@@ -91,7 +91,9 @@ def quantize_mcu(options: McuOptions) -> int:
     formats = ", ".join(map(str, whole.fractions))
     print(f"k of the input {whole.fraction}, of the output {formats}")
     if not is_enough(agreement, len(some), path):
-        warn(agreement, path, "", "Train it with normalization, or use --device Q15.")
+        worst = costliest(graph, ranges, some[:_FEW])
+        cure = "Train it with normalization, or use --device Q15."
+        warn(agreement, path, f"; {worst} costs most", cure)
     deploy_it(path, options.output, "MCU")
     print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
     return 0

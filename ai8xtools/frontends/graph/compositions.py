@@ -15,6 +15,7 @@ from ai8xtools.frontends.graph.nodes import Node, constant, make
 from ai8xtools.frontends.graph.operators import (
     Array,
     Clip,
+    Concat,
     Each,
     Foreign,
     Function,
@@ -24,6 +25,7 @@ from ai8xtools.frontends.graph.operators import (
     Reduce,
     Reduction,
     Reshape,
+    Slice,
     Transpose,
 )
 from ai8xtools.frontends.graph.passes import Readers
@@ -123,6 +125,34 @@ def _normalized(m: Maker, data: Node, axes: tuple[int, ...]) -> Node:
     return m(MeanVarianceNormalization(axes, m.get("epsilon", m.get("eps", 1e-5))), data)
 
 
+def _normalized_by_hand(node: Node) -> Node:
+    """Return normalization that an exporter wrote out: what is less its mean over a root."""
+    if node.operator != Each(Function.DIV):
+        return node
+    less, root = node.inputs
+    if root.operator != Each(Function.SQRT) or root.inputs[0].operator != Each(Function.ADD):
+        return node
+    added = sorted(root.inputs[0].inputs, key=lambda one: one.constant is not None)
+    variance, epsilon = added[0], added[1].constant
+    match variance.operator, less.operator:
+        case Reduce(reduction=Reduction.MEAN, keep=True) as over, Each(function=Function.SUB):
+            data, mean = less.inputs
+        case _:
+            return node
+    squared = variance.inputs[0]
+    power = squared.inputs[-1].constant
+    square = squared.operator == Each(Function.MUL) or (
+        squared.operator == Each(Function.POW) and power is not None and (power == 2).all()
+    )
+    same = squared.inputs[0] is less and (power is not None or squared.inputs[-1] is less)
+    if not square or not same or mean.operator != over or mean.inputs != (data,):
+        return node
+    if epsilon is None or epsilon.size != 1:
+        return node
+    axes = over.axes
+    return make(node.place, MeanVarianceNormalization(axes, float(epsilon.ravel()[0])), data)
+
+
 def normalized_by_parts(node: Node, _readers: Readers) -> Node:
     """Normalization is made of means, products and a power."""
     operator = node.operator
@@ -169,17 +199,43 @@ def _layer(m: Maker) -> Node:
     return _scaled(m, _normalized(m, m.data, axes), (1,) * first + shape[first:])
 
 
+def _adaptive(m: Maker) -> Node:
+    """Return means, or maxima, of windows of different sizes, one axis after the other."""
+    data, wanted = m.data, m.node.shape
+    for axis, (n, size) in enumerate(zip(data.shape, wanted, strict=True)):
+        if n == size:
+            continue
+        ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
+        if m.kind == "adaptiveavgpool":
+            weights = np.array([[begin <= j < end for j in range(n)] for begin, end in ends])
+            data = _along(m, data, axis, weights / weights.sum(1, keepdims=True))
+            continue
+        parts = []
+        for begin, end in ends:
+            shape, start = list(data.shape), [0] * len(data.shape)
+            shape[axis], start[axis] = end - begin, begin
+            cut = m(Slice(tuple(start), (1,) * len(shape), tuple(shape)), data)
+            parts.append(m(Reduce(Reduction.MAX, (axis,), True), cut))
+        data = m(Concat(axis), *parts)
+    return data
+
+
+def _along(m: Maker, data: Node, axis: int, weights: Array) -> Node:
+    """Return the product of an axis and a matrix."""
+    order = list(range(len(data.shape)))
+    order[axis], order[-1] = order[-1], order[axis]
+    turned = m(Transpose(tuple(order)), data)
+    return m(Transpose(tuple(order)), m(Gemm(), turned, weights))
+
+
 def _interpolated(m: Maker) -> Node:
     """Return data whose axes are interpolated one after the other: products with matrices."""
     data, wanted = m.data, m.node.shape
     for axis, (n, size) in enumerate(zip(data.shape, wanted, strict=True)):
         if n == size:
             continue
-        order = list(range(len(wanted)))
-        order[axis], order[-1] = order[-1], order[axis]
-        turned = m(Transpose(tuple(order)), data)
         weights = linear_weights(n, size, m.get("coordinates", "half_pixel"))
-        data = m(Transpose(tuple(order)), m(Gemm(), turned, weights))
+        data = _along(m, data, axis, weights)
     return data
 
 
@@ -208,6 +264,7 @@ _COMPOSED: Mapping[str, Callable[[Maker], Node]] = {
     "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,
     "groupnormalization": _group, "groupnorm": _group,
     "layernormalization": _layer, "layernorm": _layer, "linearinterpolation": _interpolated,
+    "adaptiveavgpool": _adaptive, "adaptivemaxpool": _adaptive,
     "rnn": recurrent, "gru": recurrent, "lstm": recurrent,
 }  # fmt: skip
 
@@ -215,7 +272,7 @@ _COMPOSED: Mapping[str, Callable[[Maker], Node]] = {
 def compositions(node: Node, _readers: Readers) -> Node:
     """Operators without a node of their own become those that they are made of."""
     if not isinstance(node.operator, Foreign) or not node.inputs:
-        return node
+        return _normalized_by_hand(node)
     composed = _COMPOSED.get(node.operator.known)
     found = None if composed is None else composed(Maker(node))
     return found if found is not None and found.shape == node.shape else node
