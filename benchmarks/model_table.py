@@ -38,7 +38,7 @@ _KNOWN = ROOT.parent / "shared/doors/models.py"
 _MCU = "stm32l4r5"
 _TARGETS = ("MAX78000", "MAX78002", "MCU", "Q15")
 _ENOUGH = 0.995
-_SAMPLES = 96
+_SAMPLES = 32
 
 
 def _called(tool: Any, *words: str) -> tuple[int, str, str]:

@@ -13,8 +13,10 @@ def _suits(conv: Convolution, _core: Core) -> bool:
 
 
 def _pack(conv: Convolution) -> Packed:
-    """Order weights by kernel row, kernel column, channel."""
-    return Packed(np.ascontiguousarray(conv.weights[:, 0].transpose(1, 2, 0)).reshape(-1))
+    """Order weights by four channels, kernel row, kernel column, channel; zeros fill the end."""
+    taps = conv.weights.reshape(conv.filters, -1)
+    whole = np.pad(taps, ((0, -conv.filters % 4), (0, 0)))
+    return Packed(whole.reshape(-1, 4, taps.shape[1]).transpose(0, 2, 1).reshape(-1))
 
 
 def _scratch_bytes(conv: Convolution) -> int:

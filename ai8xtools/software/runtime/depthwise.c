@@ -4,10 +4,10 @@
  * image, three neighbouring pixels at a time, so that weights and columns are loaded once for them;
  * elsewhere four channels at a time.
  *
- * Weights: int8_t in the order kernel row, kernel column, channel. Scratch: two pointers for each
- * place of the kernel. */
+ * Weights: int8_t in the order four channels, kernel row, kernel column, channel, with zeros at the
+ * end. Scratch: two pointers for each place of the kernel. */
 
-/* A place of the kernel that lies within the image: its pixel and its weights. */
+/* A place of the kernel that lies within the image: its pixel and its first weights. */
 typedef struct {
     const int8_t *data, *weights;
 }
@@ -25,6 +25,7 @@ typedef struct {
     int32_t right;
     int32_t low;
     uint32_t by_three; /* the taps are a multiple of three */
+    uint32_t step;     /* bytes from the weights of four channels to those of the next */
 } nn_depthwise_pixel;
 
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
@@ -37,7 +38,7 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
 #define NN_DEPTHWISE_TAP                                                                           \
     "ldrd r0, r1, [r3], #8\n"                                                                      \
     "ldr r0, [r0, r2]\n"                                                                           \
-    "ldr r1, [r1, r2]\n"                                                                           \
+    "ldr r1, [r1, lr]\n"                                                                           \
     "sxtb16 r8, r0\n"                                                                              \
     "sxtb16 r0, r0, ror #8\n"                                                                      \
     "sxtb16 r9, r1\n"                                                                              \
@@ -47,32 +48,36 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
     "smlatt r6, r8, r9, r6\n"                                                                      \
     "smlatt r7, r0, r1, r7\n"
         "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
-        "sub sp, sp, #20\n"
-        "ldmia r0, {r4, r5, r6, r7, r8, r9, r10, r11}\n"
+        "sub sp, sp, #28\n"
+        "ldmia r0!, {r4, r5, r6, r7, r8, r9, r10, r11}\n"
+        "ldr r0, [r0]\n"
         "strd r4, r11, [sp]\n"
         "strd r8, r10, [sp, #8]\n"
+        "strd r9, r0, [sp, #16]\n"
         "mov r12, r5\n"
         "mov r10, r6\n"
         "mov r11, r7\n"
-        "mov lr, r9\n"
+        "mov.w lr, #0\n"
         "movs r2, #0\n"
         "1:\n"
         "ldmia r10!, {r4, r5, r6, r7}\n"
         "ldrd r3, r0, [sp]\n"
-        "cbz r0, 3f\n"
-        "2:\n" NN_DEPTHWISE_TAP NN_DEPTHWISE_TAP NN_DEPTHWISE_TAP
+        "cbnz r0, 3f\n"
+        "2:\n" NN_DEPTHWISE_TAP
         "cmp r3, r12\n"
-        "bne.w 2b\n"
+        "bne 2b\n"
         "b 4f\n"
-        "3:\n" NN_DEPTHWISE_TAP
+        "3:\n" NN_DEPTHWISE_TAP NN_DEPTHWISE_TAP NN_DEPTHWISE_TAP
         "cmp r3, r12\n"
-        "bne 3b\n"
+        "bne.w 3b\n"
         "4:\n"
         "ldrd r1, r0, [sp, #8]\n"
-        "asr r4, r4, lr\n"
-        "asr r5, r5, lr\n"
-        "asr r6, r6, lr\n"
-        "asr r7, r7, lr\n"
+        "ldrd r3, r8, [sp, #16]\n"
+        "add lr, lr, r8\n"
+        "asr r4, r4, r3\n"
+        "asr r5, r5, r3\n"
+        "asr r6, r6, r3\n"
+        "asr r7, r7, r3\n"
         "cbz r0, 5f\n"
         "ssat r4, #8, r4\n"
         "ssat r5, #8, r5\n"
@@ -92,7 +97,7 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
         "adds r2, r2, #4\n"
         "cmp r2, r1\n"
         "bne.w 1b\n"
-        "add sp, sp, #20\n"
+        "add sp, sp, #28\n"
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
 #undef NN_DEPTHWISE_TAP
 }
@@ -125,10 +130,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     "smlabb r11, r6, " weight ", r11\nsmlatt r12, r6, " weight ", r12\n"
 #define NN_DEPTHWISE_WEIGHTS(row, turned)                                                          \
     "ldr r0, [sp, #" row "]\n"                                                                     \
-    "ldr r3, [r1]\n"                                                                               \
-    "ldr r4, [r1, r2]\n"                                                                           \
-    "ldr r5, [r1, r2, lsl #1]\n"                                                                   \
-    "add r1, r1, lr\n"                                                                             \
+    "ldmia r1!, {r3, r4, r5}\n"                                                                    \
     "sxtb16 r3, r3" turned "\n"                                                                    \
     "sxtb16 r4, r4" turned "\n"                                                                    \
     "sxtb16 r5, r5" turned "\n"
@@ -148,15 +150,13 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     NN_DEPTHWISE_COLUMN(", lr", turned) NN_DEPTHWISE_SECOND("r5") NN_DEPTHWISE_THIRD("r4")         \
     NN_DEPTHWISE_COLUMN(", r2, lsl #2", turned) NN_DEPTHWISE_THIRD("r5")
 #define NN_DEPTHWISE_HALF(start, other, first, next, behind, turned)                               \
-    "ldr r3, [sp, #16]\n"                                                                          \
+    "ldrd r1, r3, [sp, #12]\n"                                                                    \
     "ldr r7, [r3, #" start "]\n"                                                                   \
     "ldr r8, [r3, #" other "]\n"                                                                   \
-    "ldr r1, [sp, #12]\n"                                                                          \
     NN_DEPTHWISE_TOP(turned) NN_DEPTHWISE_WINDOW("4", turned)                                      \
     "ldr pc, [sp, #" next "]\n"                                                                    \
-    ".balign 4\n" behind "4:\n"                                                                     \
-    NN_DEPTHWISE_WINDOW("8", turned)                                                               \
-    ".balign 4\n" behind "5:\n"                                                                     \
+    ".balign 4\n" behind "4:\n" NN_DEPTHWISE_WINDOW("8", turned)                                  \
+    ".balign 4\n" behind "5:\n"                                                                    \
     "ldr r0, [sp, #20]\n"                                                                          \
     "ldrd r3, r4, [sp, #32]\n"                                                                     \
     "asr r7, r7, r3\n"                                                                             \
@@ -208,7 +208,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
         "adds r3, r3, #4\n"
         "adds r4, r4, #4\n"
         "adds r5, r5, #4\n"
-        "adds r6, r6, #4\n"
+        "adds r6, r6, #36\n"
         "stmia.w sp, {r3, r4, r5, r6}\n"
         "ldr r3, [sp, #16]\n"
         "adds r0, r0, #1\n"
@@ -268,16 +268,16 @@ static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
 {
     const nn_depthwise_tap *const taps = pixel->taps, *const end = pixel->end;
     const int32_t right = pixel->right, low = pixel->low;
-    uint32_t channel;
+    uint32_t channel, place = 0;
 
-    for (channel = 0; channel < pixel->channels; channel += 4) {
+    for (channel = 0; channel < pixel->channels; channel += 4, place += pixel->step) {
         int32_t sum0 = pixel->start[channel], sum1 = pixel->start[channel + 1];
         int32_t sum2 = pixel->start[channel + 2], sum3 = pixel->start[channel + 3];
         const nn_depthwise_tap *tap;
         int8_t *out = pixel->out + channel;
 
         for (tap = taps; tap != end; tap++) {
-            const int8_t *data = tap->data + channel, *weights = tap->weights + channel;
+            const int8_t *data = tap->data + channel, *weights = tap->weights + place;
 
             sum0 += (int32_t)data[0] * weights[0];
             sum1 += (int32_t)data[1] * weights[1];
@@ -309,10 +309,10 @@ static inline int8_t nn_depthwise_narrow(int32_t sum, int32_t right, int32_t low
 static int nn_depthwise_inside(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                                unsigned count)
 {
-    return conv->kernel_rows == 3 && conv->kernel_columns == 3 && conv->dilation == 1 &&
-           conv->stride == 1 && conv->flags == 0 && conv->right >= 0 && rows[1] != NULL &&
-           (rows[0] != NULL || rows[2] != NULL) && x >= 0 &&
-           x + (int32_t)count + 2 <= (int32_t)conv->width;
+    return x >= 0 && x + (int32_t)count + 2 <= (int32_t)conv->width && conv->kernel_rows == 3 &&
+           conv->kernel_columns == 3 && conv->dilation == 1 && conv->stride == 1 &&
+           conv->flags == 0 && conv->right >= 0 && rows[1] != NULL &&
+           (rows[0] != NULL || rows[2] != NULL);
 }
 
 /* Keep compilers from loading ahead more than the registers hold, and from unrolling short loops. */
@@ -333,28 +333,33 @@ NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int
 {
     const uint32_t channels = conv->channels;
     const int whole = rows[0] != NULL && rows[2] != NULL;
-    const int8_t *weights = (const int8_t *)conv->weights + (rows[0] != NULL ? 0 : 3 * channels);
-    const int8_t *const end = weights + channels;
+    const int8_t *weights = (const int8_t *)conv->weights + (rows[0] != NULL ? 0 : 12);
     const int8_t *present[3];
     const int32_t right = conv->right, low = conv->low, *start = conv->start;
-    uint32_t done;
+    uint32_t channel;
 
     present[0] = (rows[0] != NULL ? rows[0] : rows[1]) + place;
     present[1] = (rows[0] != NULL ? rows[1] : rows[2]) + place;
     present[2] = whole ? rows[2] + place : NULL;
-    done = nn_depthwise_three_fast(conv, present, weights, out);
-    start += done;
-    present[0] += done;
-    present[1] += done;
-    for (weights += done, out += done; weights != end; weights++, out++) {
-        const int8_t *weight = weights, *data = present[0]++;
-        int32_t sum0 = *start++, sum1 = sum0, sum2 = sum0;
-        int32_t left, centre, other, value;
+    channel = nn_depthwise_three_fast(conv, present, weights, out);
+    start += channel;
+    present[0] += channel;
+    present[1] += channel;
+    weights += 9 * channel;
+    present[2] += whole ? channel : 0;
+    out += channel;
+    for (; channel < channels; channel += 4, weights += 32) {
+        const int8_t *const stop = weights + (channels - channel < 4 ? channels - channel : 4);
+
+        for (; weights != stop; weights++, out++) {
+            const int8_t *weight = weights, *data = present[0]++;
+            int32_t sum0 = *start++, sum1 = sum0, sum2 = sum0;
+            int32_t left, centre, other, value;
 
 #define NN_DEPTHWISE_ROW                                                                           \
     left = weight[0];                                                                              \
-    centre = weight[channels];                                                                     \
-    other = weight[2 * channels];                                                                  \
+    centre = weight[4];                                                                            \
+    other = weight[8];                                                                             \
     NN_DEPTHWISE_IN_ORDER;                                                                         \
     value = *data;                                                                                 \
     data += channels;                                                                              \
@@ -378,19 +383,20 @@ NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int
     NN_DEPTHWISE_IN_ORDER;                                                                         \
     value = *data;                                                                                 \
     sum2 += value * other;
-        NN_DEPTHWISE_ROW
-        weight += 3 * channels;
-        data = present[1]++;
-        NN_DEPTHWISE_ROW
-        if (whole) {
-            weight += 3 * channels;
-            data = present[2] + done++;
             NN_DEPTHWISE_ROW
-        }
+            weight += 12;
+            data = present[1]++;
+            NN_DEPTHWISE_ROW
+            if (whole) {
+                weight += 12;
+                data = present[2]++;
+                NN_DEPTHWISE_ROW
+            }
 #undef NN_DEPTHWISE_ROW
-        out[0] = nn_depthwise_narrow(sum0, right, low);
-        out[channels] = nn_depthwise_narrow(sum1, right, low);
-        out[2 * channels] = nn_depthwise_narrow(sum2, right, low);
+            out[0] = nn_depthwise_narrow(sum0, right, low);
+            out[channels] = nn_depthwise_narrow(sum1, right, low);
+            out[2 * channels] = nn_depthwise_narrow(sum2, right, low);
+        }
     }
 }
 
@@ -402,19 +408,19 @@ static nn_depthwise_tap *nn_depthwise_list(const nn_conv *conv, const int8_t *co
     const uint32_t channels = conv->channels, columns = conv->kernel_columns;
     const uint32_t step = conv->dilation * channels;
     const int8_t *const *const end = rows + conv->kernel_rows;
-    unsigned first = 0, count = 0;
-    int32_t place;
+    unsigned count = columns;
+    int32_t last = x + (int32_t)((columns - 1) * conv->dilation);
 
-    for (; first < columns && x < 0; first++) {
+    for (; count && x < 0; count--) {
         x += conv->dilation;
-        NN_DEPTHWISE_SLOWLY(first);
-    }
-    for (place = x; first + count < columns && place < (int32_t)conv->width; count++) {
-        place += conv->dilation;
+        weights += 4;
         NN_DEPTHWISE_SLOWLY(count);
     }
-    weights += first * channels;
-    for (; count && rows != end; rows++, weights += columns * channels) {
+    for (; count && last >= (int32_t)conv->width; count--) {
+        last -= conv->dilation;
+        NN_DEPTHWISE_SLOWLY(count);
+    }
+    for (; count && rows != end; rows++, weights += 4 * columns) {
         const int8_t *data = *rows, *weight = weights;
         unsigned left = count;
 
@@ -427,7 +433,7 @@ static nn_depthwise_tap *nn_depthwise_list(const nn_conv *conv, const int8_t *co
             tap->weights = weight;
             tap++;
             data += step;
-            weight += channels;
+            weight += 4;
             NN_DEPTHWISE_SLOWLY(left);
         } while (--left);
     }
@@ -449,6 +455,7 @@ void nn_depthwise(const nn_conv *conv, const int8_t *const *rows, unsigned x, un
     pixel.channels = simple ? channels & ~(uint32_t)3 : 0;
     pixel.right = conv->right;
     pixel.low = conv->low;
+    pixel.step = 4 * (uint32_t)conv->kernel_rows * conv->kernel_columns;
     while (count) {
         const int32_t at = (int32_t)(x * conv->stride) - conv->pad;
         const nn_depthwise_tap *tap;
@@ -468,10 +475,11 @@ void nn_depthwise(const nn_conv *conv, const int8_t *const *rows, unsigned x, un
             channel = pixel.channels;
         }
         for (; channel < channels; channel++) {
+            const uint32_t place = channel / 4 * pixel.step + channel % 4;
             int32_t sum = conv->start[channel];
 
             for (tap = taps; tap != pixel.end; tap++) {
-                sum += (int32_t)tap->data[channel] * tap->weights[channel];
+                sum += (int32_t)tap->data[channel] * tap->weights[place];
             }
             nn_store(conv, pixel.out, channel, sum);
         }
