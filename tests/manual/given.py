@@ -109,10 +109,14 @@ def samples(shape: tuple[int, ...]) -> None:
 
 
 def pressure(path: Path) -> None:
-    """Write series of one class, to learn what is usual."""
-    phase = np.random.default_rng(0).uniform(0, 6, (80, 1, 1))
+    """Write series of one class, to learn what is usual, and others for the test."""
+    phase = np.random.default_rng(0).uniform(0, 6, (120, 1, 1))
     x = np.sin(phase + np.arange(40) / 5).astype(np.float32)
-    np.savez(path, x=x, y=np.zeros(80, np.int64))
+    y = np.arange(120) >= 100
+    x[y] *= 3
+    np.savez(
+        path, x_train=x[:80], y_train=y[:80].astype(int), x_test=x[80:], y_test=y[80:].astype(int)
+    )
 
 
 def graph(path: Path, shape: tuple[int, ...], classes: int = 10) -> None:
@@ -181,7 +185,7 @@ GIVEN = {
     ),
     "pictures": lambda: pictures(Path("pictures")),
     "new/pictures": lambda: unsorted_pictures(Path("new/pictures"), 32),
-    "camera": lambda: unsorted_pictures(Path("pictures"), 8),
+    "camera": lambda: unsorted_pictures(Path("pictures"), 64),
     "sounds": lambda: sounds(Path("sounds")),
     "new/sounds": lambda: sound(Path("new/sounds/1.wav"), np.sin(np.arange(16000) / 8)),
     "moves": lambda: recordings(Path("moves")),
