@@ -184,7 +184,7 @@ GIVEN = {
         "digits",
     ),
     "pictures": lambda: pictures(Path("pictures")),
-    "new/pictures": lambda: unsorted_pictures(Path("new/pictures"), 32),
+    "new/pictures": lambda: unsorted_pictures(Path("new/pictures"), 64),
     "camera": lambda: unsorted_pictures(Path("pictures"), 64),
     "sounds": lambda: sounds(Path("sounds")),
     "new/sounds": lambda: sound(Path("new/sounds/1.wav"), np.sin(np.arange(16000) / 8)),
