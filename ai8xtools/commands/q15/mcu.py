@@ -49,11 +49,11 @@ def quantize_mcu(options: McuOptions) -> int:
     samples = [one[None] for batch in source.samples for one in batch]
     with told_of(path):
         operators = passes.improved(source.operators, (compositions,))
-        if source.expected is not None:
-            _compare(operators, samples, source.expected, path)
         graph, left = without_shares(operators)
         graph = passes.improved(graph, PASSES)
     _check_finite(graph, path)
+    if source.expected is not None:
+        _compare(operators, samples, source.expected, path)
     ranges = measured(graph, samples)
     whole = quantized(graph, ranges)
     lowered = _lowered(whole, source.arch, path)
