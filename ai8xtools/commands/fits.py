@@ -98,7 +98,9 @@ def status_of(fits: Sequence[ChipFit], chip: Chip | None) -> int:
 def suggest_the_same(tool: str, **needed: str) -> None:
     """Suggest the command without --fits, with what it needs then and does not have."""
     words = [*current().words[1:]]
-    at = next(n for n, word in enumerate(words) if word.startswith("--fi"))
+    at = next((n for n, word in enumerate(words) if word.startswith("--fi")), None)
+    if at is None:  # a program asked, not a command line
+        return
     del words[at : at + 1 + (words[at + 1 : at + 2] in (["json"], ["table"]))]
     given = {word.partition("=")[0] for word in words}
     for name, value in needed.items():

@@ -32,7 +32,7 @@ def test_example_becomes_a_project_without_warnings(
     monkeypatch.chdir(tmp_path)
     exec(block("python"), {})
     Path("example.yaml").write_text(block("yaml"))
-    options = parse(shlex.split(block("shell").replace("\\\n", ""))[1:])
+    options = parse(shlex.split(block("shell").replace("\\\n", ""))[2:])
     assert create_project(options) == 0
     assert (tmp_path / "projects" / "example" / "cnn.c").is_file()
     made = synthesize(options.config_file, options.chip, options.resolve, options.encode)

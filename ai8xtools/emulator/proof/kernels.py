@@ -233,8 +233,9 @@ def _portable(given: Parameters, read: Read, _small: bool) -> _Unpacked:
 
 
 def _depthwise(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    values = _signed(read(given.weights_at, given.inputs))
-    return values.reshape(given.taps, given.channels).T[:, None], []
+    fours = -(-given.channels // 4)
+    values = _signed(read(given.weights_at, 4 * fours * given.taps)).reshape(fours, given.taps, 4)
+    return values.swapaxes(1, 2).reshape(-1, 1, given.taps)[: given.channels], []
 
 
 def _nibbles(given: Parameters, read: Read, _small: bool) -> _Unpacked:
