@@ -35,6 +35,12 @@ Condition = Callable[[argparse.Namespace], bool]
 Value = TypeVar("Value")
 
 
+def add_proof_option(add: Callable[..., Any]) -> None:
+    """Add that an imported network is not compared with what it was made of."""
+    add("--no-prove-import", dest="prove_import", action="store_false",
+        help="do not compare an imported network with what it was made of")  # fmt: skip
+
+
 @frozen
 class _Need:
     """An option that command lines must have, see `Parser.need`."""

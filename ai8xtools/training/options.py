@@ -37,6 +37,7 @@ class TrainingOptions:
     dataset: str
     own: DataSettings = OPEN
     import_model: bool = False
+    prove_import: bool = True
     fits: Literal["table", "json"] | None = None
     strict: bool = False
     out_fold_ratio: int = 1

@@ -257,7 +257,7 @@ def prepare(options: TrainingOptions, share: Share) -> PreparedRun:
     plain = None
     if options.import_model:
         plain = plain_state(source) if source is not None else None
-        entry = imported(entry, options.arch, plain, source)
+        entry = imported(entry, options.arch, plain, source, prove=options.prove_import)
         source = None if plain is not None else source
     models = {**models, options.arch: entry}
     set_deterministic(options)

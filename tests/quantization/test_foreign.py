@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,6 +15,7 @@ import quantize
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.diagnostics import run
 from ai8xtools.quantization import foreign_tensors
+from ai8xtools.training.catalog.own_file import own_model
 from tests.conftest import ROOT
 
 SEQUENTIAL = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1))
@@ -91,3 +93,37 @@ def test_low_bit_networks_are_told_where_they_go(
     error = capsys.readouterr().err
     assert "a low-bit network cannot be quantized: its layers are not those of ai8x" in error
     assert "quantize.py INPUT MODEL.h --device BITNET" in error and not output.exists()
+
+
+HOOKED = """
+import torch
+from torch import nn
+
+def net():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
+    torch.manual_seed(0)
+    model[0].register_forward_hook(lambda _module, _inputs, output: output * 0.5)
+    return model
+"""
+
+
+@pytest.mark.parametrize("device", ["MAX78000", "MCU", "Q15"])
+@pytest.mark.parametrize("proven", [True, False])
+def test_what_an_import_cannot_see_is_taken_on_request_only(
+    device: str, proven: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """--no-prove-import takes a network whose hook the import does not see, and says so."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(HOOKED)
+    torch.save(own_model("net.py:net", 2).make().state_dict(), "net.pth")
+    np.save("samples.npy", np.random.default_rng(0).uniform(-1, 1, (8, 3, 8, 8)).astype("f4"))
+    words = ["net.pth", "q.pth.tar", "--device", device, "--import", "--model", "net.py:net",
+             "--calibrate", "samples.npy"]  # fmt: skip
+    words.remove("--import") if device == "Q15" else None
+    if proven:
+        assert status(quantize.main, *words) == 1
+        assert "E668" in capsys.readouterr().err and not Path("q.pth.tar").exists()
+    else:
+        assert status(quantize.main, *words, "--no-prove-import") == 0
+        assert "Import: results were not compared" in capsys.readouterr().out

@@ -51,7 +51,7 @@ def describe_model(
     entry = _entry(source.model, dataset)
     if dataset is None:
         dataset = _by_defaults(entry, checkpoint, chip, source)
-    entry = imported(entry, source.model, None, None)
+    entry = imported(entry, source.model, None, None, prove=source.prove)
     model = _fitting(entry, dataset, checkpoint, chip, checkpoint_file)
     notes = notes_of(model)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
@@ -71,7 +71,8 @@ def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) 
     entry = _entry(source.model, dataset)
     if dataset is None:
         dataset = _by_defaults(entry, None, chip, source)
-    model = _fitting(imported(entry, source.model, None, None), dataset, None, chip, None)
+    entry = imported(entry, source.model, None, None, prove=source.prove)
+    model = _fitting(entry, dataset, None, chip, None)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     description = describe(model, example, chip, name=source.model, arch=entry.name,
                            dataset=_name_of_data(source, entry), frames=source.frames)  # fmt: skip

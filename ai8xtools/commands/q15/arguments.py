@@ -20,11 +20,15 @@ _CHECKPOINTS = (".pth.tar", ".pth", ".pt")
 
 @frozen
 class CaseOptions:
-    """A network in floating point: its checkpoint, its name if that is not there, and samples."""
+    """A network in floating point: its checkpoint, its name if that is not there, and samples.
+
+    With `prove` what is made of it is compared with it.
+    """
 
     input: str
     model: str | None
     calibration: CalibrationOptions
+    prove: bool = True
 
 
 @frozen
@@ -128,7 +132,7 @@ def case_of(args: argparse.Namespace) -> CaseOptions:
     """Return the network and samples that the command line asks for."""
     calibration = samples_of(args, args.calibrate)
     assert calibration is not None
-    return CaseOptions(args.input, args.model, calibration)
+    return CaseOptions(args.input, args.model, calibration, args.prove_import)
 
 
 def bounded(name: str, low: float, high: float) -> Callable[[str], float]:

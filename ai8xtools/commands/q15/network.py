@@ -36,7 +36,12 @@ from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
 from ai8xtools.quantization.q15.network import check_finite
 from ai8xtools.training.catalog.discovery import find_models
-from ai8xtools.training.catalog.imported import load_plain, plain_state, taking_vectors
+from ai8xtools.training.catalog.imported import (
+    UNPROVEN,
+    load_plain,
+    plain_state,
+    taking_vectors,
+)
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
 from ai8xtools.training.options import TrainingOptions
@@ -102,6 +107,8 @@ def read_source(options: CaseOptions, alike: float | None = None) -> Source:
     With `alike` a quantized graph of ONNX is read in fractions, with which it has at least this
     correlation.
     """
+    if not options.prove:
+        print(f"Import: {UNPROVEN}")
     if options.input.lower().endswith(".onnx"):
         return _onnx_source(options, alike)
     state = plain_state(options.input)
@@ -115,7 +122,8 @@ def read_source(options: CaseOptions, alike: float | None = None) -> Source:
         raise InputError("E670", "a result of the network does not depend on its input",
                          options.input, "Return what depends on it only.")  # fmt: skip
     name = type(model).__name__
-    return Source(operators, [batch.double().numpy() for batch in samples], outputs, name,
+    expected = outputs if options.prove else None
+    return Source(operators, [batch.double().numpy() for batch in samples], expected, name,
                   name.lower())  # fmt: skip
 
 
@@ -148,7 +156,7 @@ def _onnx_source(options: CaseOptions, alike: float | None) -> Source:
             options.input, "Name samples of the size that the network takes.",
         )  # fmt: skip
     arrays = [batch.reshape(len(batch), *shape).double().numpy() for batch in samples]
-    results = executed(options.input, arrays[0][:_COMPARED], alike)
+    results = executed(options.input, arrays[0][:_COMPARED], alike) if options.prove else None
     return Source(operators, arrays, results, "the graph", Path(options.input).stem.lower())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ai8xtools.checkpoint.safetensors import SUFFIX
-from ai8xtools.commands.arguments import Parser, add_transposed, chip
+from ai8xtools.commands.arguments import Parser, add_proof_option, add_transposed, chip
 from ai8xtools.commands.targets import choices
 from ai8xtools.commands.train.arguments.own_data import add_picture_options, picture_settings
 from ai8xtools.quantization import ClipMethod
@@ -28,13 +28,14 @@ ALIASES = {"AVG": ClipMethod.AVGMAX}
 class NetworkOptions:
     """A trained network: its checkpoint, its name if the file does not say it, and the chip.
 
-    With `importing` it is an ordinary one of PyTorch.
+    With `importing` it is an ordinary one of PyTorch; with `prove` what is made of it is compared.
     """
 
     input: str
     model: str | None
     chip: Chip
     importing: bool = False
+    prove: bool = True
 
 
 @frozen
@@ -121,7 +122,9 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         )
     calibration = samples_of(args, args.calibrate, rounding=args.avg_pool_rounding)
     return QuantizeOptions(
-        network=NetworkOptions(args.input, args.model, args.device, args.importing),
+        network=NetworkOptions(
+            args.input, args.model, args.device, args.importing, args.prove_import
+        ),
         output=args.output,
         config_file=args.config_file,
         default_bits=args.qat_weight_bits,
@@ -263,6 +266,7 @@ def add_sample_options(group: Any, *, required: bool = False) -> None:
         default=DEFAULT_BATCH,
         help=f"samples computed at a time (default: {DEFAULT_BATCH})",
     )
+    add_proof_option(option)
     add_picture_options(option)
 
 

@@ -106,7 +106,7 @@ def prepare(
     name = source.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if source.importing:
-        model = imported(model, name, None, None)
+        model = imported(model, name, None, None, prove=source.prove)
     early = exit_of(checkpoint.extras, source.input)
     options = TrainingOptions(
         arch=model.name,

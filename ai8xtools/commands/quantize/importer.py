@@ -19,7 +19,7 @@ from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
 from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.frontends.onnx.door import input_shape
 from ai8xtools.training.catalog.discovery import DatasetEntry, find_models
-from ai8xtools.training.catalog.imported import imported, notes_of, plain_state
+from ai8xtools.training.catalog.imported import UNPROVEN, imported, notes_of, plain_state
 from ai8xtools.training.catalog.onnx_file import is_graph
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
@@ -53,10 +53,12 @@ def imported_checkpoint(source: NetworkOptions, calibration: CalibrationOptions)
     )  # fmt: skip
     ai8x.set_device(source.chip.die, False, calibration.average_rounding, verbose=False)
     if not graph:
-        entry = imported(entry, source.model, state, source.input)
+        entry = imported(entry, source.model, state, source.input, prove=source.prove)
     network: Any = build_model(entry, dataset, options)
-    if graph:
+    if graph and source.prove:
         _prove(network, source.input, dataset.input[: entry.dim + 1])
+    elif graph:
+        print(f"Import: {UNPROVEN}")
     for line in notes_of(network):
         print(line)
     ai8x.fuse_bn_layers(network)

@@ -21,6 +21,7 @@ from ai8xtools.frontends.modules.plain.network import Imported, import_network
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 
 _NOTES, _LEFT = "notes of the import", "left to the application"
+UNPROVEN = "results were not compared with those of the source (--no-prove-import)"
 _COUNTS = ("n_averaged",)
 State = Mapping[str, Tensor]
 
@@ -39,13 +40,20 @@ def plain_state(path: str) -> dict[str, Tensor] | None:
 
 
 def imported(
-    entry: ModelEntry, name: str, state: State | None, path: str | None, *, asked: bool = True
+    entry: ModelEntry,
+    name: str,
+    state: State | None,
+    path: str | None,
+    *,
+    asked: bool = True,
+    prove: bool = True,
 ) -> ModelEntry:
     """Return the entry of a network that is imported when it is made.
 
     `name` is what --model said. `state` are the tensors of the ordinary network at `path`, None
     leaves those that its constructor gives. A network of ai8x layers stays as it is, and so does
     one with other weights beside them if the user has not `asked` for it: nothing quantizes those.
+    With `prove` its results are compared with those of the ordinary network.
     """
 
     def make(**keywords: Any) -> nn.Module:
@@ -63,7 +71,8 @@ def imported(
             load_plain(model, state, path)
         model = taking_vectors(model, example)
         layer_keywords = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
-        return with_notes(import_network(model, example, name, layer_keywords))
+        result = import_network(model, example, name, layer_keywords, prove=prove)
+        return with_notes(result if prove else replace(result, notes=(*result.notes, UNPROVEN)))
 
     return replace(entry, make=make)
 

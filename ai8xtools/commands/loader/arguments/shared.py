@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ai8xtools.commands.arguments import Parser
+from ai8xtools.commands.arguments import Parser, add_proof_option
 from ai8xtools.commands.loader.arguments.converters import input_shape, layer_list, number
 from ai8xtools.writing.application import ARGMAX, HEADS, KINDS
 from ai8xtools.writing.packages import SYSTEMS
@@ -48,8 +48,7 @@ def add_description_options(group: Any) -> None:
            help="data set of the model: its input, classes and sample")  # fmt: skip
     option("--input-shape", type=input_shape, metavar="CxHxW",
            help="input of the model (default: that of the sample, data set or model)")  # fmt: skip
-    option("--no-prove-import", dest="prove_import", action="store_false",
-           help="do not compare the imported network with its ONNX graph")  # fmt: skip
+    add_proof_option(option)
     option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
     option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
     option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),

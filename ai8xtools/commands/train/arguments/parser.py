@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from ai8xtools.commands.arguments import Idle, Parser, Refused
+from ai8xtools.commands.arguments import Idle, Parser, Refused, add_proof_option
 from ai8xtools.commands.targets import choices
 from ai8xtools.commands.train.arguments import converters as values
 from ai8xtools.commands.train.arguments import (
@@ -55,6 +55,7 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         "widest of models/sized.py that fits the chip")  # fmt: skip
     add("--import", dest="import_model", action="store_true",
         help="convert a network of ordinary PyTorch layers to ai8x layers")  # fmt: skip
+    add_proof_option(add)
     add("--fits", nargs="?", const="table", choices=("table", "json"),
         help="print how much of each chip the network uses, then end; status 1 if it does not fit "
              "the chip of --device")  # fmt: skip
