@@ -220,6 +220,8 @@ def test_options_that_mean_nothing_are_refused(
     assert "argument --head: add --application" in capsys.readouterr().err
     with pytest.raises(DiagnosticError, match="--c-filename"):
         create(tmp_path, CHIP, "minimal", "--c-filename", "other")
+    with pytest.raises(DiagnosticError, match="together with --rtl"):
+        create(tmp_path, CHIP, "minimal", "--rtl")
     with pytest.raises(SystemExit):
         create(tmp_path, CORE, "minimal", "--build", "cmake")
     assert "leave out --application" in capsys.readouterr().err

@@ -163,6 +163,8 @@ def test_core_comes_from_the_plan_and_failure_has_status_1(
         ["--input", "x.npy"],
         ["--gdb", "0"],
         ["--shorten-loops"],
+        ["--explain"],
+        ["--decompile", "new"],
     ],
     ids=lambda words: words[0],
 )
@@ -180,10 +182,11 @@ def test_options_without_accelerator_are_refused(words: list[str], tmp_path: Pat
     assert caught.value.code == "E805"
 
 
-def test_core_that_is_not_emulated_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [[], ["--prove"], ["--explain"]])
+def test_core_that_is_not_emulated_is_named(words: list[str], tmp_path: Path) -> None:
     (project(tmp_path) / "plan.json").write_text('{"core": "xtensa-lx7"}')
     with pytest.raises(EmulatorError, match="xtensa-lx7, is not emulated") as caught:
-        emulate(parse([str(tmp_path)]))
+        emulate(parse([str(tmp_path), *words]))
     assert caught.value.code == "E805"
 
 

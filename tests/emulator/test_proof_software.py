@@ -78,7 +78,11 @@ def test_kernels_of_another_version_are_not_taken_for_known(project: Path) -> No
     assert unknown_kernels(project) == ""
     change(project / "nn_kernels.h", ("#define NN_FOR", "#define NDEBUG\n#define NN_FOR"))
     assert unknown_kernels(project) == "nn_kernels.h is not that of this version"
-    change(project / "nn_kernels.c", ("int8_t *next = to;", "int8_t *next = to + 0;"))
+    kernels = project / "nn_kernels.c"
+    code = kernels.read_text()
+    change(kernels, ("int8_t *next = to;", "int8_t *next = to + 0;"))
+    assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
+    kernels.write_text(code.replace("\n\n", '\n#define nn_narrow wrong // "nn_kernels.h"\n\n', 1))
     assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
 
 

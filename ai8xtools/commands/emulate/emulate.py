@@ -79,6 +79,8 @@ def emulate(options: EmulateOptions) -> int:
     with within(options.tree.seconds, options.project):
         core = core_of(options)
         refuse_options(options, core)
+        if core is None:
+            refuse_unknown_core(Path(options.project))
     if options.prove:
         suggest("make", "-C", options.project)
         from ai8xtools.commands.emulate.proving import (  # it needs the network loader
@@ -107,7 +109,6 @@ def emulate(options: EmulateOptions) -> int:
         refuse_silent_line(Path(options.project))
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
-    refuse_unknown_core(Path(options.project))
     suggest("emulate.py", options.project, "--prove")
     if options.accelerator_only:
         return emulate_alone(Path(options.project), options)

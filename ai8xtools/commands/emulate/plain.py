@@ -131,6 +131,8 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
             "--device": options.chip is not None,
             "--apb-base": options.apb_base != DEFAULT_APB_BASE,
             "--accelerator-only": options.accelerator_only,
+            "--explain": options.explain,
+            "--decompile": options.decompile is not None,
             "--input": options.input is not None
             and options.serial is None
             and not kind_and_path(str(options.input)),

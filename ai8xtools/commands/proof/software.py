@@ -32,7 +32,7 @@ from ai8xtools.values import frozen
 from ai8xtools.writing.templates import render
 
 Integers = NDArray[np.int64]
-_HEADER = '"nn_kernels.h"'
+_INCLUDE = '#include "nn_kernels.h"\n'
 _BUFFER = RAM + MEMORY_BYTES // 2
 _CORE, _KERNEL = re.compile(r"\bNN_FOR_(\w+) 1\n"), re.compile(r"^nn_kernel (\w+);", re.M)
 
@@ -120,7 +120,7 @@ def unknown_kernels(project: Path) -> str:
     """
     shipped = [source_text(path).partition("\n")[2].strip() for path in sorted(RUNTIME.glob("*.c"))]
     lines = source_text(project / "nn_kernels.c").splitlines(keepends=True)
-    left = "".join(line for line in lines if not line.rstrip().endswith(_HEADER))
+    left = "".join(line for line in lines if line != _INCLUDE)
     for body in sorted(shipped, key=len, reverse=True):
         left = left.replace(body, "", 1) if body else left
     header = source_text(project / "nn_kernels.h")

@@ -317,7 +317,8 @@ void nn_run_rows(const nn_rows *run, const int8_t *const *from, int8_t *to)
             piece.end = span.end;
         }
         if (layer->conv != NULL) {
-            piece.conv.pad = (int16_t)(layer->conv->pad + piece.start * layer->spread_columns);
+            piece.conv.pad =
+                (int16_t)(layer->conv->pad + (int32_t)piece.start * layer->spread_columns);
             piece.conv.width = (uint16_t)(piece.end - piece.start);
         }
         nn_filters(&piece, &feed);

@@ -233,6 +233,7 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
         "--snoop-loop": options.snoop_loop,
     }
     used = ["--rtl"] if options.simulated else [option for option in excluded if excluded[option]]
+    program = "--rtl" if options.simulated else "--c-filename"  # what names it otherwise
     if options.symbol_prefix is not None:
         yield from (excludes(symbols.OPTION, option) for option in used)
     elif options.application is not None:
@@ -245,13 +246,13 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
     if options.build and options.application is not None:
         yield excludes("--build", APPLICATION)
     if options.build and options.c_filename != "main":
-        yield excludes("--build", "--c-filename")
+        yield excludes("--build", program)
     if options.application is None and options.head != ARGMAX:
         yield needs("--head", APPLICATION)
     if options.application == BENCH and options.head != ARGMAX:
         yield excludes(f"{APPLICATION} {BENCH}", "--head")
     if options.application is not None and options.c_filename != "main":
-        yield excludes(APPLICATION, "--c-filename")
+        yield excludes(APPLICATION, program)
 
 
 def _studio(options: ProjectOptions) -> Iterator[Diagnostic]:
