@@ -304,8 +304,10 @@ class _Written(argparse.Action):
     """An option that names a file about the whole run, which is written at its end."""
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
-        """Ask for it, unless the file is something else."""
+        """Ask for it, unless the file is something else, or the run is a trial."""
         form, path = self.const, rest[1]
+        if not current().words:
+            return
         if is_foreign(Path(path), form.head):
             parser.error(f"argument {form.option}: {path} is no file of this option; it stays")
         current().at_end[form.option] = partial(form.write, path)

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import ai8xtools.commands.proof.counterexample as search
+from ai8xtools.commands.emulate.simulation import Simulation, built_again
 from ai8xtools.commands.proof.software import unknown_kernels
+from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.proof.dataflow import Dataflow
 from ai8xtools.emulator.proof.kernels import Convolution, Parameters, convolution
@@ -84,6 +86,15 @@ def test_kernels_of_another_version_are_not_taken_for_known(project: Path) -> No
     assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
     kernels.write_text(code.replace("\n\n", '\n#define nn_narrow wrong // "nn_kernels.h"\n\n', 1))
     assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
+
+
+def test_what_a_project_wrote_about_its_making_is_left_alone(project: Path) -> None:
+    result = project.parent / "r.json"
+    result.write_text("a file of the user")
+    change(project / "cnn.c", ("ai8xize.py --", f"ai8xize.py --result-json {result} --"))
+    with recorded(("emulate.py",)) as outcome:
+        assert isinstance(built_again(project), Simulation)
+    assert not outcome.at_end and result.read_text() == "a file of the user"
 
 
 def test_a_program_that_looks_at_data_is_not_proven(project: Path, run: Emulate) -> None:

@@ -26,6 +26,7 @@ from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.diagnostics import DiagnosticError, refuse_errors
 from ai8xtools.diagnostics.errors import ToolError
+from ai8xtools.diagnostics.outcome import unheard
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
@@ -175,7 +176,8 @@ def _read(
 
     with _current(folder):
         try:
-            options, alone = _options(words)
+            with unheard():  # what the command asked for besides is not to be done again
+                options, alone = _options(words)
             if not all(Path(shipped(file)).is_file() for file in _files(options)):
                 return None
             if options.model is None:
@@ -222,8 +224,12 @@ def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:
         from ai8xtools.commands.software.graphs import source_of
 
         software = parse_software(words)
-        if software.qformat or software.stream is not None:
-            raise EmulatorError("E881", "the network is not of 8 bits, or is a stream")
+        if software.qformat:
+            raise EmulatorError(
+                "E881", "the checkpoint holds the network, which no description has"
+            )
+        if software.stream is not None:
+            raise EmulatorError("E881", "the network is a stream")
         if source_of(software.source, software) is not None:
             raise EmulatorError("E881", "the network is a graph of its own, not a description")
         return software.source, True

@@ -32,7 +32,6 @@ from ai8xtools.values import frozen
 from ai8xtools.writing.templates import render
 
 Integers = NDArray[np.int64]
-_INCLUDE = '#include "nn_kernels.h"\n'
 _BUFFER = RAM + MEMORY_BYTES // 2
 _CORE, _KERNEL = re.compile(r"\bNN_FOR_(\w+) 1\n"), re.compile(r"^nn_kernel (\w+);", re.M)
 
@@ -118,10 +117,11 @@ def unknown_kernels(project: Path) -> str:
     """Return why the kernels of a project are not those that are tested with this version; empty if
     they are.
     """
-    shipped = [source_text(path).partition("\n")[2].strip() for path in sorted(RUNTIME.glob("*.c"))]
-    lines = source_text(project / "nn_kernels.c").splitlines(keepends=True)
-    left = "".join(line for line in lines if line != _INCLUDE)
-    for body in sorted(shipped, key=len, reverse=True):
+    shipped = [source_text(path).partition("\n") for path in sorted(RUNTIME.glob("*.c"))]
+    includes = {include for include, _, _ in shipped}
+    lines = source_text(project / "nn_kernels.c").splitlines()
+    left = "\n".join(line for line in lines if line not in includes)
+    for body in sorted((body.strip() for _, _, body in shipped), key=len, reverse=True):
         left = left.replace(body, "", 1) if body else left
     header = source_text(project / "nn_kernels.h")
     core = _CORE.search(header)
