@@ -156,6 +156,19 @@ def test_results_may_be_held_by_dictionaries_but_are_no_constants(folder: Path) 
     (folder / "held.py").write_text(f"{text}        return {made}, {constant}\n")
     with pytest.raises(InputError, match="does not depend on its input"):
         quantize(folder, "held")
+    (folder / "held.py").write_text(f"{text}        {made}\n")
+    with pytest.raises(InputError, match="returns no tensor"):
+        quantize(folder, "held")
+
+
+def test_samples_are_not_changed_by_networks_that_change_their_input(folder: Path) -> None:
+    text = LIBRARY_FILE[: LIBRARY_FILE.index("        x = ")]
+    samples = []
+    for shifted in ("x.add_(1)", "x + 1"):
+        (folder / "held.py").write_text(f"{text}        return self.deep(self.first({shifted}))\n")
+        assert quantize(folder, "held") == 0
+        samples.append(read_checkpoint(folder / "held-q.pth.tar").entries["sample"])
+    assert np.array_equal(*samples)
 
 
 def test_the_checkpoint_holds_the_network_and_a_sample(

@@ -113,11 +113,14 @@ def read_source(options: CaseOptions, alike: float | None = None) -> Source:
         return _onnx_source(options, alike)
     state = plain_state(options.input)
     model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
-    operators = read_module(model, samples[0][:1])
+    operators = read_module(model, samples[0][:1].clone())  # networks may change their input
     with torch.no_grad():  # one by one, as devices see them
         results = [model(one[None].clone()) for one in samples[0][:_COMPARED]]
     several = [[part for part in listed(one) if isinstance(part, Tensor)] for one in results]
     outputs = [torch.cat(parts).double().numpy() for parts in zip(*several, strict=True)]
+    if not outputs:
+        raise InputError("E670", "the network returns no tensor", options.input,
+                         "Let its forward function end with: return RESULT.")  # fmt: skip
     if len(outputs) != len(operators.outputs):
         raise InputError("E670", "a result of the network does not depend on its input",
                          options.input, "Return what depends on it only.")  # fmt: skip
@@ -208,7 +211,7 @@ def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Modu
     model: Any = build_model(entry, dataset, settings)
     load_plain(model, state, options.input)
     samples, _ = load_samples(dataset, settings, calibration.samples, calibration.batch_size)
-    return taking_vectors(model.eval(), samples[0][:1]), samples
+    return taking_vectors(model.eval(), samples[0][:1].clone()), samples
 
 
 def _compare(
