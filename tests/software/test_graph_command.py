@@ -159,6 +159,9 @@ def test_results_may_be_held_by_dictionaries_but_are_no_constants(folder: Path) 
     (folder / "held.py").write_text(f"{text}        {made}\n")
     with pytest.raises(InputError, match="returns no tensor"):
         quantize(folder, "held")
+    (folder / "held.py").write_text(f"{text}        return ({made} - 1000).log()\n")
+    with pytest.raises(InputError, match="no finite number of sample 0"):
+        quantize(folder, "held")
 
 
 def test_samples_are_not_changed_by_networks_that_change_their_input(folder: Path) -> None:

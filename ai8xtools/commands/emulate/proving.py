@@ -33,7 +33,7 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     Raises EmulatorError as `prove_project`, and: its kernels are not known (E882).
     """
     if not (project / "nn_kernels.c").is_file() or library_of(project)[0]:
-        raise unproven("only the kernels of --device MCU are known")
+        raise unproven("only --device MCU without --symbol-prefix is known")
     if options.config_file is None:
         simulation = rebuilt(built_again(project), project)
     else:

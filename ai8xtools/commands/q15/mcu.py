@@ -124,6 +124,9 @@ def _compare(graph: Graph, samples: list[Float64s], expected: list[Float64s], pa
             if value is None:
                 continue
             own = wanted[number].ravel()
+            if not np.isfinite(own).all():
+                raise InputError("E740", f"the network makes no finite number of sample {number}",
+                                 "--calibrate", "Choose samples for which it does.")  # fmt: skip
             limit = _TOLERANCE * max(float(np.abs(own).max(initial=0)), 1e-9)
             if value.size != own.size or not (np.abs(value.ravel() - own) <= limit).all():
                 raise InputError(
