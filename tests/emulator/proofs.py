@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.commands.proof.judgement import Judgement, judge
-from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator import Accelerator
 from ai8xtools.emulator.firmware.repeated import data_places
@@ -50,9 +50,9 @@ def judged(
     memory: Memory, network: Network, addresses: NDArray[np.int64], *, rounding: bool
 ) -> Judgement:
     """Judge what a memory is loaded with, sample included; results are at addresses of bytes."""
-    wanted = Wanted.of("", network, average_rounding=rounding)
+    reference = Reference.of("", network, average_rounding=rounding)
     places = data_places(memory, addresses - memory.addresses.apb_base)
-    return judge(wanted, memory, places, has_sample=True)
+    return judge(reference, memory, places, has_sample=True)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from unittest.mock import patch
 import numpy as np
 
 import ai8xtools.commands.proof.counterexample as search
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
-from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain
@@ -105,21 +105,21 @@ def question_of(
     for name, text in files.items():
         (folder / name).write_text(text)
     image = compile_plain(folder, ARCHITECTURES[core]).image
-    return CompiledQuestion(Wanted.of("", network, average_rounding=False), image, SECONDS)
+    return CompiledQuestion(Reference.of("", network, average_rounding=False), image, SECONDS)
 
 
 def agrees(question: CompiledQuestion) -> bool:
     """Tell whether the program computes random and extreme inputs as the network does."""
     random = np.random.default_rng(99)
-    shape = question.wanted.network.sample.shape
+    shape = question.reference.network.sample.shape
     for number in range(INPUTS):
         drawn = random.choice([-128, 127], shape) if number % 2 else (
             random.integers(-128, 128, shape)
         )  # fmt: skip
         image = np.full(shape, (-128, 0, 127)[number]) if number < 3 else drawn
-        (found,), _ = question.found([image])
-        outputs = question.wanted.outputs_for(image)
-        if (found != question.wanted.result(outputs, question.orders)).any():
+        (found,), _ = question.run([image])
+        outputs = question.reference.outputs_for(image)
+        if (found != question.reference.result(outputs, question.orders)).any():
             return False
     return True
 

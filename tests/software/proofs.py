@@ -22,8 +22,8 @@ from pathlib import Path
 from ai8xtools.commands import targets
 from ai8xtools.commands.emulate.arguments import parse
 from ai8xtools.commands.emulate.emulate import emulate
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
-from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
@@ -48,10 +48,10 @@ def outcome(network: Network, number: int, folder: Path, *, rounding: bool = Fal
     core, scheme = list(CORES)[number % 4], list(Scheme)[number // 4 % 2]
     project = written(files_of(network, core, scheme, rounding=rounding), folder)
     image = compile_plain(project, ARCHITECTURES[core]).image
-    wanted = Wanted.of("", network, average_rounding=rounding)
-    question = CompiledQuestion(wanted, image, _SECONDS)
+    reference = Reference.of("", network, average_rounding=rounding)
+    question = CompiledQuestion(reference, image, _SECONDS)
     times = [time.process_time()]
-    question.found([network.sample])
+    question.run([network.sample])
     times.append(time.process_time())
     found = judge_program(question, unknown_kernels(project))
     times.append(time.process_time())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ai8xtools.commands.decompile.attempts import Attempt
 from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.commands.proof.judgement import judge
-from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.firmware.repeated import data_places
 from ai8xtools.emulator.state.memory import Memory
@@ -27,7 +27,7 @@ def computed(memory: Memory, best: Attempt) -> Computed:
     """Prove that the words compute the network of the description for every input."""
     assert best.result is not None
     rounding = bool(memory.control_register("CTL")["average_rounding"])
-    reference = Wanted.of("", best.result.network, average_rounding=rounding)
+    reference = Reference.of("", best.result.network, average_rounding=rounding)
     addresses = delivered(best.result.program)
     places = data_places(memory, addresses - memory.addresses.apb_base)
     try:

@@ -8,9 +8,9 @@ from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
 from ai8xtools.commands.emulate.plain import library_of
 from ai8xtools.commands.emulate.simulation import built_again, built_for_software, built_of
-from ai8xtools.commands.proof.project import prove, told, unproven
+from ai8xtools.commands.proof.project import print_judgement, prove, unproven
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
-from ai8xtools.commands.proof.wanted import Wanted
 from ai8xtools.emulator import NetworkAlone
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain
@@ -38,18 +38,18 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
         simulation = rebuilt(built_again(project), project)
     else:
         simulation = built_for_software(options.config_file, options.checkpoint_file)
-    wanted = Wanted(  # C computes what the known answer is made of
+    reference = Reference(  # C computes what the known answer is made of
         simulation.name, simulation.network, simulation.average_rounding
     )
     level = options.optimization or DEFAULT_LEVEL
     program = compile_plain(project, ARCHITECTURES[core], f"-O{level}",
                             seconds=options.tree.seconds)  # fmt: skip
-    question = CompiledQuestion(wanted, program.image, options.time_limit_s)
+    question = CompiledQuestion(reference, program.image, options.time_limit_s)
     judgement = judge_program(question, unknown_kernels(project))
-    return 0 if told(judgement, wanted, options.dump) else 1
+    return 0 if print_judgement(judgement, reference, options.dump) else 1
 
 
-def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Wanted:
+def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Reference:
     if options.config_file is None:
         simulation = built_again(project)
     else:
@@ -63,6 +63,6 @@ def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) ->
             average_rounding=rounding,
         )
     simulation = rebuilt(simulation, project)
-    return Wanted.of(
+    return Reference.of(
         simulation.name, simulation.network, average_rounding=simulation.average_rounding
     )

@@ -210,14 +210,14 @@ def project_files(
 def prove_words(options: LoaderOptions, result: Synthesis) -> None:
     """Prove that the written project computes its network; refuse it if it does not (E843)."""
     from ai8xtools.commands.proof.project import prove  # needs unicorn, which other runs do without
-    from ai8xtools.commands.proof.wanted import Wanted
+    from ai8xtools.commands.proof.reference import Reference
     from ai8xtools.emulator import EmulatorError, NetworkAlone
 
     described = options.config_file
     name = Path(described).name if isinstance(described, str) else str(described)
     rounding = options.encode.average_rounding
     network = NetworkAlone(options.folder, result.chip, options.encode.apb_base)
-    if not prove(network, Wanted.of(name, result.network, average_rounding=rounding)):
+    if not prove(network, Reference.of(name, result.network, average_rounding=rounding)):
         raise EmulatorError("E843", "the project does not compute its network", str(options.folder))
 
 

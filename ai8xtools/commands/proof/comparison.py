@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.proof.expressions import network_fingerprints
-from ai8xtools.commands.proof.wanted import GROUP, Wanted
+from ai8xtools.commands.proof.reference import GROUP, Reference
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.decode.own_input import loaded_input
 from ai8xtools.emulator.machine.batch import NetworkBatch
@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 class Question:
     """A network, and a loaded accelerator that may compute it."""
 
-    wanted: Wanted
+    reference: Reference
     batch: NetworkBatch
     memory: Memory
 
@@ -37,7 +37,7 @@ class Question:
         Both have the same words of each processor, pixel by pixel and in each pass by pass.
         """
         inputs, count = self.batch.steps[0].config.input, len(self.batch.steps[0].config.processors)
-        sample = self.wanted.network.sample
+        sample = self.reference.network.sample
         if len(sample) % inputs.operands:
             raise EmulatorError(
                 "E882", f"the accelerator combines {inputs.operands} images, the network has "
@@ -70,11 +70,11 @@ class Question:
         `fill` has the form of the accelerator's input. It stays in channels that fill up passes,
         and behind the last pixel.
         """
-        target, known = fill.copy(), self._sources >= 0
-        target[known] = image.reshape(-1, *image.shape[3:])[self._sources[known]]
+        target, mask = fill.copy(), self._sources >= 0
+        target[mask] = image.reshape(-1, *image.shape[3:])[self._sources[mask]]
         return target
 
-    def found(self, images: Sequence[Integers]) -> tuple[NDArray[np.uint8], list[Integers]]:
+    def run(self, images: Sequence[Integers]) -> tuple[NDArray[np.uint8], list[Integers]]:
         """Return the bytes that the accelerator delivers for inputs, [input, byte], and of each
         layer the sums of all values that it computes, [input].
 
@@ -82,11 +82,11 @@ class Question:
         """
         sums: list[Integers] = []
         placed = np.stack([self.placed(image, self.loaded) for image in images])
-        found = self.batch.run(
+        results = self.batch.run(
             placed.astype(np.int8),
             lambda _config, output: sums.append(output.sum(axis=(0, 1, 2)).astype(np.int64)),
         )
-        return found, sums
+        return results, sums
 
 
 @frozen
@@ -107,7 +107,7 @@ def compare(question: Question) -> Comparison:
     A rolling buffer keeps values of earlier inferences: as many are compared as it takes until it
     holds nothing of the start, and one more; all later ones are like that.
     """
-    mixer, network = Mixer(), question.wanted.network
+    mixer, network = Mixer(), question.reference.network
     buffer = network.buffer
     accelerator = Expressions(question.batch, question.memory, mixer, from_start=buffer is not None)
     beside = mixer.constants(question.loaded)
@@ -116,11 +116,11 @@ def compare(question: Question) -> Comparison:
         image = mixer.numbered(("input", inference), *network.sample.shape)
         earlier = network_fingerprints(
             network, image, mixer, earlier=earlier,
-            average_rounding=question.wanted.average_rounding,
+            average_rounding=question.reference.average_rounding,
         )  # fmt: skip
         outputs: list[Fingerprints] = []
-        found = accelerator.infer(question.placed(image, beside), outputs.append)
-        comparison = _compared(question, earlier, found, outputs, mixer)
+        actual = accelerator.infer(question.placed(image, beside), outputs.append)
+        comparison = _compared(question, earlier, actual, outputs, mixer)
         if len(comparison.wrong):
             break
     return comparison
@@ -129,29 +129,29 @@ def compare(question: Question) -> Comparison:
 def _compared(
     question: Question,
     computed: Mapping[int, Fingerprints],
-    found: Fingerprints,
+    actual: Fingerprints,
     produced: Sequence[Fingerprints],
     mixer: Mixer,
 ) -> Comparison:
     orders: list[Integers] = []
     expected: list[Fingerprints] = []
-    for layer in question.wanted.outputs:
+    for layer in question.reference.outputs:
         values = computed[layer.index]
         start = sum(map(len, expected))
         if layer.output_width == 32:
-            orders.append(_order_of_words(first_bytes(values, mixer), found[start::4]))
+            orders.append(_order_of_words(first_bytes(values, mixer), actual[start::4]))
             expected.append(wide_bytes(values.reshape(-1, LANES)[orders[-1]], mixer))
         else:
             orders.append(np.arange(values.size // LANES))
             expected.append(values.reshape(-1, LANES))
-    wrong = differing(np.concatenate(expected), found)
+    wrong = differing(np.concatenate(expected), actual)
     missing = ""
     if len(wrong):
-        missing = first_missing(question.wanted.network, computed, produced, "the accelerator")
+        missing = first_missing(question.reference.network, computed, produced, "the accelerator")
     return Comparison(tuple(orders), wrong, missing)
 
 
-def _order_of_words(values: Fingerprints, found: Fingerprints) -> Integers:
+def _order_of_words(values: Fingerprints, actual: Fingerprints) -> Integers:
     """Return in which order the values [channel, row, column] of 32 bits are delivered.
 
     Several pixels come one after the other for each group of up to four processors, see
@@ -167,7 +167,7 @@ def _order_of_words(values: Fingerprints, found: Fingerprints) -> Integers:
         count = rest
         if pixels > 1:
             count = next(
-                (n for n in range(1, rest) if (found[place + n : place + n + 1]
+                (n for n in range(1, rest) if (actual[place + n : place + n + 1]
                                                == flat[channel, 1]).all(axis=1).any()), rest
             )  # fmt: skip
         group = channel + np.arange(count)
@@ -198,10 +198,10 @@ def first_missing(
     """Say which values of a network something with a `name` lacks, of the first layer of which it
     lacks any.
     """
-    known = np.unique(np.concatenate([_keys(output) for output in produced]))
+    keys = np.unique(np.concatenate([_keys(output) for output in produced]))
     for layer in (layer for layer in network.executed() if layer.index in computed):
         values = computed[layer.index]
-        lacks = ~np.isin(_keys(values), known).reshape(values.shape[:-1])
+        lacks = ~np.isin(_keys(values), keys).reshape(values.shape[:-1])
         if lacks.any():
             channel, row, column = np.argwhere(lacks)[0].tolist()
             count = int(lacks.any(axis=(1, 2)).sum())

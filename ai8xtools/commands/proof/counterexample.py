@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -29,7 +29,7 @@ class Counterexample:
     recipe: str
     byte: int
     expected: int
-    found: int
+    actual: int
     stopped: str = ""
 
     @classmethod
@@ -39,15 +39,15 @@ class Counterexample:
 
     @classmethod
     def of(
-        cls, image: Integers, recipe: str, expected: Bytes, found: Bytes
+        cls, image: Integers, recipe: str, expected: Bytes, actual: Bytes
     ) -> Counterexample | None:
         """Return the first byte that differs, or None."""
-        length = min(len(expected), len(found))
-        differs = np.flatnonzero(expected[:length] != found[:length])
+        length = min(len(expected), len(actual))
+        differs = np.flatnonzero(expected[:length] != actual[:length])
         if not len(differs):
             return None
         byte = int(differs[0])
-        return cls(image, recipe, byte, int(expected[byte]), int(found[byte]))
+        return cls(image, recipe, byte, int(expected[byte]), int(actual[byte]))
 
 
 @frozen
@@ -64,14 +64,14 @@ class Subject(Protocol):
     """What may compute a network, as `comparison.Question` does."""
 
     @property
-    def wanted(self) -> Wanted:
+    def reference(self) -> Reference:
         """The network."""
 
     @property
     def size(self) -> int:
         """How many inputs are computed at once."""
 
-    def found(self, images: Sequence[Integers]) -> tuple[Bytes, list[Integers]]:
+    def run(self, images: Sequence[Integers]) -> tuple[Bytes, list[Integers]]:
         """Return the bytes of the results, and the sums of all values of each layer, if known."""
 
 
@@ -83,20 +83,20 @@ def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexam
     """
     random, size = np.random.default_rng(0), question.size
     end = time.process_time() + _SECONDS
-    named = _inputs(question.wanted.network.sample.shape)
+    named = _inputs(question.reference.network.sample.shape)
     best: list[_Trial] = []
     while time.process_time() < end:
         some = list(itertools.islice(named, size))
         if not some:
             some = [("", _changed(best, random)) for _ in range(size)]
-        results, sums = question.found([image for _, image in some])
+        results, sums = question.run([image for _, image in some])
         for number, (recipe, image) in enumerate(some):
-            outputs = question.wanted.outputs_for(image)
-            expected = question.wanted.result(outputs, orders)
+            outputs = question.reference.outputs_for(image)
+            expected = question.reference.result(outputs, orders)
             example = Counterexample.of(image, recipe, expected, results[number])
             if example is not None:
                 return example
-            layers = question.wanted.network.executed()
+            layers = question.reference.network.executed()
             pairs = zip(layers, sums, strict=False)
             distance = [abs(int(outputs[one.index].sum() - other[number])) for one, other in pairs]
             best.append(_Trial(image, tuple(distance[::-1])))
@@ -130,15 +130,15 @@ def _inputs(shape: tuple[int, ...]) -> Iterator[tuple[str, Integers]]:
         yield f"numpy.full({size}, {value})", plain + value
     coarse = channels, -(-rows // _COARSE), -(-columns // _COARSE)
     for seed in range(_RANDOM):
-        made = f"numpy.random.default_rng({seed})"
-        ends = f"{made}.choice([{LOWEST}, {HIGHEST}],"
+        generator = f"numpy.random.default_rng({seed})"
+        ends = f"{generator}.choice([{LOWEST}, {HIGHEST}],"
 
         def drawn(*size: int, seed: int = seed) -> Integers:
             return np.random.default_rng(seed).choice([LOWEST, HIGHEST], size)
 
         yield f"{ends} {size})", drawn(*shape)
         random = np.random.default_rng(seed).integers(LOWEST, HIGHEST + 1, shape)
-        yield f"{made}.integers({LOWEST}, {HIGHEST + 1}, {size})", random
+        yield f"{generator}.integers({LOWEST}, {HIGHEST + 1}, {size})", random
         blocks = drawn(*coarse).repeat(_COARSE, 1).repeat(_COARSE, 2)[:, :rows, :columns]
         repeated = f"repeat({_COARSE}, 1).repeat({_COARSE}, 2)[:, :{rows}, :{columns}]"
         yield f"{ends} {coarse}).{repeated}", blocks

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ai8xtools.commands.proof.comparison import Question, compare
 from ai8xtools.commands.proof.counterexample import Counterexample, counterexample
-from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.emulator import Accelerator, EmulatorError, LayerFinding
 from ai8xtools.emulator.machine.batch import NetworkBatch
 from ai8xtools.emulator.state.memory import Memory
@@ -37,7 +37,7 @@ class Judgement:
 
 
 def judge(
-    wanted: Wanted,
+    reference: Reference,
     memory: Memory,
     places: tuple[Integers, Integers],
     *,
@@ -55,13 +55,13 @@ def judge(
     run = accelerator.run()
     findings = tuple(finding for finding in run.findings if not (finding.harmless or finding.flow))
     data = accelerator.memory.data_bytes
-    found = data[places[0], places[1] % data.shape[1]]
+    actual = data[places[0], places[1] % data.shape[1]]
     accelerator.memory = memory
     reasons: list[str] = []
     notes: list[str] = []
-    question, orders, wrong = None, wanted.usual_orders, True
+    question, orders, wrong = None, reference.usual_orders, True
     try:
-        question = Question(wanted, NetworkBatch(accelerator, places), memory)
+        question = Question(reference, NetworkBatch(accelerator, places), memory)
         if has_sample:
             difference = _of_sample(question)
             if own_sample:
@@ -80,24 +80,25 @@ def judge(
         reasons.append(error.message)
     example = None
     if has_sample and question is not None:
-        sample = wanted.network.sample
-        expected = wanted.result(wanted.outputs_for(sample), orders)
-        example = Counterexample.of(sample, "the sample", expected, found)
+        sample = reference.network.sample
+        expected = reference.result(reference.outputs_for(sample), orders)
+        example = Counterexample.of(sample, "the sample", expected, actual)
     if example is None and question is not None and wrong:
         example = counterexample(question, orders)
-    place = "" if example is None else wanted.place(example.byte, orders)
+    place = "" if example is None else reference.place(example.byte, orders)
     return Judgement(tuple(reasons), tuple(notes), example, place, findings)
 
 
 def _of_sample(question: Question) -> list[str]:
     """Return why the sample is not loaded as it stands in the network, if that is so."""
     loaded = question.loaded
-    placed = question.placed(question.wanted.network.sample, loaded)
+    placed = question.placed(question.reference.network.sample, loaded)
     wrong = np.argwhere(placed != loaded)
     if not len(wrong):
         return []
     channel, row, column = wrong[0].tolist()
     return [
-        f"the first layer does not read the sample of {question.wanted.name}: channel {channel}, "
-        f"row {row}, column {column} is {loaded[tuple(wrong[0])]}, not {placed[tuple(wrong[0])]}"
+        f"the first layer does not read the sample of {question.reference.name}: channel "
+        f"{channel}, row {row}, column {column} is {loaded[tuple(wrong[0])]}, "
+        f"not {placed[tuple(wrong[0])]}"
     ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.proof.judgement import Judgement, judge
-from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.diagnostics import note as note_outcome
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.firmware.repeated import result_places
@@ -19,7 +19,11 @@ _SHOWN = 5
 
 
 def prove(
-    network: NetworkAlone, wanted: Wanted, file: Path | None = None, *, own_sample: bool = True
+    network: NetworkAlone,
+    reference: Reference,
+    file: Path | None = None,
+    *,
+    own_sample: bool = True,
 ) -> bool:
     """Tell whether the network of a project is computed for every input, and print why.
 
@@ -40,16 +44,16 @@ def prove(
     if not places.of_program:
         raise unproven("there is no cnn_unload(), or it does more than to copy bytes")
     judgement = judge(
-        wanted,
+        reference,
         loaded[0],
         (places.instance, places.offset),
         has_sample=network.has_sample,
         own_sample=own_sample,
     )
-    return told(judgement, wanted, file)
+    return print_judgement(judgement, reference, file)
 
 
-def told(judgement: Judgement, wanted: Wanted, file: Path | None) -> bool:
+def print_judgement(judgement: Judgement, reference: Reference, file: Path | None) -> bool:
     """Print a judgement, and tell whether the network is computed for every input.
 
     An input for which it is not goes to the `file` (.npy). Raises EmulatorError E882 if it is
@@ -61,8 +65,8 @@ def told(judgement: Judgement, wanted: Wanted, file: Path | None) -> bool:
         print(f"{finding.severity.value}: {finding}")
     if judgement.proven:
         note_outcome(verdict="passed", reason="the network is computed for every input")
-        print(f"PROVEN: {len(wanted.network.simulated)} layers compute {wanted.name} for every "
-              "input, at every inference; probability of an error below 2^-64, see "
+        print(f"PROVEN: {len(reference.network.simulated)} layers compute {reference.name} for "
+              "every input, at every inference; probability of an error below 2^-64, see "
               "docs/proof.md")  # fmt: skip
         return True
     for reason in judgement.reasons:
@@ -81,7 +85,7 @@ def told(judgement: Judgement, wanted: Wanted, file: Path | None) -> bool:
     note_outcome(verdict="failed", reason=f"REFUTED: {where}")
     recipe = example.recipe or "an input that was searched for (--dump writes it)"
     differs = "" if example.stopped else (
-        f" is {example.found:#04x}, of the network {example.expected:#04x}"
+        f" is {example.actual:#04x}, of the network {example.expected:#04x}"
     )  # fmt: skip
     print(f"Counterexample: {recipe}: {where}{differs}", "REFUTED", sep="\n")
     return False

@@ -17,7 +17,7 @@ from ai8xtools.commands.proof.comparison import differing, first_missing
 from ai8xtools.commands.proof.counterexample import Counterexample, counterexample
 from ai8xtools.commands.proof.expressions import network_fingerprints
 from ai8xtools.commands.proof.judgement import Judgement
-from ai8xtools.commands.proof.wanted import Wanted
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
 from ai8xtools.emulator.cpu.elf import Image
@@ -40,7 +40,7 @@ _CORE, _KERNEL = re.compile(r"\bNN_FOR_(\w+) 1\n"), re.compile(r"^nn_kernel (\w+
 class CompiledQuestion:
     """A network, and a compiled program that may compute it, one input at a time."""
 
-    wanted: Wanted
+    reference: Reference
     image: Image
     time_limit: float
     size: int = 1
@@ -48,13 +48,13 @@ class CompiledQuestion:
     @property
     def orders(self) -> tuple[Integers, ...]:
         """In which order the values of each output are delivered: row, column, channel."""
-        return tuple(_order(layer) for layer in self.wanted.outputs)
+        return tuple(_order(layer) for layer in self.reference.outputs)
 
     @cached_property
     def _core(self) -> Core:
         return Core(self.image)
 
-    def found(self, images: Sequence[Integers]) -> tuple[NDArray[np.uint8], list[Integers]]:
+    def run(self, images: Sequence[Integers]) -> tuple[NDArray[np.uint8], list[Integers]]:
         """Return what the program delivers on the emulated core, one input after the other,
         [input, byte]. The sums of values between layers are not known.
         """
@@ -66,19 +66,19 @@ class CompiledQuestion:
         """
         core, expected = (
             Core(self.image),
-            self.wanted.result(self.wanted.outputs_for(image), self.orders),
+            self.reference.result(self.reference.outputs_for(image), self.orders),
         )
         example = None
         for name in (recipe, f"{recipe}, twice")[: 1 + again]:
             try:
-                found = self._result(core, image)
+                actual = self._result(core, image)
             except StoppedError as error:
                 return Counterexample.stopping(image, name, error.message)
-            example = example or Counterexample.of(image, name, expected, found)
+            example = example or Counterexample.of(image, name, expected, actual)
         return example
 
     def _result(self, core: Core, image: Integers) -> NDArray[np.uint8]:
-        size = sum(layer.output_width // 8 * len(_order(layer)) for layer in self.wanted.outputs)
+        size = sum(layer.output_width // 8 * len(_order(layer)) for layer in self.reference.outputs)
         content = image.astype(np.int8).transpose(1, 2, 0).tobytes()
         place = _BUFFER + (len(content) + 15) // 16 * 16
         core.write_memory(_BUFFER, content)
@@ -95,11 +95,11 @@ def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
     """
     reasons = [kernels] if kernels else []
     try:
-        found = _compare(question)
-        reasons += [found] if found else []
+        difference = _compare(question)
+        reasons += [difference] if difference else []
     except EmulatorError as error:
         reasons.append(error.message)
-    sample = question.wanted.network.sample
+    sample = question.reference.network.sample
     drawn = np.random.default_rng(0).integers(-128, 128, sample.shape)
     recipe = f"numpy.random.default_rng(0).integers(-128, 128, {sample.shape})"
     example = question.example(sample, "the sample") or question.example(drawn, recipe)
@@ -109,7 +109,7 @@ def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
             example = question.example(example.image, example.recipe)
     place = ""
     if example is not None and not example.stopped:
-        place = question.wanted.place(example.byte, question.orders)
+        place = question.reference.place(example.byte, question.orders)
     return Judgement(tuple(reasons), (), example, place, ())
 
 
@@ -149,11 +149,11 @@ def _compare(question: CompiledQuestion) -> str:
     it leaves the variables of the program as it found them, all later ones are like that. A rolling
     buffer is followed until it holds nothing of the start.
     """
-    wanted, mixer = question.wanted, Mixer()
-    network = wanted.network
-    sizes = [layer.output_width // 8 * len(_order(layer)) for layer in wanted.outputs]
+    reference, mixer = question.reference, Mixer()
+    network = reference.network
+    sizes = [layer.output_width // 8 * len(_order(layer)) for layer in reference.outputs]
     program = TracedProgram(question.image, network.sample.size, sum(sizes), question.time_limit)
-    comparing = _Comparing(wanted, program, mixer, Values(program.flow, mixer))
+    comparing = _Comparing(reference, program, mixer, Values(program.flow, mixer))
     program.start()
     states: list[bytes] = []
     marks = [program.mark()]
@@ -163,8 +163,8 @@ def _compare(question: CompiledQuestion) -> str:
         marks.append(program.mark())
         if network.buffer is None and inference and program.flow.repeats(*marks):
             continue
-        if found := comparing.difference(inference, numbers):
-            return found
+        if difference := comparing.difference(inference, numbers):
+            return difference
     if states[-1] != states[-2]:
         return "inferences leave other variables behind each time"
     return ""
@@ -174,30 +174,35 @@ class _Comparing:
     """Compares one inference of a program after the other with those of a network."""
 
     def __init__(
-        self, wanted: Wanted, program: TracedProgram, mixer: Mixer, values: Values
+        self, reference: Reference, program: TracedProgram, mixer: Mixer, values: Values
     ) -> None:
-        self._wanted, self._program, self._mixer, self._values = wanted, program, mixer, values
+        self._reference, self._program, self._mixer, self._values = (
+            reference,
+            program,
+            mixer,
+            values,
+        )
         self._computed: Mapping[int, Fingerprints] | None = None
 
     def difference(self, inference: int, numbers: Integers) -> str:
         """Return how an inference with these values of the input differs; empty if it does not."""
-        network, values = self._wanted.network, self._values
-        given = self._mixer.numbered(("input", inference), *network.sample.shape)
-        values.give(int(numbers[0]), given.transpose(1, 2, 0, 3).reshape(-1, LANES))
+        network, values = self._reference.network, self._values
+        image = self._mixer.numbered(("input", inference), *network.sample.shape)
+        values.give(int(numbers[0]), image.transpose(1, 2, 0, 3).reshape(-1, LANES))
         produced = values.compute()
         self._computed = computed = network_fingerprints(
-            network, given, self._mixer, average_rounding=self._wanted.average_rounding,
+            network, image, self._mixer, average_rounding=self._reference.average_rounding,
             earlier=self._computed,
         )  # fmt: skip
         offset = 0
-        for layer in self._wanted.outputs:
+        for layer in self._reference.outputs:
             expected = computed[layer.index].reshape(-1, LANES)[_order(layer)]
             width = layer.output_width // 8
             delivered = self._program.result(offset, len(expected), width)
             values.compute()
             wrong = differing(expected, values.of(delivered))
             if len(wrong):
-                missing = first_missing(network, computed, [given, produced], "the program")
+                missing = first_missing(network, computed, [image, produced], "the program")
                 return missing or (
                     f"cnn_run() delivers another value as byte {offset + width * int(wrong[0])}"
                 )

@@ -188,18 +188,18 @@ def departing_bytes(network: NetworkAlone, places: tuple[Integers, Integers]) ->
     memory = network.board.accelerator.memory
     chip = memory.chip
     starts = np.array([chip.data_address(i) for i in range(len(memory.data))], np.int64)
-    wanted = network.board.bus.apb_base + starts[places[0]] + places[1]
-    wrong = np.zeros(len(wanted) + _BEHIND, np.bool_)
+    byte_addresses = network.board.bus.apb_base + starts[places[0]] + places[1]
+    wrong = np.zeros(len(byte_addresses) + _BEHIND, np.bool_)
     with _data(network, len(wrong)) as (addresses, deliver):
-        words = wanted // WORD_BYTES * WORD_BYTES
+        words = byte_addresses // WORD_BYTES * WORD_BYTES
         numbers = np.searchsorted(addresses, words) % len(addresses)
-        known = np.flatnonzero(addresses[numbers] == words)
-        numbers, wanted = WORD_BYTES * numbers[known], wanted[known]
+        in_memory = np.flatnonzero(addresses[numbers] == words)
+        numbers, byte_addresses = WORD_BYTES * numbers[in_memory], byte_addresses[in_memory]
         for trial in range(TRIALS):
             values = random_bytes(WORD_BYTES * len(addresses), trial)
-            found = deliver(values)
-            wrong[known] |= found[known] != values[numbers + wanted % WORD_BYTES]
-            wrong[len(places[0]) :] |= found[len(places[0]) :] != 0
+            result = deliver(values)
+            wrong[in_memory] |= result[in_memory] != values[numbers + byte_addresses % WORD_BYTES]
+            wrong[len(places[0]) :] |= result[len(places[0]) :] != 0
     return np.flatnonzero(wrong)
 
 

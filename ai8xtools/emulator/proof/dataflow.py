@@ -237,15 +237,15 @@ class Values:
 
     def of(self, numbers: Integers) -> Fingerprints:
         """Return the expressions of values."""
-        found = self._table[np.maximum(numbers, 0)]
-        if (found[..., 0] == _MISSING).any():
+        expressions = self._table[np.maximum(numbers, 0)]
+        if (expressions[..., 0] == _MISSING).any():
             raise departure("what is not complete yet is read")
         unknown = numbers < 0
         if unknown.any():
             arguments = np.zeros((int(unknown.sum()), LANES), np.int64)
             arguments[:, 0] = -numbers[unknown]
-            found[unknown] = self._mixer.of("unknown", arguments)
-        return found
+            expressions[unknown] = self._mixer.of("unknown", arguments)
+        return expressions
 
     def give(self, first: int, expressions: Fingerprints) -> None:
         """Give leaves, any bytes, their expressions."""
@@ -292,25 +292,25 @@ class Values:
         mixer, values, bounds = self._mixer, self.of(inputs), self._bounds_of(inputs)
         match kind:
             case ("byte", 0):
-                found = first_bytes(values[:, 0], mixer)
+                expressions = first_bytes(values[:, 0], mixer)
             case ("byte", _):
-                found = mixer.of(kind, values[:, 0])
+                expressions = mixer.of(kind, values[:, 0])
             case ("max", count):
                 total = values.sum(axis=1) % PRIME
-                found = pooled(total, count, maximum=True, rounding=False, mixer=mixer)
+                expressions = pooled(total, count, maximum=True, rounding=False, mixer=mixer)
             case ("sum", count):
                 total = values.sum(axis=1) % PRIME
-                found = mixer.of(kind, total)
+                expressions = mixer.of(kind, total)
                 if count * max(-_LOWEST, _HIGHEST) > 2 ** (8 * _SUM_BYTES - 1):
                     raise departure(f"a sum of {count} values may leave 16 bits")
             case ("average", count, rounded):
                 total = values.sum(axis=1) % PRIME
-                found = pooled(total, count, maximum=False, rounding=rounded, mixer=mixer)
+                expressions = pooled(total, count, maximum=False, rounding=rounded, mixer=mixer)
             case (str(operation), _):
-                found = combined(values.swapaxes(0, 1), operation, mixer)
+                expressions = combined(values.swapaxes(0, 1), operation, mixer)
             case _:
                 raise AssertionError(kind)
-        self._table[targets] = found
+        self._table[targets] = expressions
         self._bounds[targets] = _bounds_after(kind[0], bounds)
 
     def _convolve(self, conv: Convolution, inputs: Integers, targets: Integers) -> None:
@@ -336,15 +336,15 @@ class Values:
 
     def _outputs(self, conv: Convolution, grouped: Integers) -> Fingerprints:
         """Return the expressions of the results of inputs [group, pixel, input]."""
-        given = conv.parameters
+        params = conv.parameters
         values = self.of(grouped).astype(np.float64)
         lanes = [values[..., lane] @ conv.factors for lane in range(LANES)]
         sums = np.stack(lanes, axis=-1).astype(np.int64).swapaxes(0, 1)
-        half = 0 if given.wide or given.right <= 0 else 2**given.right // 2
+        half = 0 if params.wide or params.right <= 0 else 2**params.right // 2
         start = self._mixer.constants(conv.start - half)
-        found = (sums.reshape(len(sums), -1, LANES) + start) % PRIME
+        totals = (sums.reshape(len(sums), -1, LANES) + start) % PRIME
         outputs = finished(
-            found, wide=given.wide, shift=_UNIT - given.right, activation=given.activation,
+            totals, wide=params.wide, shift=_UNIT - params.right, activation=params.activation,
             mixer=self._mixer,
         )  # fmt: skip
         return outputs.reshape(-1, LANES)
@@ -381,7 +381,7 @@ def overlap(one: int, size: int, other: int, length: int) -> bool:
 
 def within(addresses: Integers, spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Tell which addresses lie in spans of an address and a size."""
-    found = np.zeros(addresses.shape, np.bool_)
+    inside = np.zeros(addresses.shape, np.bool_)
     for base, size in spans:
-        found |= (addresses >= base) & (addresses < base + size)
-    return found
+        inside |= (addresses >= base) & (addresses < base + size)
+    return inside

@@ -79,14 +79,14 @@ class Parameters:
     @classmethod
     def at(cls, address: int, read: Read) -> Parameters:
         """Read the structure at an address; raises EmulatorError if no kernel computes it."""
-        found = cls(*_LAYOUT.unpack(read(address, _LAYOUT.size)))
-        if found.low not in _LOWEST or not -31 <= found.right <= 31:
-            raise departure(f"no kernel has a least output of {found.low} or shifts "
-                            f"by {found.right}")  # fmt: skip
-        if found.inputs * found.filters > _LARGEST or found.dilation == 0:
-            raise departure(f"there is no convolution of {found.filters} filters of "
-                            f"{found.inputs} inputs")  # fmt: skip
-        return found
+        params = cls(*_LAYOUT.unpack(read(address, _LAYOUT.size)))
+        if params.low not in _LOWEST or not -31 <= params.right <= 31:
+            raise departure(f"no kernel has a least output of {params.low} or shifts "
+                            f"by {params.right}")  # fmt: skip
+        if params.inputs * params.filters > _LARGEST or params.dilation == 0:
+            raise departure(f"there is no convolution of {params.filters} filters of "
+                            f"{params.inputs} inputs")  # fmt: skip
+        return params
 
     @property
     def taps(self) -> int:
@@ -155,8 +155,8 @@ class Convolution:
     @property
     def passes_on(self) -> bool:
         """Whether results are the values that are read, in 32 bits."""
-        given = self.parameters
-        plain = given.activation == "none" and given.wide and self.weights.shape[1:] == (1, 1)
+        params = self.parameters
+        plain = params.activation == "none" and params.wide and self.weights.shape[1:] == (1, 1)
         return plain and bool((self.weights == 1).all()) and not self.start.any()
 
     @cached_property
@@ -204,15 +204,15 @@ class Convolution:
                 raise departure("sums of a run of inputs may leave 16 bits")
 
 
-def convolution(kernel: str, given: Parameters, read: Read, *, small: bool) -> Convolution:
+def convolution(kernel: str, params: Parameters, read: Read, *, small: bool) -> Convolution:
     """Return what a kernel computes; `small` cores have Armv6-M. Raises EmulatorError."""
     unpack, scratch = KERNELS[kernel]
-    weights, runs = unpack(given, read, small)
+    weights, runs = unpack(params, read, small)
     if weights.shape[-1] == 0:
         raise departure("a convolution has no inputs")
     filters = weights.shape[0] * weights.shape[1]
-    start = np.frombuffer(read(given.start_at, 4 * filters), "<i4").astype(np.int64)
-    return Convolution(given, weights, start, tuple(runs), scratch(given, small))
+    start = np.frombuffer(read(params.start_at, 4 * filters), "<i4").astype(np.int64)
+    return Convolution(params, weights, start, tuple(runs), scratch(params, small))
 
 
 _Runs = list[tuple[slice, Integers]]
@@ -223,48 +223,52 @@ def _signed(data: bytes) -> Integers:
     return np.frombuffer(data, np.int8).astype(np.int64)
 
 
-def _portable(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    groups = given.groups
-    if not groups or given.channels % groups or given.filters % groups or not given.spread:
-        raise departure(f"{groups} groups of {given.channels} channels and {given.filters} filters")
-    inputs = given.inputs // groups
-    values = _signed(read(given.weights_at, given.filters * inputs))
-    return values.reshape(groups, given.filters // groups, inputs), []
+def _portable(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    groups = params.groups
+    if not groups or params.channels % groups or params.filters % groups or not params.spread:
+        raise departure(
+            f"{groups} groups of {params.channels} channels and {params.filters} filters"
+        )
+    inputs = params.inputs // groups
+    values = _signed(read(params.weights_at, params.filters * inputs))
+    return values.reshape(groups, params.filters // groups, inputs), []
 
 
-def _depthwise(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    fours = -(-given.channels // 4)
-    values = _signed(read(given.weights_at, 4 * fours * given.taps)).reshape(fours, given.taps, 4)
-    return values.swapaxes(1, 2).reshape(-1, 1, given.taps)[: given.channels], []
+def _depthwise(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    fours = -(-params.channels // 4)
+    values = _signed(read(params.weights_at, 4 * fours * params.taps)).reshape(
+        fours, params.taps, 4
+    )
+    return values.swapaxes(1, 2).reshape(-1, 1, params.taps)[: params.channels], []
 
 
-def _nibbles(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    values = _signed(read(given.weights_at, given.filters * given.inputs))
-    if given.flush != 2:
+def _nibbles(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    values = _signed(read(params.weights_at, params.filters * params.inputs))
+    if params.flush != 2:
         values = ((values & 15) ^ 8) - 8
-    return values.reshape(1, given.filters, given.inputs), []
+    return values.reshape(1, params.filters, params.inputs), []
 
 
-def _pairs(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    pairs, quads = -(-given.filters // 2), -(-given.inputs // 4)
-    values = _signed(read(given.weights_at, 8 * pairs * quads)).reshape(pairs, quads, 2, 4)
-    return _first(values.transpose(0, 2, 1, 3).reshape(2 * pairs, -1), given), []
+def _pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    pairs, quads = -(-params.filters // 2), -(-params.inputs // 4)
+    values = _signed(read(params.weights_at, 8 * pairs * quads)).reshape(pairs, quads, 2, 4)
+    return _first(values.transpose(0, 2, 1, 3).reshape(2 * pairs, -1), params), []
 
 
-def _pixel_pairs(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    fours, quads = -(-given.filters // 4), -(-given.inputs // 4)
-    data = read(given.weights_at, 16 * fours * quads)
+def _pixel_pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    fours, quads = -(-params.filters // 4), -(-params.inputs // 4)
+    data = read(params.weights_at, 16 * fours * quads)
     values = np.frombuffer(data, np.uint8).reshape(fours, quads, 2, 4, 2)
     first = values[..., 0].astype(np.int64) - _OFFSET
     both = np.stack([first, values[..., 1].view(np.int8).astype(np.int64)], axis=-1)
     both = both[:, :, :, [0, 2, 1, 3]]  # which is its own inverse
-    return _first(both.transpose(0, 2, 4, 1, 3).reshape(4 * fours, -1), given), []
+    return _first(both.transpose(0, 2, 4, 1, 3).reshape(4 * fours, -1), params), []
 
 
-def _lanes(given: Parameters, read: Read, small: bool) -> _Unpacked:
-    inputs, at, filters = given.inputs, given.weights_at, []
+def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
+    inputs, at, filters = params.inputs, params.weights_at, []
     runs: _Runs = []
-    for pair in range(-(-given.filters // 2)):
+    for pair in range(-(-params.filters // 2)):
         filters.append(_signed(read(at, 2 * inputs)).reshape(2, inputs))
         lengths = _signed(read(at + 2 * inputs, inputs + 1))
         lengths = lengths[: _zero(lengths)]
@@ -273,75 +277,75 @@ def _lanes(given: Parameters, read: Read, small: bool) -> _Unpacked:
             raise departure(f"the runs of filters {2 * pair} and {2 * pair + 1} are not its inputs")
         runs.append((slice(2 * pair, 2 * pair + 2), lengths))
         at += 2 * inputs + len(lengths) + 1
-    return _first(np.concatenate(filters), given), runs
+    return _first(np.concatenate(filters), params), runs
 
 
-def _words(given: Parameters, read: Read, _small: bool) -> _Unpacked:
-    inputs, at, filters = given.inputs, given.weights_at, []
+def _words(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    inputs, at, filters = params.inputs, params.weights_at, []
     runs: _Runs = []
-    for four in range(-(-given.filters // 4)):
+    for four in range(-(-params.filters // 4)):
         words = np.frombuffer(read(at, 4 * (2 * inputs + 1)), "<u4")
-        place, lengths, found = 0, [], []
+        place, lengths, weights = 0, [], []
         while words[place] and place + int(words[place]) + 1 < len(words):
             lengths.append(int(words[place]))
-            found.append(words[place + 1 : place + 1 + lengths[-1]])
+            weights.append(words[place + 1 : place + 1 + lengths[-1]])
             place += 1 + lengths[-1]
         if sum(lengths) != inputs:
             raise departure(f"the runs of filters from {4 * four} on are not its inputs")
-        data = np.concatenate(found).view(np.uint8).reshape(inputs, 4)
+        data = np.concatenate(weights).view(np.uint8).reshape(inputs, 4)
         filters.append(data[:, [0, 2, 1, 3]].T.astype(np.int64) - _OFFSET)
         runs.append((slice(4 * four, 4 * four + 4), np.array(lengths)))
         at += 4 * (place + 1)
-    return _first(np.concatenate(filters), given), runs
+    return _first(np.concatenate(filters), params), runs
 
 
 def _zero(values: Integers) -> int:
     return int(np.argmax(values == 0)) if (values == 0).any() else len(values)
 
 
-def _first(values: Integers, given: Parameters) -> Integers:
-    return np.ascontiguousarray(values[None, : given.filters, : given.inputs])
+def _first(values: Integers, params: Parameters) -> Integers:
+    return np.ascontiguousarray(values[None, : params.filters, : params.inputs])
 
 
-def _patch_bytes(given: Parameters, _small: bool) -> int:
-    whole = given.kernel_rows == given.kernel_columns == 1 and given.pad == 0
-    return 0 if whole and given.channels % 4 == 0 else -(-given.inputs // 4) * 4
+def _patch_bytes(params: Parameters, _small: bool) -> int:
+    whole = params.kernel_rows == params.kernel_columns == 1 and params.pad == 0
+    return 0 if whole and params.channels % 4 == 0 else -(-params.inputs // 4) * 4
 
 
-def _pairs_bytes(given: Parameters, _small: bool) -> int:
-    quads = -(-given.inputs // 4)
-    return 16 * quads + (4 * quads if given.channels % 4 else 0)
+def _pairs_bytes(params: Parameters, _small: bool) -> int:
+    quads = -(-params.inputs // 4)
+    return 16 * quads + (4 * quads if params.channels % 4 else 0)
 
 
 KERNELS: Mapping[
     str,
     tuple[Callable[[Parameters, Read, bool], _Unpacked], Callable[[Parameters, bool], int]],
 ] = {
-    "nn_conv_c": (_portable, lambda _given, _small: 0),
-    "nn_depthwise": (_depthwise, lambda given, _small: 8 * given.taps),
-    "nn_conv_nomul": (_nibbles, lambda given, _small: 4 * given.inputs),
+    "nn_conv_c": (_portable, lambda _params, _small: 0),
+    "nn_depthwise": (_depthwise, lambda params, _small: 8 * params.taps),
+    "nn_conv_nomul": (_nibbles, lambda params, _small: 4 * params.inputs),
     "nn_conv_dsp": (_pairs, _pairs_bytes),
     "nn_conv_dsp_pixel": (_pixel_pairs, _patch_bytes),
-    "nn_conv_lanes": (_lanes, lambda given, small: (4 if small else 8) * given.inputs),
+    "nn_conv_lanes": (_lanes, lambda params, small: (4 if small else 8) * params.inputs),
     "nn_conv_pixel": (_words, _patch_bytes),
 }
 """By function: how weights are read, and the bytes of scratch memory."""
 
 
-def pixels_read(given: Parameters, kernel: str, rows: Sequence[int], first: int, count: int
+def pixels_read(params: Parameters, kernel: str, rows: Sequence[int], first: int, count: int
                 ) -> Integers:  # fmt: skip
     """Return the addresses [pixel, input] of what is read for `count` results from column `first`
     on, in the order row of the kernel, column, channel; -1 for zeros. `rows` are addresses of rows,
     0 for a row of zeros.
     """
-    if not 0 < count * given.inputs <= _LARGEST:
-        raise departure(f"a kernel is called for {count} pixels of {given.inputs} inputs")
-    spread = given.spread if kernel == "nn_conv_c" else 1
-    left = (first + np.arange(count)) * given.stride - given.pad
-    place = left[:, None] + np.arange(given.kernel_columns) * given.dilation
-    inside = (place >= 0) & (place % spread == 0) & (place // spread < given.width)
-    pixel = np.where(inside, place // spread * given.channels, -1)
+    if not 0 < count * params.inputs <= _LARGEST:
+        raise departure(f"a kernel is called for {count} pixels of {params.inputs} inputs")
+    spread = params.spread if kernel == "nn_conv_c" else 1
+    left = (first + np.arange(count)) * params.stride - params.pad
+    place = left[:, None] + np.arange(params.kernel_columns) * params.dilation
+    inside = (place >= 0) & (place % spread == 0) & (place // spread < params.width)
+    pixel = np.where(inside, place // spread * params.channels, -1)
     base = np.asarray(rows, np.int64)
-    at = base[None, :, None, None] + pixel[:, None, :, None] + np.arange(given.channels)
-    known = (base != 0)[None, :, None] & inside[:, None]
-    return np.where(known[..., None], at, -1).reshape(count, -1)
+    at = base[None, :, None, None] + pixel[:, None, :, None] + np.arange(params.channels)
+    valid = (base != 0)[None, :, None] & inside[:, None]
+    return np.where(valid[..., None], at, -1).reshape(count, -1)

@@ -174,11 +174,11 @@ class TracedProgram:
 
     def _convolve(self, name: str) -> None:
         at, rows, first, count, out, scratch = self._arguments(6)
-        given = Parameters.at(at, self.read)
-        conv = self._convolution(name, given)
-        width = _WIDE_BYTES if given.wide else 1
-        places = pixels_read(given, name, self._pointers(rows, given.kernel_rows), first, count)
-        if scratch % 4 or out % width or (given.wide and conv.passes_on and out % 4):
+        params = Parameters.at(at, self.read)
+        conv = self._convolution(name, params)
+        width = _WIDE_BYTES if params.wide else 1
+        places = pixels_read(params, name, self._pointers(rows, params.kernel_rows), first, count)
+        if scratch % 4 or out % width or (params.wide and conv.passes_on and out % 4):
             raise departure("memory is not aligned")
         written = [(out, count * conv.filters * width), (scratch, conv.scratch_bytes)]
         numbers = self.flow.read(places)
@@ -189,13 +189,13 @@ class TracedProgram:
         self.flow.write(out, results, width)
         self.flow.forget(scratch, conv.scratch_bytes)
 
-    def _convolution(self, name: str, given: Parameters) -> Convolution:
-        bits = repr(given).encode()
-        if self.flow.holds(given.weights_at) or given.weights_at >= RAM:
-            bits += self.read(given.weights_at, given.inputs * given.filters)
+    def _convolution(self, name: str, params: Parameters) -> Convolution:
+        bits = repr(params).encode()
+        if self.flow.holds(params.weights_at) or params.weights_at >= RAM:
+            bits += self.read(params.weights_at, params.inputs * params.filters)
         key = name, bits, b""
         if key not in self._convolutions:
-            self._convolutions[key] = convolution(name, given, self.read, small=self._small)
+            self._convolutions[key] = convolution(name, params, self.read, small=self._small)
         return self._convolutions[key]
 
     def _join(self, name: str) -> None:

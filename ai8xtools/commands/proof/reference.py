@@ -19,7 +19,7 @@ GROUP = 4
 
 
 @frozen(slots=False)
-class Wanted:
+class Reference:
     """A network as it is executed, whatever its known answer is made of."""
 
     name: str
@@ -27,7 +27,7 @@ class Wanted:
     average_rounding: bool
 
     @classmethod
-    def of(cls, name: str, network: Network, *, average_rounding: bool) -> Wanted:
+    def of(cls, name: str, network: Network, *, average_rounding: bool) -> Reference:
         """Return what a network delivers."""
         return cls(name, replace(network, simulated=network.order), average_rounding)
 
