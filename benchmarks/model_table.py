@@ -43,16 +43,16 @@ _SAMPLES = 32
 
 def _called(tool: Any, *words: str) -> tuple[int, str, str]:
     """Run a tool in this process; return its status, what it said, and the code of its refusal."""
-    said = io.StringIO()
+    output = io.StringIO()
     sys.argv = [f"{tool.__name__}.py", *words]
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         try:
             status = tool.main()
         except ToolError as exc:
-            return 1, said.getvalue(), exc.code
+            return 1, output.getvalue(), exc.code
         except DiagnosticError as exc:
-            return 1, said.getvalue(), next(one.code for one in exc.diagnostics)
-    return int(status or 0), said.getvalue(), ""
+            return 1, output.getvalue(), next(one.code for one in exc.diagnostics)
+    return int(status or 0), output.getvalue(), ""
 
 
 def _trained(make: Any, shape: tuple[int, ...], seed: int) -> Any:
@@ -86,11 +86,13 @@ def _row(name: str, shape: tuple[int, ...], target: str) -> tuple[list[str], flo
     """Return a row of the table and the correlation; of a refusal, its code."""
     words = ["net.pth", "q.pth.tar", "--device", target, "--model", f"net.py:{name}"]
     words += ["--import"] if target != "Q15" else []
-    status, said, code = _called(quantize, *words, "--calibrate", "npz:data.npz")
+    status, output, code = _called(quantize, *words, "--calibrate", "npz:data.npz")
     if status:
         return [name, target, f"refused ({code})", "", "", ""], None
-    found = [float(one) for one in re.findall(r"Correlation with \S+ on .*: ([0-9.]+)", said)]
-    wide = " (15 bits)" if "data and weights have" in said else ""
+    correlations = [
+        float(one) for one in re.findall(r"Correlation with \S+ on .*: ([0-9.]+)", output)
+    ]
+    wide = " (15 bits)" if "data and weights have" in output else ""
     chip = target.startswith("MAX")
     words = ["--checkpoint-file", "q.pth.tar", "--fits", "json"]
     if chip:
@@ -98,18 +100,20 @@ def _row(name: str, shape: tuple[int, ...], target: str) -> tuple[list[str], flo
                   "--input-shape", "x".join(map(str, shape))]  # fmt: skip
     else:
         words += ["--device", "MCU", "--mcu", _MCU]
-    status, said, code = _called(ai8xize, *words)
+    status, output, code = _called(ai8xize, *words)
     place = target if chip else _MCU
-    one = next((row for row in json.loads(said) if row["chip"] == place), None) if said else None
+    one = (
+        next((row for row in json.loads(output) if row["chip"] == place), None) if output else None
+    )
     if one is None or not one["fits"]:
-        return [name, target, f"{found[-1]:.4f}", "does not fit", code, ""], found[-1]
+        return [name, target, f"{correlations[-1]:.4f}", "does not fit", code, ""], correlations[-1]
     used = {key: value["used"] for key, value in one["memories"].items()}
     if chip:
         sizes = [f"{used['data']:,}", f"{used['kernel columns']:,} columns"]
     else:
         sizes = [f"{used['SRAM']:,}", f"{used['flash']:,}"]
     cycles = "-" if one["cycles"] is None else f"{one['cycles']:,}"
-    return [name, target, f"{found[-1]:.4f}{wide}", *sizes, cycles], found[-1]
+    return [name, target, f"{correlations[-1]:.4f}{wide}", *sizes, cycles], correlations[-1]
 
 
 def main() -> int:

@@ -102,17 +102,17 @@ def suggest_the_same(tool: str, **needed: str) -> None:
     if at is None:  # a program asked, not a command line
         return
     del words[at : at + 1 + (words[at + 1 : at + 2] in (["json"], ["table"]))]
-    given = {word.partition("=")[0] for word in words}
+    options = {word.partition("=")[0] for word in words}
     for name, value in needed.items():
         option = f"--{name.replace('_', '-')}"
-        words += [] if option in given else [option, value]
+        words += [] if option in options else [option, value]
     suggest(tool, *words)
 
 
 def note_fit(target: str, reasons: Sequence[str]) -> None:
     """Keep whether a network fits a target, and why not."""
-    told = f"does not fit {target}: {'; '.join(reasons)}" if reasons else f"fits {target}"
-    note(verdict="failed" if reasons else "passed", reason=told)
+    reason = f"does not fit {target}: {'; '.join(reasons)}" if reasons else f"fits {target}"
+    note(verdict="failed" if reasons else "passed", reason=reason)
 
 
 def one_line(fits: Sequence[ChipFit]) -> str:

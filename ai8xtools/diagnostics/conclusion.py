@@ -23,7 +23,7 @@ _SHORT = 50
 def conclusion(outcome: Outcome, columns: int) -> str:
     """Return one line, or two where one would be wider than `columns`; "" if nothing is known."""
     facts = outcome.facts
-    result = ", ".join(_told(facts))
+    result = ", ".join(_results(facts))
     if not outcome.following:
         return f"{facts['subject']}: {result}" if facts["subject"] and result else ""
     first = f"{facts['subject'] or 'it'}: {result or 'ready'}."
@@ -32,7 +32,7 @@ def conclusion(outcome: Outcome, columns: int) -> str:
     return f"{first}{' ' if fits else chr(10)}{following}"
 
 
-def _told(facts: dict[str, Any]) -> Iterator[str]:
+def _results(facts: dict[str, Any]) -> Iterator[str]:
     if facts["verdict"]:
         reason = facts["reason"] or ""
         yield reason if 0 < len(reason) < _SHORT else facts["verdict"]

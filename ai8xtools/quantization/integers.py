@@ -58,35 +58,38 @@ class Ranges:
 
 def measured(graph: Graph, samples: Sequence[Float64s]) -> Ranges:
     """Return the ranges of results for samples [1, ...]."""
-    found = dict.fromkeys(graph.nodes, 0.0)
+    magnitudes = dict.fromkeys(graph.nodes, 0.0)
     ends = dict.fromkeys(graph.outputs, (np.inf, -np.inf))
     for sample in samples:
-        known: dict[Node, Array] = {graph.input: sample}
+        values: dict[Node, Array] = {graph.input: sample}
         for node in graph.nodes:
-            if node not in known:
-                given = [known[one] for one in node.inputs if one in known]
-                value = value_of(node.operator, given) if len(given) == len(node.inputs) else None
+            if node not in values:
+                inputs = [values[one] for one in node.inputs if one in values]
+                value = value_of(node.operator, inputs) if len(inputs) == len(node.inputs) else None
                 if value is None:
                     continue
-                known[node] = value
-            found[node] = max(found[node], largest(known[node]))
+                values[node] = value
+            magnitudes[node] = max(magnitudes[node], largest(values[node]))
             if node in ends:
                 low, high = ends[node]
-                ends[node] = min(low, float(known[node].min())), max(high, float(known[node].max()))
-    return Ranges(_alike(found), {node: high - low for node, (low, high) in ends.items()})
+                ends[node] = (
+                    min(low, float(values[node].min())),
+                    max(high, float(values[node].max())),
+                )
+    return Ranges(_alike(magnitudes), {node: high - low for node, (low, high) in ends.items()})
 
 
-def _alike(found: dict[Node, float]) -> dict[Node, float]:
+def _alike(magnitudes: dict[Node, float]) -> dict[Node, float]:
     """Return ranges in which the steps of a recurrent layer have those of all of them: they share
     weights and tables.
     """
     keys, most = {}, defaultdict[tuple[str, str, str], float](float)
-    for node, value in found.items():
+    for node, value in magnitudes.items():
         place, step, words = node.place.partition(STEP)
         if step:
             keys[node] = key = place, words.partition(" ")[2], node.name
             most[key] = max(most[key], value)
-    return found | {node: most[key] for node, key in keys.items()}
+    return magnitudes | {node: most[key] for node, key in keys.items()}
 
 
 class Integers:
@@ -99,7 +102,7 @@ class Integers:
     def __init__(self, graph: Graph, ranges: Ranges, bits: int) -> None:
         self._ranges, self._spread = dict(ranges.largest), ranges.spread
         self._graph, self._bits, self._readers = graph, bits, graph.readers()
-        self._wanted: dict[Node, int] = {}
+        self._reader_fractions: dict[Node, int] = {}
         self._stored: dict[Node, tuple[Node, int]] = {}
         self._real: dict[Node, Node] = {}
         self._wide: set[Node] = set()
@@ -109,7 +112,7 @@ class Integers:
     def _fraction(self, node: Node) -> int:
         """Return the k of a result."""
         own = power_of_two_fraction(self._ranges[node], self._bits_of(node))
-        return max(min(self._wanted.get(node, own), DEEPEST), -DEEPEST)
+        return max(min(self._reader_fractions.get(node, own), DEEPEST), -DEEPEST)
 
     def _bits_of(self, node: Node) -> int:
         """Return the bits that a result is stored with: what is normalized needs more."""
@@ -198,8 +201,8 @@ class Integers:
         for part, one in parts:
             for values, other in both:
                 if values.any() and (one + other or len(parts) == 1 or not upper.any()):
-                    known = constant(values, constants[0].place)
-                    sums = make(place, node.operator, part, known)
+                    factors = constant(values, constants[0].place)
+                    sums = make(place, node.operator, part, factors)
                     terms.append(scaled(place, sums, one + other))
         for bias in constants[1:]:
             values = np.asarray(bias.constant, np.float64).reshape(axes)

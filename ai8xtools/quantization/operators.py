@@ -86,30 +86,30 @@ def costliest(graph: Graph, ranges: Ranges, samples: Sequence[Float64s]) -> str:
     """Return the place of the layer that changes results most if it alone has 8 bits."""
     weighted = (node for node in graph.nodes if isinstance(node.operator, _WEIGHTED))
     layers = [node for node in weighted if node.inputs[1].constant is not None]
-    wanted = [_results(graph, sample) for sample in samples]
+    expected = [_results(graph, sample) for sample in samples]
 
     def error(layer: Node) -> float:
         k = power_of_two_fraction(ranges.largest[layer], BITS)
-        found = (_results(graph, sample, layer, k) for sample in samples)
-        return sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, found, strict=True))
+        actual = (_results(graph, sample, layer, k) for sample in samples)
+        return sum(float(((a - b) ** 2).sum()) for a, b in zip(expected, actual, strict=True))
 
     return max(layers, key=error).place if layers else "what is done with elements"
 
 
 def _results(graph: Graph, sample: Float64s, alone: Node | None = None, k: int = 0) -> Float64s:
     """Return all results for a sample, in one line; weights and results of a layer have 8 bits."""
-    known: dict[Node, Array] = {graph.input: sample}
+    values: dict[Node, Array] = {graph.input: sample}
     for node in graph.nodes:
-        if node in known:
+        if node in values:
             continue
-        given = [known[one] for one in node.inputs]
+        inputs = [values[one] for one in node.inputs]
         if node is alone:
-            fraction = power_of_two_fraction(largest(given[1]), BITS)
-            given[1] = np.ldexp(to_fixed(given[1], fraction, BITS), -fraction)
-        value = value_of(node.operator, given)
+            fraction = power_of_two_fraction(largest(inputs[1]), BITS)
+            inputs[1] = np.ldexp(to_fixed(inputs[1], fraction, BITS), -fraction)
+        value = value_of(node.operator, inputs)
         assert value is not None
-        known[node] = np.ldexp(to_fixed(value, k, BITS), -k) if node is alone else value
-    return np.concatenate([np.ravel(known[node]) for node in graph.outputs])
+        values[node] = np.ldexp(to_fixed(value, k, BITS), -k) if node is alone else value
+    return np.concatenate([np.ravel(values[node]) for node in graph.outputs])
 
 
 class _Quantizer(Integers):
@@ -125,11 +125,11 @@ class _Quantizer(Integers):
 
     def whole(self) -> Whole:
         """Return the graph that was made."""
-        made = [self._stored[node] for node in self._graph.outputs]
-        given, fraction = self._stored[self._graph.input]
+        results = [self._stored[node] for node in self._graph.outputs]
+        data, fraction = self._stored[self._graph.input]
         nodes = [one for one, _ in self._stored.values()]
-        outputs = [one for one, _ in made]
-        return Whole(graph_of(given, nodes, outputs), fraction, tuple(k for _, k in made))
+        outputs = [one for one, _ in results]
+        return Whole(graph_of(data, nodes, outputs), fraction, tuple(k for _, k in results))
 
     def _ask(self, node: Node) -> None:
         """Note the k that results should have which only move from here on."""
@@ -137,7 +137,7 @@ class _Quantizer(Integers):
             return
         for one in node.inputs:
             if len(self._readers[one]) == 1 and one.constant is None:
-                self._wanted[one] = self._fraction(node)
+                self._reader_fractions[one] = self._fraction(node)
 
     def _visit(self, node: Node) -> None:
         place, operator = node.place, node.operator
@@ -163,8 +163,8 @@ class _Quantizer(Integers):
                 self._real[node] = over
                 self._finish(node)
             case Each() | Clip() | Dropout():
-                given = [self._value(one) for one in node.inputs]
-                self._real[node] = make(place, operator, *given)
+                inputs = [self._value(one) for one in node.inputs]
+                self._real[node] = make(place, operator, *inputs)
                 self._finish(node)
             case Reshape() | Transpose() | Slice() | Concat() | Resize() | Pad():
                 self._stored[node] = self._moved(node)
@@ -210,15 +210,15 @@ class _Quantizer(Integers):
 
     def _leaves(self, node: Node) -> set[Node]:
         """Return the stored results, and constants by channel, that elements are computed of."""
-        found: set[Node] = set()
+        leaves: set[Node] = set()
         for one in node.inputs:
             if one.constant is not None:
-                found |= {one} if one.constant.size > 1 else set()
+                leaves |= {one} if one.constant.size > 1 else set()
                 continue
             inner = isinstance(one.operator, _OF_ELEMENTS) and len(self._readers[one]) == 1
             plain = inner and not self._ends_sums(one)
-            found |= self._leaves(one) if plain else {one}
-        return found
+            leaves |= self._leaves(one) if plain else {one}
+        return leaves
 
     def _ends_sums(self, node: Node) -> bool:
         """Whether a result is one of sums, with simple operations."""
@@ -265,16 +265,16 @@ class _Quantizer(Integers):
         return make(node.place, node.operator, whole, node.inputs[1])
 
     def _moved(self, node: Node) -> tuple[Node, int]:
-        given = [self._integer(one) for one in node.inputs]
-        fraction = min(fraction for _, fraction in given)
+        integers = [self._integer(one) for one in node.inputs]
+        fraction = min(fraction for _, fraction in integers)
         bits = WIDE if self._wide & {*node.inputs} else BITS
         self._wide |= {node} if bits > BITS else set()
-        if len(given) > 1:
+        if len(integers) > 1:
             fraction = min(fraction, self._fraction(node))
         inputs = [
             one if k == fraction
             else rounded(node.place, scaled(node.place, one, -k), fraction, bits)
-            for one, k in given
+            for one, k in integers
         ]  # fmt: skip
         operator = node.operator
         if isinstance(operator, Pad) and operator.value:

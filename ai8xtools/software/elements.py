@@ -180,8 +180,8 @@ def _computed(op: Arithmetic, a: Int64, b: Int64) -> Int64:
 
 
 def _roots(values: Int64) -> Int64:
-    found: Int64 = np.array([math.isqrt(one) for one in values.ravel().tolist()], np.int64)
-    return found.reshape(values.shape)
+    roots: Int64 = np.array([math.isqrt(one) for one in values.ravel().tolist()], np.int64)
+    return roots.reshape(values.shape)
 
 
 class DivisorError(ValueError):

@@ -119,11 +119,11 @@ def _check_finite(graph: Graph, path: str) -> None:
 def _compare(graph: Graph, samples: list[Float64s], expected: list[Float64s], path: str) -> None:
     """Raise InputError E668 where operators compute something else than the network itself."""
     for number in range(len(expected[0])):
-        found = passes.results(graph, samples[number])
-        for value, wanted in zip(found, expected, strict=True):
+        results = passes.results(graph, samples[number])
+        for value, reference in zip(results, expected, strict=True):
             if value is None:
                 continue
-            own = wanted[number].ravel()
+            own = reference[number].ravel()
             if not np.isfinite(own).all():
                 raise InputError("E740", f"the network makes no finite number of sample {number}",
                                  "--calibrate", "Choose samples for which it does.")  # fmt: skip
@@ -145,12 +145,12 @@ def _results(graph: Graph, samples: list[Float64s]) -> list[Float64s]:
 def _agreement(expected: list[Float64s], whole: Whole, samples: list[Float64s]) -> float:
     """Return how results in whole numbers correlate with others; of several the smallest."""
     integers = [to_fixed(one, whole.fraction, 8).astype(np.float64) for one in samples]
-    found = []
+    agreements = []
     results = zip(expected, _results(whole.graph, integers), whole.fractions, strict=True)
-    for wanted, own, fraction in results:
-        a, b = wanted.ravel(), np.ldexp(own, -fraction)
+    for reference, own, fraction in results:
+        a, b = reference.ravel(), np.ldexp(own, -fraction)
         if a.std() and b.std():
-            found.append(float(np.corrcoef(a, b)[0, 1]))
+            agreements.append(float(np.corrcoef(a, b)[0, 1]))
         else:  # what does not change is near, or not
-            found.append(float(np.abs(a - b).max() <= np.ldexp(1.0, -fraction)))
-    return min(found)
+            agreements.append(float(np.abs(a - b).max() <= np.ldexp(1.0, -fraction)))
+    return min(agreements)

@@ -28,10 +28,10 @@ def create_software(software: SoftwareOptions) -> int:
         from ai8xtools.commands.software.fits import show_fits
 
         return show_fits(software, options.output.fits)
-    if (found := source_of(options, software)) is not None:
+    if (source := source_of(options, software)) is not None:
         from ai8xtools.commands.software.operators import create_from_operators
 
-        return create_from_operators(options, software, found)
+        return create_from_operators(options, software, source)
     if software.qformat:
         from ai8xtools.commands.software.qformat import create_qformat  # few ask for it
 

@@ -76,10 +76,10 @@ _Judge = Callable[[Profile], _Taken]
 
 def show_fits(software: SoftwareOptions, form: str) -> int:
     """Print what the network takes of every target; status 0 if it fits the microcontroller."""
-    found = source_of(software.source, software)
-    if isinstance(found, Checkpoint):
+    source = source_of(software.source, software)
+    if isinstance(source, Checkpoint):
         chip_fits: list[ChipFit] = []
-        others = operators_fits(software, found)
+        others = operators_fits(software, source)
     elif software.qformat:
         chip_fits, others = [], qformat_fits(software)
     else:
@@ -147,14 +147,14 @@ def qformat_fits(software: SoftwareOptions) -> list[McuFit]:
     return [_judged(judge, profile) for profile in _profiles(software)]
 
 
-def operators_fits(software: SoftwareOptions, found: Checkpoint) -> list[McuFit]:
+def operators_fits(software: SoftwareOptions, source: Checkpoint) -> list[McuFit]:
     """Return what the network of a checkpoint of operators takes of every profile.
 
     Raises InputError for one that is not sound, or that no program computes.
     """
     from ai8xtools.commands.software.operators import lowered  # few ask for it
 
-    _, _, steps = lowered(software.source, found)
+    _, _, steps = lowered(software.source, source)
     judge = _judge_of_steps(steps, software)
     return [_judged(judge, profile) for profile in _profiles(software)]
 

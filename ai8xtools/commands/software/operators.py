@@ -62,7 +62,7 @@ class _Network:
 
 
 def create_from_operators(
-    options: LoaderOptions, software: SoftwareOptions, found: Checkpoint | ModelSource
+    options: LoaderOptions, software: SoftwareOptions, source: Checkpoint | ModelSource
 ) -> int:
     """Write the project of a graph; return the exit status."""
     profile = software.profile()
@@ -70,12 +70,12 @@ def create_from_operators(
     if not options.output.check_only:
         software.folder(options).check()
     messages: tuple[Diagnostic, ...] = software.notices
-    if isinstance(found, Checkpoint) and options.model is not None:
+    if isinstance(source, Checkpoint) and options.model is not None:
         messages += (no_effect("--model", "on a checkpoint that holds the network"),)
-    network, path, steps = lowered(options, found)
+    network, path, steps = lowered(options, source)
     _prove(network, steps, path)
-    if isinstance(found, ModelSource) and found.prove:
-        source = replace(found, left=network.left)
+    if isinstance(source, ModelSource) and source.prove:
+        source = replace(source, left=network.left)
         messages += prove(source, network.sample[0],
                           lambda one: [value.astype(np.float64).ravel()
                                        for value in _results(network.operators, one)])  # fmt: skip
@@ -102,22 +102,24 @@ def _refuse_options(options: LoaderOptions, software: SoftwareOptions) -> None:
         **{f"--{name.replace('_', '-')}": getattr(resolving, name) != getattr(plain, name)
            for name in CHANGING},
     }  # fmt: skip
-    for option, given in asked.items():
-        if given:
+    for option, is_set in asked.items():
+        if is_set:
             raise InputError("E080", "a graph of operators does not have this", option,
                              "Leave it out, or take a network of the accelerator.")  # fmt: skip
 
 
-def lowered(options: LoaderOptions, found: Checkpoint | ModelSource) -> tuple[_Network, str, Steps]:
+def lowered(
+    options: LoaderOptions, source: Checkpoint | ModelSource
+) -> tuple[_Network, str, Steps]:
     """Return the operators of a file, its path, and the steps of their program.
 
     Raises InputError E670 that names each node that no step computes.
     """
-    if isinstance(found, Checkpoint):
+    if isinstance(source, Checkpoint):
         path = str(options.resolve.checkpoint_file)
-        network = _held(found, path, options)
+        network = _held(source, path, options)
     else:
-        path, network = found.model, _of_onnx(found, options)
+        path, network = source.model, _of_onnx(source, options)
     with told_of(path):
         lowering = Lowering(network.operators, network.name)
     refuse(lowering.refusals, path, _BY)
@@ -142,19 +144,21 @@ def _held(checkpoint: Checkpoint, path: str, options: LoaderOptions) -> _Network
         raise InputError("E744", f"this is no sound network: {exc}", path,
                          "Write it again with quantize.py --device MCU.") from None  # fmt: skip
     named = options.resolve.sample_input
-    given = sample if named is None else _read_sample(named, graph.input.shape[1:])
+    sample_input = sample if named is None else _read_sample(named, graph.input.shape[1:])
     fraction, *more = fractions
-    return _Network(graph, given[None].astype(np.int64), tuple(left), checkpoint.arch or "network",
-                    fraction, tuple(-one for one in more))  # fmt: skip
+    return _Network(
+        graph, sample_input[None].astype(np.int64), tuple(left), checkpoint.arch or "network",
+        fraction, tuple(-one for one in more),
+    )  # fmt: skip
 
 
 def _fractions(values: object, count: int) -> list[int]:
     """Return fractional bits. Raises UnsoundError for others than `count` numbers."""
-    found = values if isinstance(values, list) else []
-    found = [one for one in found if isinstance(one, int) and abs(one) <= _MOST_BITS]
-    if len(found) != count:
+    numbers = values if isinstance(values, list) else []
+    numbers = [one for one in numbers if isinstance(one, int) and abs(one) <= _MOST_BITS]
+    if len(numbers) != count:
         raise UnsoundError("input and outputs have fractional bits")
-    return found
+    return numbers
 
 
 def _of_onnx(source: ModelSource, options: LoaderOptions) -> _Network:
@@ -190,8 +194,8 @@ def _read_sample(path: str, shape: tuple[int, ...]) -> Values:
 
 
 def _results(operators: Graph, sample: Values) -> list[Values]:
-    found = passes.results(operators, sample[None].astype(np.float64))
-    return [np.asarray(value).astype(np.int64) for value in found]
+    results = passes.results(operators, sample[None].astype(np.float64))
+    return [np.asarray(value).astype(np.int64) for value in results]
 
 
 def _maps(values: Values) -> Values:
@@ -202,9 +206,9 @@ def _maps(values: Values) -> Values:
 def _prove(network: _Network, steps: Steps, path: str) -> None:
     """Raise InputError E668 where steps compute something else than the operators."""
     for sample in samples_like(network.sample[0]):
-        wanted = [laid(value).ravel() for value in _results(network.operators, sample)]
-        found = execute(steps, laid(sample[None]))
-        if not all(map(np.array_equal, wanted, found)):
+        expected = [laid(value).ravel() for value in _results(network.operators, sample)]
+        actual = execute(steps, laid(sample[None]))
+        if not all(map(np.array_equal, expected, actual)):
             raise InputError(
                 "E668", "the program generated from the graph computes something else", path,
                 "Write the graph with other operators, or report it.",

@@ -41,17 +41,17 @@ def _results(
             if name != "loss":
                 yield f"{title}: {name}", f"{value:.4g}", samples
     for name, entry in judged.items():
-        found = measured_of(entry)
-        if found is not None:
-            title, _, rest = str(found).partition(" (")
-            yield f"{capitalized(name)}: {found.title}", title, rest.removesuffix(")")
+        measure = measured_of(entry)
+        if measure is not None:
+            title, _, rest = str(measure).partition(" (")
+            yield f"{capitalized(name)}: {measure.title}", title, rest.removesuffix(")")
 
 
 def _names(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what training and validation have measured, the loss first."""
     sides = [epoch.get(side) or {} for epoch in epochs for side in _SIDES]
-    found = dict.fromkeys(name for side in sides for name, _ in _numbers(side))
-    return sorted(found, key=lambda name: name != "loss")[:3]
+    names = dict.fromkeys(name for side in sides for name, _ in _numbers(side))
+    return sorted(names, key=lambda name: name != "loss")[:3]
 
 
 def _numbers(values: Mapping[str, Any] | None) -> list[tuple[str, float]]:

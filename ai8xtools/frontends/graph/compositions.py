@@ -201,8 +201,8 @@ def _layer(m: Maker) -> Node:
 
 def _adaptive(m: Maker) -> Node:
     """Return means, or maxima, of windows of different sizes, one axis after the other."""
-    data, wanted = m.data, m.node.shape
-    for axis, (n, size) in enumerate(zip(data.shape, wanted, strict=True)):
+    data, sizes = m.data, m.node.shape
+    for axis, (n, size) in enumerate(zip(data.shape, sizes, strict=True)):
         if n == size:
             continue
         ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
@@ -230,8 +230,8 @@ def _along(m: Maker, data: Node, axis: int, weights: Array) -> Node:
 
 def _interpolated(m: Maker) -> Node:
     """Return data whose axes are interpolated one after the other: products with matrices."""
-    data, wanted = m.data, m.node.shape
-    for axis, (n, size) in enumerate(zip(data.shape, wanted, strict=True)):
+    data, sizes = m.data, m.node.shape
+    for axis, (n, size) in enumerate(zip(data.shape, sizes, strict=True)):
         if n == size:
             continue
         weights = linear_weights(n, size, m.get("coordinates", "half_pixel"))
@@ -274,5 +274,5 @@ def compositions(node: Node, _readers: Readers) -> Node:
     if not isinstance(node.operator, Foreign) or not node.inputs:
         return _normalized_by_hand(node)
     composed = _COMPOSED.get(node.operator.known)
-    found = None if composed is None else composed(Maker(node))
-    return found if found is not None and found.shape == node.shape else node
+    result = None if composed is None else composed(Maker(node))
+    return result if result is not None and result.shape == node.shape else node

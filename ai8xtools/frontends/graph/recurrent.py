@@ -48,11 +48,11 @@ def recurrent(m: Maker) -> Node:
         layer = _Layer(m, weights[way], again[way], bias[way])
         sums = m(Gemm(), flat, layer.weights, layer.bias)
         state = tuple(constant(one[way]) for one in first)
-        made = []
+        states = []
         for step in range(steps)[:: -1 if back else 1]:
             state = layer.next(step, sums, state)
-            made.append(m(Reshape((1, 1, *state[0].shape)), state[m.get("cell", 0)]))
-        ways.append(m(Concat(0), *made[:: -1 if back else 1]))
+            states.append(m(Reshape((1, 1, *state[0].shape)), state[m.get("cell", 0)]))
+        ways.append(m(Concat(0), *states[:: -1 if back else 1]))
     return ways[0] if len(ways) == 1 else m(Concat(1), *ways)
 
 

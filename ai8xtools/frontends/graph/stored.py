@@ -47,10 +47,10 @@ def from_data(entries: Any, outputs: Any, arrays: Mapping[str, Array]) -> Graph:
         nodes: list[Node] = []
         for entry in entries:
             nodes.append(_node(entry, nodes, arrays))
-        (given,) = (node for node in nodes if isinstance(node.operator, operators.Input))
-        graph = graph_of(given, nodes, [nodes[_index(number, nodes)] for number in outputs])
+        (input_node,) = (node for node in nodes if isinstance(node.operator, operators.Input))
+        graph = graph_of(input_node, nodes, [nodes[_index(number, nodes)] for number in outputs])
         check(graph)
-        results(graph, np.zeros(given.shape))
+        results(graph, np.zeros(input_node.shape))
     except UnsoundError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as exc:
@@ -72,10 +72,10 @@ def _node(entry: Mapping[str, Any], nodes: list[Node], arrays: Mapping[str, Arra
         return constant(value.astype(np.float64), place)
     inputs = [nodes[_index(number, nodes)] for number in entry["inputs"]]
     values = {name: _typed(name, value) for name, value in entry["values"].items()}
-    made = make(place, kind(**values), *inputs)
-    if min(made.shape, default=1) < 1 or math.prod(made.shape) > _MOST:
+    node = make(place, kind(**values), *inputs)
+    if min(node.shape, default=1) < 1 or math.prod(node.shape) > _MOST:
         raise UnsoundError(f"{place} has 1 to {_MOST} values")
-    return made
+    return node
 
 
 def _narrowed(values: Array) -> Array:

@@ -73,8 +73,8 @@ class Call:
         own = [
             self.settings[key] for key in ("weight", "bias") if self.settings.get(key) is not None
         ]
-        given = [one for one in data if one.constant is None]
-        return make(self.place, stated, *given, *map(operand, own))
+        inputs = [one for one in data if one.constant is None]
+        return make(self.place, stated, *inputs, *map(operand, own))
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a setting; one that is missing or None has the default."""
@@ -119,8 +119,8 @@ def plain_name(name: str) -> str:
 
 def attributes(module: nn.Module) -> dict[str, Any]:
     """Return the settings of a module, with its tensors."""
-    made = {name: getattr(module, name) for name in getattr(module, "parametrizations", ())}
-    return {**vars(module), **module._parameters, **module._buffers, **made}
+    tensors = {name: getattr(module, name) for name in getattr(module, "parametrizations", ())}
+    return {**vars(module), **module._parameters, **module._buffers, **tensors}
 
 
 def listed(values: Any) -> list[Any]:

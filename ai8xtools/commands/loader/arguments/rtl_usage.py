@@ -49,8 +49,8 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
     complaints = [*_without_effect(args)]
     complaints += [
         excludes(option, "--rtl")
-        for option, given in (("--verify", args.verify), ("--prove", args.prove))
-        if given
+        for option, is_set in (("--verify", args.verify), ("--prove", args.prove))
+        if is_set
     ]
     if args.input_csv is None:
         complaints += _only_with(CAMERA, "--input-csv", args)

@@ -15,9 +15,9 @@ def _interpolate(call: Call) -> Result:
     mode = call.get("mode", "nearest")
     if mode in ("bilinear", "linear"):
         along = "align_corners" if call.get("align_corners", False) else "half_pixel"
-        found = call.foreign(f"{call.name} by mode {mode}")
-        assert isinstance(found.operator, Foreign)
-        operator = replace(found.operator, known="linearinterpolation",
+        result = call.foreign(f"{call.name} by mode {mode}")
+        assert isinstance(result.operator, Foreign)
+        operator = replace(result.operator, known="linearinterpolation",
                            settings=(("coordinates", along),))  # fmt: skip
         return call.make(operator, call.data)
     if mode not in ("nearest", "nearest-exact"):

@@ -68,10 +68,10 @@ def _quantized_gemm(call: Call) -> Node:
     bias = call.constant(6)
     if bias is not None:
         inputs.append(constant(bias * np.asarray(call.constant(1)) * whole.scale.ravel()))
-    made = gemm(replace(call, inputs=inputs))
+    result = gemm(replace(call, inputs=inputs))
     if len(call.inputs) < 8 or call.inputs[7] is None:
-        return made
-    return _scale(call, 7, 2).integers(call, made)
+        return result
+    return _scale(call, 7, 2).integers(call, result)
 
 
 @handles("QLinearConv", "QLinearMatMul")
@@ -84,5 +84,5 @@ def _quantized_layer(call: Call) -> Node:
     if bias is not None:
         inputs.append(constant(bias * np.asarray(call.constant(1)) * whole.scale.ravel()))
     plain = replace(call, inputs=inputs)
-    made = conv(plain) if call.name == "QLinearConv" else matmul(plain)
-    return _scale(call, 6, len(made.shape)).integers(call, made)
+    result = conv(plain) if call.name == "QLinearConv" else matmul(plain)
+    return _scale(call, 6, len(result.shape)).integers(call, result)

@@ -24,14 +24,16 @@ def _recurrent(call: Call) -> list[Node]:
     kind, steps = call.name.lower(), call.data.shape[0]
     weights, again = (_whole(call, number) for number in (1, 2))
     ways, size = again.shape[0], again.shape[2]
-    given = [call.constant(number) if len(call.inputs) > number else None for number in range(3, 8)]
-    bias, lengths, *first = given[: 4 if kind == "lstm" else 3]
+    optional = [
+        call.constant(number) if len(call.inputs) > number else None for number in range(3, 8)
+    ]
+    bias, lengths, *first = optional[: 4 if kind == "lstm" else 3]
     usual = _ACTIVATIONS[kind]
     functions = tuple(call.get("activations", usual[0] * ways))
     odd = [name for name in ("clip", "layout", "input_forget") if call.get(name, 0)]
     odd += ["activations"] if functions not in [one * ways for one in usual] else []
     odd += ["sequence_lens"] if lengths is not None and (lengths != steps).any() else []
-    odd += ["P"] if given[4] is not None else []
+    odd += ["P"] if optional[4] is not None else []
     if odd or call.data.shape[1] != 1:
         raise UnknownError(f"its {odd[0] if odd else 'batch'} has no form that is known here",
                            REMEDY)  # fmt: skip
