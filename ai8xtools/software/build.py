@@ -15,10 +15,10 @@ from ai8xtools.software.emit.interface import Naming
 from ai8xtools.software.emit.library import library_bytes
 from ai8xtools.software.emit.project import Sample, code_of, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Convolution, Copy, Elements, Graph, Windows
+from ai8xtools.software.graph import Convolution, Copy, Elements, StepGraph, Windows
 from ai8xtools.software.kernels import IN_TILES
 from ai8xtools.software.kernels import choose as kernel_of
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import Block
 from ai8xtools.software.plan.cost import UNITS_STACK, stack_bytes
@@ -70,13 +70,13 @@ def build(
 
 
 def planned(
-    graph: Graph, profile: Profile, scheme: str = "auto", kernels: frozenset[str] | None = None
+    graph: StepGraph, profile: Profile, scheme: str = "auto", kernels: frozenset[str] | None = None
 ) -> Built:
     """Return the project of a fused graph without its files; raises as `build` does.
 
     It is planned for the levels of memory where there are any, or if these are asked for.
     """
-    ways: list[Callable[[Graph, Profile, str, frozenset[str] | None], Built]]
+    ways: list[Callable[[StepGraph, Profile, str, frozenset[str] | None], Built]]
     uncut = [step.name for step in graph.steps if isinstance(step, Elements | Windows)]
     uncut += [step.name for step in graph.steps if isinstance(step, Copy) and step.fill is not None]
     if uncut and scheme in ALWAYS:
@@ -98,7 +98,7 @@ def planned(
     raise refusals[ways.index(_in_levels)]
 
 
-def streamed(graph: Graph, profile: Profile, hop: int, kernels: frozenset[str] | None) -> Built:
+def streamed(graph: StepGraph, profile: Profile, hop: int, kernels: frozenset[str] | None) -> Built:
     """Return the project, without its files, of a graph that is not fused for a stream.
 
     Its window slides by `hop` rows of the input. Raises DiagnosticError as `sliding_plan` does, and
@@ -138,11 +138,11 @@ def schemes_of(scheme: str) -> tuple[Scheme, ...]:
 
 
 def choose(
-    graph: Graph,
+    graph: StepGraph,
     profile: Profile,
     scheme: str,
     kernels: frozenset[str] | None,
-    calls: Mapping[int, Call] | None = None,
+    calls: Mapping[int, KernelCall] | None = None,
 ) -> Built:
     """Return the first plan in one memory that fits a microcontroller; `calls` as in `plan`.
 
@@ -167,11 +167,11 @@ def _check_room(plan: Plan, need: Need, profile: Profile) -> None:
 
 
 def closest(
-    graph: Graph,
+    graph: StepGraph,
     profile: Profile,
     scheme: str,
     kernels: frozenset[str] | None,
-    calls: Mapping[int, Call] | None = None,
+    calls: Mapping[int, KernelCall] | None = None,
 ) -> Built:
     """Return the first plan whose data fit the RAM, else the smallest; `calls` as in `plan`.
 
@@ -244,7 +244,7 @@ def memory_problems(
 
 
 def _in_levels(
-    graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None
+    graph: StepGraph, profile: Profile, scheme: str, kernels: frozenset[str] | None
 ) -> Built:
     """Return a plan for levels of memory."""
     weights = weight_bytes(graph, profile, kernels)
@@ -269,7 +269,7 @@ def _in_levels(
     return Built(chosen, need)
 
 
-def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None) -> int:
+def weight_bytes(graph: StepGraph, profile: Profile, kernels: frozenset[str] | None) -> int:
     """Return the bytes of all packed weights and of the initial sums."""
     steps = (step for step in graph.steps if isinstance(step, Convolution))
     return sum(

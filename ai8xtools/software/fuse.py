@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
+from ai8xtools.software.graph import Convolution, Pool, Step, StepGraph, sources_of
 
 
-def fuse(graph: Graph) -> Graph:
+def fuse(graph: StepGraph) -> StepGraph:
     """Return a graph in which convolutions pool their results where only pooling reads these."""
     readers = Counter(source for step in graph.steps for source in sources_of(step))
     convolutions = {step.target: step for step in graph.steps if isinstance(step, Convolution)}

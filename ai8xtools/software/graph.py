@@ -355,7 +355,7 @@ Step = Convolution | Pool | Combine | Elements | Windows | Copy | Roll | Insert
 
 
 @frozen(slots=False, kw_only=True)
-class Graph:
+class StepGraph:
     """Steps in an order in which they can be executed.
 
     `input` is the sample's tensor; `outputs` are delivered one after the other; `kept` exists from

@@ -19,7 +19,6 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
-    Graph,
     Insert,
     Int8,
     Interval,
@@ -30,6 +29,7 @@ from ai8xtools.software.graph import (
     Roll,
     Size,
     Step,
+    StepGraph,
     Tensor,
     sources_of,
 )
@@ -47,7 +47,7 @@ _LONGEST = 65535
 """Rows and columns are counted in 16 bits."""
 
 
-def lower(network: Network, *, average_rounding: bool = False) -> Graph:
+def lower(network: Network, *, average_rounding: bool = False) -> StepGraph:
     """Return the steps of a network that has been checked.
 
     Raises DiagnosticError if a sum could leave 32 bits, or if 32-bit results are used further.
@@ -74,7 +74,7 @@ class _Lowering:
             interval = bounds.full_range(network.buffer.channels)
             self.kept = self.values[DATA_BUFFER] = self._tensor("buffer", size, interval)
 
-    def graph(self) -> Graph:
+    def graph(self) -> StepGraph:
         """Lower all layers; leave out steps that nothing needs."""
         previous = NETWORK_INPUT
         for position, index in enumerate(self.network.simulated):
@@ -84,7 +84,7 @@ class _Lowering:
         if self.problems:
             raise DiagnosticError(self.problems)
         outputs = tuple(self.values[layer.index] for layer in self.network.outputs())
-        return Graph(
+        return StepGraph(
             name=self.network.arch or "network",
             tensors=tuple(self.tensors),
             steps=_needed(self.steps, outputs, self.kept),

@@ -25,13 +25,13 @@ from ai8xtools.software.container.records import (
     Element,
     Flag,
     Header,
-    Layer,
+    LayerRecord,
     Tensor,
     aligned,
 )
 from ai8xtools.software.container.soundness import intermediates
 
-Record = TypeVar("Record", Tensor, Layer)
+Record = TypeVar("Record", Tensor, LayerRecord)
 _GROWING = ("rows", "columns", "channels", "count")
 
 
@@ -121,7 +121,7 @@ def _joined(blob: bytes, container: Container) -> Iterator[bytes]:
                 yield _with(blob, place, TENSOR.pack(*_values(moved)))
 
 
-def _values(record: Header | Tensor | Layer) -> list[object]:
+def _values(record: Header | Tensor | LayerRecord) -> list[object]:
     return [getattr(record, field.name) for field in fields(record)]
 
 
@@ -155,7 +155,7 @@ def _moved(tensor: Tensor) -> Iterator[Tensor]:
             yield replace(tensor, first=tensor.first + step, last=tensor.last + step)
 
 
-def _at_the_ends(layer: Layer, end: int) -> Iterator[Layer]:
+def _at_the_ends(layer: LayerRecord, end: int) -> Iterator[LayerRecord]:
     """Yield layers at the ends of what fields may state; memory up to the end of the arena."""
     if layer.second_input == NONE:
         yield replace(layer, first_input=NONE, second_input=layer.first_input)
@@ -171,8 +171,8 @@ def _at_the_ends(layer: Layer, end: int) -> Iterator[Layer]:
         yield replace(layer, bias_shift=shift)
 
 
-def _fits(record: Header | Tensor | Layer) -> bool:
-    form = {Header: HEADER, Tensor: TENSOR, Layer: LAYER}[type(record)]
+def _fits(record: Header | Tensor | LayerRecord) -> bool:
+    form = {Header: HEADER, Tensor: TENSOR, LayerRecord: LAYER}[type(record)]
     try:
         form.pack(*_values(record))
     except struct.error:

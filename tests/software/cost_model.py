@@ -28,7 +28,7 @@ from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import channel_work, plane_work
 from ai8xtools.software.plan.layers import takes_planes
@@ -291,7 +291,7 @@ def _fitted(work: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np
     return rates
 
 
-def planned(graph: Graph, core: str) -> Plan:
+def planned(graph: StepGraph, core: str) -> Plan:
     """Return the plan whose cost is predicted: each layer as a whole, all of them in L1."""
     profile = Profile("measured", CORES[core], 1 << 28, _WHOLE >> 1, dma=3)
     wish = Wish(schemes=SCHEMES["resident"])

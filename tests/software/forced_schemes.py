@@ -20,7 +20,7 @@ from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import Planner, Wish
@@ -50,7 +50,7 @@ def network_of(deployed: Deployed, folder: Path) -> Network:
     return network
 
 
-def forced_plan(graph: Graph, scheme: str, *, large: bool) -> Plan:
+def forced_plan(graph: StepGraph, scheme: str, *, large: bool) -> Plan:
     """Return the plan of a graph with a scheme in the smallest L1 with which it fits.
 
     With `large` layers have all of it that they need.

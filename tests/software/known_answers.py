@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Convolution, Graph, Pool, sources_of
+from ai8xtools.software.graph import Convolution, Pool, StepGraph, sources_of
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
@@ -170,7 +170,7 @@ def planner_cases(folder: Path) -> Iterator[Case]:
     yield from level_cases(folder)
 
 
-def _larger(graph: Graph, known: dict[str, Any], name: str) -> Iterator[str]:
+def _larger(graph: StepGraph, known: dict[str, Any], name: str) -> Iterator[str]:
     """Yield which rings of a plan, or all of them together, take more than is known."""
     made = plan(graph, CORES["cortex-m0plus"], Scheme.ROWS)
     made.validate()

@@ -22,7 +22,7 @@ from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.plan import Plan
@@ -41,7 +41,7 @@ _ROUNDS = 3
 DELAYED = Path(__file__).parent / "copies_delayed.c"
 
 
-def random_plan(graph: Graph, seed: int) -> Plan | None:
+def random_plan(graph: StepGraph, seed: int) -> Plan | None:
     """Return a plan for random memories with random wishes; None if it does not fit them."""
     choice = random.Random(seed)
     core = list(CORES.values())[seed % len(CORES)]

@@ -21,7 +21,7 @@ from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Convolution, Graph, sources_of
+from ai8xtools.software.graph import Convolution, StepGraph, sources_of
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.sliding import sliding_plan
 from ai8xtools.software.plan.streaming import parts_of, rows_of, streams
@@ -133,7 +133,7 @@ def results_of(
     return ran.stdout, int(ran.stderr)
 
 
-def changed_products(graph: Graph, hop: int) -> int:
+def changed_products(graph: StepGraph, hop: int) -> int:
     """Return the products of a window of which an operand changed since the last one.
 
     Rows are told apart by what they are made from, not by what a plan says; a row that was in the
@@ -148,7 +148,7 @@ def changed_products(graph: Graph, hop: int) -> int:
     )
 
 
-def _identities(graph: Graph, start: int, numbers: dict[Hashable, int]) -> dict[int, list[int]]:
+def _identities(graph: StepGraph, start: int, numbers: dict[Hashable, int]) -> dict[int, list[int]]:
     """Return a number for each row of each tensor of a window; equal rows have the same."""
 
     def number(*made_from: Hashable) -> int:
@@ -174,7 +174,7 @@ def _identities(graph: Graph, start: int, numbers: dict[Hashable, int]) -> dict[
     return rows
 
 
-def random_stream(seed: int) -> tuple[Graph, int, Sample] | None:
+def random_stream(seed: int) -> tuple[StepGraph, int, Sample] | None:
     """Return a random network for a stream, its hop and a sample; None if no hop suits it."""
     choice = np.random.default_rng(seed)
     network = random_network(seed, rows=int(choice.choice((12, 16, 24, 32, 48))))

@@ -18,7 +18,7 @@ from ai8xtools.software.container.records import (
     Element,
     Flag,
     Follow,
-    Layer,
+    LayerRecord,
     Op,
     Tensor,
 )
@@ -78,7 +78,7 @@ def _stored_bits(tensor: Tensor) -> int:
     return next(bits for bits, one in SIGNED.items() if one.identifier == tensor.encoding)
 
 
-def _expected_fraction(container: Container, layer: Layer, fractions: dict[int, int]) -> int:
+def _expected_fraction(container: Container, layer: LayerRecord, fractions: dict[int, int]) -> int:
     given = fractions[container.inputs_of(layer)[0]]
     if layer.op not in _SUMS:
         return given

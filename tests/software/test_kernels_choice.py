@@ -10,7 +10,7 @@ import pytest
 
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.graph import Convolution
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.kernels.depthwise import DEPTHWISE
 from ai8xtools.software.kernels.dsp import DSP
 from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES, common_runs, runs_of
@@ -175,12 +175,12 @@ def test_cores_and_weights_state_nothing_that_was_not_said() -> None:
 
 def test_scratch_of_a_call_holds_buffer_and_copy() -> None:
     for buffer, copied in product(range(9), range(9)):
-        call = Call(function="f", arguments=(), buffer_bytes=buffer, copied=copied)
+        call = KernelCall(function="f", arguments=(), buffer_bytes=buffer, copied=copied)
         words = (buffer + 3) // 4 + (copied + 3) // 4
         assert call.scratch_bytes == 4 * words
-    assert Call(function="f", arguments=(), relu="g").functions == ("f", "g")
-    assert Call(function="f", arguments=()).functions == ("f",) and call.copied == 8
-    plain = Call(function="f", arguments=())
+    assert KernelCall(function="f", arguments=(), relu="g").functions == ("f", "g")
+    assert KernelCall(function="f", arguments=()).functions == ("f",) and call.copied == 8
+    plain = KernelCall(function="f", arguments=())
     assert (plain.scratch_bytes, plain.wide, plain.status) == (0, False, True)
 
 

@@ -15,7 +15,7 @@ import pytest
 from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Combine, Convolution, Copy, Graph, Join, Pool, Step
+from ai8xtools.software.graph import Combine, Convolution, Copy, Join, Pool, Step, StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.buffers import copied_weights
 from ai8xtools.software.plan.chains import longest, passes
@@ -45,10 +45,10 @@ from tests.software.oracle.run_rows import just_in_time
 from tests.software.random_geometry import small_layers
 
 SEEDS = range(40, 56)
-_GRAPHS: dict[int, Graph] = {}
+_GRAPHS: dict[int, StepGraph] = {}
 
 
-def _graph(seed: int) -> Graph:
+def _graph(seed: int) -> StepGraph:
     if seed not in _GRAPHS:
         _GRAPHS[seed] = fuse(lower(random_network(seed)))
     return _GRAPHS[seed]
@@ -59,7 +59,7 @@ def _profile(l1: int, **others: Any) -> Profile:
     return Profile("plans", CORES["cortex-m4"], 1 << 20, l1, **settings)
 
 
-def _planned(graph: Graph, profile: Profile, wish: Wish | None = None) -> Plan | None:
+def _planned(graph: StepGraph, profile: Profile, wish: Wish | None = None) -> Plan | None:
     try:
         return Planner(graph, profile, profile.l1, wish or Wish()).plan()
     except NoRoomError:
@@ -439,7 +439,7 @@ def test_tasks_take_the_cycles_of_computing_and_copying() -> None:
     assert len(met) >= 7
 
 
-def _rooms() -> Iterator[tuple[Graph, Profile, Wish]]:
+def _rooms() -> Iterator[tuple[StepGraph, Profile, Wish]]:
     for seed in SEEDS[::2]:
         choice = random.Random(seed)
         profile = _profile(choice.choice((200, 400, 800, 3000)), l2=choice.choice((0, 2048)),

@@ -11,7 +11,7 @@ import pytest
 
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
+from ai8xtools.software.graph import Convolution, Pool, Step, StepGraph, sources_of
 from ai8xtools.software.kernels import Kernel, choose
 from ai8xtools.software.lower import lower
 from ai8xtools.software.memory import Block, Overlap, aligned
@@ -32,10 +32,10 @@ from tests.software.networks import random_network
 from tests.software.oracle.whole import Executor
 
 SEEDS = range(100, 150)
-_GRAPHS: dict[int, Graph] = {}
+_GRAPHS: dict[int, StepGraph] = {}
 
 
-def _graph(seed: int) -> Graph:
+def _graph(seed: int) -> StepGraph:
     if seed not in _GRAPHS:
         _GRAPHS[seed] = fuse(lower(random_network(seed)))
     return _GRAPHS[seed]
@@ -204,7 +204,7 @@ def test_parts_of_a_row_read_the_rows_under_the_window() -> None:
                 assert all(part.first <= part.end for part in parts)
 
 
-def _needed(graph: Graph, steps: Sequence[Step], roots: Sequence[int]) -> dict[int, int]:
+def _needed(graph: StepGraph, steps: Sequence[Step], roots: Sequence[int]) -> dict[int, int]:
     """Return the rows that rings must hold, found by following every read and write.
 
     A list of what happens is made first; then each row of a tensor has to stay from when it is

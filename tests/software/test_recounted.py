@@ -11,7 +11,7 @@ import pytest
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.emit.project import Sample, emit
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import Planner, Wish, plan
@@ -54,7 +54,7 @@ def _network(channels: int, shapes: list[Shape], pooled: int = -1) -> Network:
     return Network(layers=tuple(layers), order=order, simulated=order, sample=sample)
 
 
-def rows_plan(graph: Graph, *, recounted: bool = True) -> Plan:
+def rows_plan(graph: StepGraph, *, recounted: bool = True) -> Plan:
     """Return the plan of rows that are counted anew, or never are."""
     profile = replace(ANY, core=CORES["cortex-m0plus"])
     wish = Wish(units=False, schemes=frozenset({Scheme.ROWS}), recounted=recounted)

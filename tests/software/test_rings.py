@@ -14,10 +14,10 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
-    Graph,
     Join,
     Pool,
     Step,
+    StepGraph,
     Tensor,
     sources_of,
 )
@@ -37,7 +37,7 @@ from tests.software.test_recounted import rows_plan
 _NOBODY = 1 << 20
 
 
-def graphs() -> Iterator[Graph]:
+def graphs() -> Iterator[StepGraph]:
     for seed in range(60):
         yield fuse(lower(random_network(seed)))
     sound, image = [(6, (24, 1), 3), (4, (24, 1), 1)], [(5, (6, 4), 3), (3, (12, 2), 3)]
@@ -51,7 +51,7 @@ def plain_convolution() -> Convolution:
     return next(step for step in some if not step.pool and step.spread == step.stride == (1, 1))
 
 
-def branching(seed: int) -> Graph:
+def branching(seed: int) -> StepGraph:
     """Return a graph of sums and of convolutions of all reaches, in which tensors have readers that
     are ahead of others."""
     choice, rows = random.Random(seed), 14
@@ -78,13 +78,13 @@ def branching(seed: int) -> Graph:
     )
     read = {source for step in steps for source in sources_of(step)}
     ends = tuple(step.target for step in steps if step.target not in read)
-    return Graph(name="", tensors=tensors, steps=tuple(steps), input=0, outputs=ends)
+    return StepGraph(name="", tensors=tensors, steps=tuple(steps), input=0, outputs=ends)
 
 
 class Traced(Pull):
     """Notes rows that are written, and the first row of each reading, in order."""
 
-    def __init__(self, graph: Graph, steps: Sequence[Step], whole: dict[int, int]) -> None:
+    def __init__(self, graph: StepGraph, steps: Sequence[Step], whole: dict[int, int]) -> None:
         super().__init__(graph, steps, whole)
         self.read: list[dict[int, int]] = []
         self.written: list[tuple[int, int]] = []

@@ -14,11 +14,11 @@ from ai8xtools.software.graph import (
     Arithmetic,
     Combine,
     Convolution,
-    Graph,
     Join,
     Load,
     Number,
     Pair,
+    StepGraph,
     Tensor,
     Windows,
 )
@@ -34,7 +34,7 @@ from tests.software.test_rings import plain_convolution
 CORE = CORES["cortex-m4"]
 
 
-def chain(*layers: tuple[int, int, int], rows: int = 32) -> Graph:
+def chain(*layers: tuple[int, int, int], rows: int = 32) -> StepGraph:
     """Return one-dimensional convolutions: kernel, padding and stride of each."""
     steps, tensors, channels = [], [Tensor(0, "input", rows, 1, 2)], 2
     for target, (kernel, pad, stride) in enumerate(layers, 1):
@@ -47,8 +47,8 @@ def chain(*layers: tuple[int, int, int], rows: int = 32) -> Graph:
         )  # fmt: skip
         tensors.append(Tensor(target, f"output {target}", made, 1, 3))
         rows, channels = made, 3
-    return Graph(name="chain", tensors=tuple(tensors), steps=tuple(steps), input=0,
-                 outputs=(len(layers),))  # fmt: skip
+    return StepGraph(name="chain", tensors=tuple(tensors), steps=tuple(steps), input=0,
+                     outputs=(len(layers),))  # fmt: skip
 
 
 def slides_of(plan: Plan) -> list[tuple[int, int, int]]:
@@ -56,7 +56,7 @@ def slides_of(plan: Plan) -> list[tuple[int, int, int]]:
     return [(one.first, one.end, one.ring) for one in plan.sliding.slides]
 
 
-def said(graph: Graph, hop: int) -> str:
+def said(graph: StepGraph, hop: int) -> str:
     with pytest.raises(DiagnosticError) as caught:
         sliding_plan(graph, CORE, hop, None)
     return str(caught.value)
@@ -149,7 +149,7 @@ def test_windows_with_constants_of_their_rows_are_the_tail(by_row: list[int], sl
                    dilation=(1, 1), element=Pair(Arithmetic.ADD, Load(0), numbers),
                    bits=32)  # fmt: skip
     tensors = (Tensor(0, "input", 32, 1, 2), Tensor(1, "output", 32, 1, 2))
-    graph = Graph(name="mean", tensors=tensors, steps=(step,), input=0, outputs=(1,))
+    graph = StepGraph(name="mean", tensors=tensors, steps=(step,), input=0, outputs=(1,))
     assert len(slides_of(sliding_plan(graph, CORE, 2, None))) == 1 + slides
 
 

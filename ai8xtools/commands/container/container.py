@@ -31,7 +31,7 @@ from ai8xtools.software.container.records import (
     Flag,
     Follow,
     Header,
-    Layer,
+    LayerRecord,
     Op,
     Order,
     Tensor,
@@ -125,7 +125,7 @@ def _tensor_row(number: int, tensor: Tensor) -> list[str]:
             f"{tensor.first}-{tensor.last}"]  # fmt: skip
 
 
-def _layer_row(number: int, layer: Layer, container: Container) -> list[str]:
+def _layer_row(number: int, layer: LayerRecord, container: Container) -> list[str]:
     follow = Follow(layer.follow)
     name = Op(layer.op).name.lower() + (f", {follow.name.lower()}" if follow else "")
     pairs = (layer.kernel, layer.stride, layer.pad)
@@ -175,7 +175,7 @@ def _extracted(container: Container, key: bytes | None) -> Iterator[tuple[str, s
             yield f"{name}.npy", _npy(np.stack([values_of(tensor, one) for one in stored]))
 
 
-def _plain(record: Header | Tensor | Layer) -> dict[str, Any]:
+def _plain(record: Header | Tensor | LayerRecord) -> dict[str, Any]:
     return {
         name: value.hex() if isinstance(value, bytes) else value
         for name, value in asdict(record).items()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ai8xtools.commands.lowbit.arguments.loader import LowBitOptions
 from ai8xtools.commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.lowbit.engine import Layer, Run
+from ai8xtools.software.lowbit.engine import LayerResults, Run
 from ai8xtools.software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Windows
 from ai8xtools.software.profile import UNLIMITED, Profile
 from ai8xtools.synthesis.emit import ProjectOptions
@@ -84,7 +84,7 @@ def _rows(network: LowBitNetwork, result: Run) -> Iterator[StepRow]:
         )
 
 
-def _maps(layer: Layer) -> NDArray[np.int64]:
+def _maps(layer: LayerResults) -> NDArray[np.int64]:
     """Return what a layer makes of the first sample [channel, row, column]."""
     values = layer.sums if layer.activations is None else layer.activations
     maps: NDArray[np.int64] = values[0].reshape(len(values[0]), -1, 1)

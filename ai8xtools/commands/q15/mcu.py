@@ -26,7 +26,7 @@ from ai8xtools.frontends.layers import refuse
 from ai8xtools.quantization.formats import Float64s, to_fixed
 from ai8xtools.quantization.integers import WIDE, measured
 from ai8xtools.quantization.operators import PASSES, Whole, costliest, quantized
-from ai8xtools.software.graph import Graph as Steps
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import QUANTIZE
 
@@ -99,7 +99,7 @@ def quantize_mcu(options: McuOptions) -> int:
     return 0
 
 
-def _lowered(whole: Whole, name: str, path: str) -> Steps:
+def _lowered(whole: Whole, name: str, path: str) -> StepGraph:
     """Return the steps of a graph in whole numbers. Raises InputError E670 where there are none."""
     lowering = Lowering(whole.graph, name)
     refuse([replace(one, remedy=_SCALE) if one.remedy == QUANTIZE else one

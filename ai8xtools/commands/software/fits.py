@@ -20,7 +20,7 @@ from ai8xtools.diagnostics import DiagnosticError, note
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.reading import tables
 from ai8xtools.software.emit.text import amount, further_levels
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import cycles_of_plan
 from ai8xtools.software.plan.task import Level
@@ -188,7 +188,7 @@ def _judge_of(network: Network, software: SoftwareOptions, *, average_rounding: 
     return _judge_of_steps(lower(network, average_rounding=average_rounding), software)
 
 
-def _judge_of_steps(graph: Graph, software: SoftwareOptions) -> _Judge:
+def _judge_of_steps(graph: StepGraph, software: SoftwareOptions) -> _Judge:
     """Return what plans steps as their project is planned."""
 
     def of_plan(profile: Profile) -> _Taken:

@@ -32,7 +32,7 @@ from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.door import input_shape, read_operators
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.emit.text import log_text, plan_text
-from ai8xtools.software.graph import Graph as Steps
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import laid
@@ -110,7 +110,7 @@ def _refuse_options(options: LoaderOptions, software: SoftwareOptions) -> None:
 
 def lowered(
     options: LoaderOptions, source: Checkpoint | ModelSource
-) -> tuple[_Network, str, Steps]:
+) -> tuple[_Network, str, StepGraph]:
     """Return the operators of a file, its path, and the steps of their program.
 
     Raises InputError E670 that names each node that no step computes.
@@ -203,7 +203,7 @@ def _maps(values: Values) -> Values:
     return laid(values).transpose(2, 0, 1)
 
 
-def _prove(network: _Network, steps: Steps, path: str) -> None:
+def _prove(network: _Network, steps: StepGraph, path: str) -> None:
     """Raise InputError E668 where steps compute something else than the operators."""
     for sample in samples_like(network.sample[0]):
         expected = [laid(value).ravel() for value in _results(network.operators, sample)]

@@ -13,7 +13,7 @@ from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.interface import Naming
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
@@ -61,7 +61,7 @@ def completed(
     return build.emitted(built, sample, project.name, project.command_line)
 
 
-def planned(graph: Graph, profile: Profile, software: SoftwareOptions) -> Built:
+def planned(graph: StepGraph, profile: Profile, software: SoftwareOptions) -> Built:
     """Return the project of a lowered graph without its files.
 
     Raises DiagnosticError as `build` and `build_calls` do.

@@ -38,7 +38,7 @@ def departure(reason: str) -> EmulatorError:
 
 
 @frozen
-class Pool:
+class PoolParameters:
     """The parameters of pooling, `nn_pool`."""
 
     channels: int
@@ -50,7 +50,7 @@ class Pool:
     rounded: int
 
     @classmethod
-    def at(cls, address: int, read: Read) -> Pool:
+    def at(cls, address: int, read: Read) -> PoolParameters:
         """Read the structure at an address."""
         return cls(*_POOL_LAYOUT.unpack(read(address, _POOL_LAYOUT.size)))
 

@@ -22,7 +22,7 @@ from ai8xtools.emulator.proof.kernels import (
     KERNELS,
     Convolution,
     Parameters,
-    Pool,
+    PoolParameters,
     convolution,
     departure,
     pixels_read,
@@ -248,7 +248,7 @@ class TracedProgram:
 
     def _pool(self, name: str) -> None:
         at, rows, out = self._arguments(3)
-        pool = Pool.at(at, self.read)
+        pool = PoolParameters.at(at, self.read)
         size = pool.rows * pool.columns * pool.width * pool.channels
         if not 0 < size <= _LARGEST:
             raise departure(f"pooling of {size} values in a row")

@@ -15,7 +15,7 @@ from ai8xtools.software.cmsis.tree import read_library
 from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.interface import Interface
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.lines import in_lines
 from ai8xtools.software.plan.plan import Plan
@@ -52,7 +52,7 @@ def build_calls(
 
 
 def planned(
-    graph: Graph,
+    graph: StepGraph,
     profile: Profile,
     scheme: str = "auto",
     kernels: frozenset[str] | None = None,
@@ -79,7 +79,7 @@ def planned(
 
 
 def planned_calls(
-    graph: Graph,
+    graph: StepGraph,
     profile: Profile,
     kernels: frozenset[str] | None = None,
     *,

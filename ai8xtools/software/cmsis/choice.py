@@ -17,16 +17,16 @@ from ai8xtools.software.graph import (
     Convolution,
     Copy,
     Elements,
-    Graph,
     Insert,
     Pool,
     Roll,
     Size,
     Step,
+    StepGraph,
     Windows,
     sources_of,
 )
-from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, NOTHING, RESULT, WEIGHTS, Call
+from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, NOTHING, RESULT, WEIGHTS, KernelCall
 from ai8xtools.values import frozen
 
 _LONGEST = 65535
@@ -40,16 +40,16 @@ _WORD = 2
 class Choice:
     """By target of the step: the calls, and the reasons why other steps have kernels of ours."""
 
-    calls: Mapping[int, Call]
+    calls: Mapping[int, KernelCall]
     reasons: Mapping[int, str]
 
 
-def choose_calls(graph: Graph, *, interleaving: bool = False) -> Choice:
+def choose_calls(graph: StepGraph, *, interleaving: bool = False) -> Choice:
     """Return the calls of Arm's functions for the steps of a graph that they can compute.
 
     With `interleaving` fully connected layers of 8 bits take the weights of `_opt`.
     """
-    calls: dict[int, Call] = {}
+    calls: dict[int, KernelCall] = {}
     reasons: dict[int, str] = {}
     for step in graph.steps:
         call = _call(step, graph, interleaving)
@@ -60,7 +60,7 @@ def choose_calls(graph: Graph, *, interleaving: bool = False) -> Choice:
     return Choice(calls, reasons)
 
 
-def _call(step: Step, graph: Graph, interleaving: bool) -> Call | str:
+def _call(step: Step, graph: StepGraph, interleaving: bool) -> KernelCall | str:
     match step:
         case Convolution():
             refused = _own_sums(step)
@@ -106,12 +106,12 @@ def _bias(step: Convolution) -> np.ndarray[tuple[int], np.dtype[np.int8]] | None
     return bias.astype(np.int8)
 
 
-def _linear(step: Convolution, interleaving: bool) -> Call:
+def _linear(step: Convolution, interleaving: bool) -> KernelCall:
     """Return the call of a fully connected layer; results of 32 bits have no `_opt`."""
     wide = step.wide
     plain = "arm_fully_connected_q7_opt" if interleaving else "arm_fully_connected_q7"
     weights = step.weights.reshape(step.filters, -1)
-    return Call(
+    return KernelCall(
         function="arm_fully_connected_q7_q31" if wide else plain,
         arguments=(DATA, WEIGHTS, step.channels, step.filters, _BIAS_SHIFT,
                    0 if wide else step.right, BIAS, RESULT, BUFFER),
@@ -123,7 +123,7 @@ def _linear(step: Convolution, interleaving: bool) -> Call:
     )  # fmt: skip
 
 
-def _convolution(step: Convolution) -> Call:
+def _convolution(step: Convolution) -> KernelCall:
     """Return the call of a convolution: where everything is square, that of the short form."""
     pairs = step.kernel, step.in_size, step.out_size, step.pad, step.stride
     square = all(_square(pair) for pair in pairs)
@@ -133,7 +133,7 @@ def _convolution(step: Convolution) -> Call:
         for pair in (step.in_size, step.kernel, step.pad, step.stride, step.out_size)
     )
     order = (1, 2, 3, 0) if step.depthwise else (0, 2, 3, 1)
-    return Call(
+    return KernelCall(
         function=name,
         arguments=(DATA, *in_size, step.channels, WEIGHTS, step.filters, *kernel, *pad, *stride,
                    BIAS, _BIAS_SHIFT, step.right, RESULT, *out_size, BUFFER, NOTHING),
@@ -164,7 +164,7 @@ def _relu(step: Convolution) -> str | None:
     return "arm_relu_q7" if size <= _LONGEST else "arm_relu32_q7"
 
 
-def _pooling(step: Pool, graph: Graph) -> Call | str:
+def _pooling(step: Pool, graph: StepGraph) -> KernelCall | str:
     """Return the call of maximum pooling."""
     if step.kind.averages:
         return "the library averages rows before columns on some cores, which rounds twice"
@@ -178,7 +178,7 @@ def _pooling(step: Pool, graph: Graph) -> Call | str:
     in_size, out_size = (_pair(p, short=images) for p in (step.in_size, step.out_size))
     name = f"arm_maxpool{'' if windows else '_nonsquare'}_q7_HWC{'' if images else '_nonsquare'}"
     spared = images and not _dies(step, graph)  # the library's function destroys its data
-    return Call(
+    return KernelCall(
         function=name,
         arguments=(DATA, *in_size, step.channels, *window, *pad, *stride, *out_size, NOTHING,
                    RESULT),
@@ -187,7 +187,7 @@ def _pooling(step: Pool, graph: Graph) -> Call | str:
     )  # fmt: skip
 
 
-def _dies(step: Pool, graph: Graph) -> bool:
+def _dies(step: Pool, graph: StepGraph) -> bool:
     """Whether only this step reads its data."""
     readers = Counter(source for one in graph.steps for source in sources_of(one))
     kept = {graph.input, graph.kept, *graph.outputs}

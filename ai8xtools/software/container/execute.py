@@ -21,7 +21,7 @@ from ai8xtools.software.container.records import (
     ROUNDED,
     Container,
     Follow,
-    Layer,
+    LayerRecord,
     Op,
     Tensor,
 )
@@ -111,7 +111,7 @@ def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> 
 
 
 def _computed(
-    container: Container, data: bytes, layer: Layer, results: Mapping[int, Int64]
+    container: Container, data: bytes, layer: LayerRecord, results: Mapping[int, Int64]
 ) -> Int64:
     """Return the output of a layer."""
     output = container.tensors[layer.output]
@@ -147,7 +147,7 @@ def _limits(tensor: Tensor) -> tuple[int, int]:
     return -half, half - 1
 
 
-def _stored(total: Int64, layer: Layer, output: Tensor) -> Int64:
+def _stored(total: Int64, layer: LayerRecord, output: Tensor) -> Int64:
     """Limit values to the type of the output, and apply the activation."""
     low, high = _limits(output)
     match follow := Follow(layer.follow):
@@ -170,7 +170,7 @@ def _shifted(total: Int64, shift: int, output: Tensor) -> Int64:
     return total.clip(*_limits(output)) << -shift
 
 
-def _summed(container: Container, data: bytes, layer: Layer, data_in: Int64) -> Int64:
+def _summed(container: Container, data: bytes, layer: LayerRecord, data_in: Int64) -> Int64:
     """Return sums of products times D, and biases."""
     weights = container.tensors[layer.weights]
     kind = np.float64 if sum_limit(layer, container) < _EXACT else np.int64
@@ -216,7 +216,7 @@ def _normalized(total: Int64) -> Int64:
     return limited
 
 
-def _means(data: Int64, layer: Layer, output: Tensor) -> Int64:
+def _means(data: Int64, layer: LayerRecord, output: Tensor) -> Int64:
     """Return the mean of each window, rounded toward zero or to nearest."""
     total = _taps(data, layer, output, 0).sum(axis=0)
     count = _taps(np.ones((*data.shape[:2], 1), np.int64), layer, output, 0).sum(axis=0)
@@ -227,7 +227,7 @@ def _means(data: Int64, layer: Layer, output: Tensor) -> Int64:
     return mean
 
 
-def _taps(data: Int64, layer: Layer, output: Tensor, outside: int) -> Int64:
+def _taps(data: Int64, layer: LayerRecord, output: Tensor, outside: int) -> Int64:
     """Return the values at each position of the window, [position, row, column, channel]."""
     border = [(pad, pad) for pad in layer.pad]
     padded = np.pad(data, (*border, (0, 0)), constant_values=outside)

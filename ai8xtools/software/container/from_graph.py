@@ -33,16 +33,16 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
-    Graph,
     Insert,
     Join,
     Pool,
     Roll,
     Size,
     Step,
+    StepGraph,
 )
 from ai8xtools.software.graph import Tensor as Data
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.plan.planner import plan
 from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import PORTABLE
@@ -55,7 +55,7 @@ _JOINS = {Join.ADD: Op.ADD, Join.SUB: Op.SUB, Join.XOR: Op.XOR, Join.OR: Op.OR}
 
 
 def container_of(
-    graph: Graph, sample: NDArray[np.integer], expected: NDArray[np.integer], seal: Seal | None
+    graph: StepGraph, sample: NDArray[np.integer], expected: NDArray[np.integer], seal: Seal | None
 ) -> bytes:
     """Return the file of a network that was lowered without fusing, with its sample as test vector.
 
@@ -85,12 +85,12 @@ def planned(container: Container) -> Container:
              target=layer.output, layer=number, name=f"layer {number}", pieces=())
         for number, layer in enumerate(container.layers)
     )  # fmt: skip
-    calls = {layer.output: Call(function="", arguments=(),
-                                buffer_bytes=staging_bytes(container, layer))
+    calls = {layer.output: KernelCall(function="", arguments=(),
+                                      buffer_bytes=staging_bytes(container, layer))
              for layer in container.layers}  # fmt: skip
     tensors = tuple(Data(n, str(n), 1, 1, size) for n, size in enumerate(sizes))
-    graph = Graph(name="container", tensors=tensors, steps=steps, input=nothing,
-                  outputs=(steps[-1].target,))  # fmt: skip
+    graph = StepGraph(name="container", tensors=tensors, steps=steps, input=nothing,
+                      outputs=(steps[-1].target,))  # fmt: skip
     placed = plan(graph, PORTABLE.core, Scheme.RESIDENT, None, calls, outside=True)
     if not placed.arena_bytes:
         return container
@@ -118,7 +118,7 @@ def _rounded(size: int) -> int:
 class Lowering:
     """The layers of a container under construction; tensors by their number in the file."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: StepGraph) -> None:
         self.graph = graph
         self.builder = Builder()
         self.numbers: dict[int, int] = {}

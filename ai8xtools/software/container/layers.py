@@ -12,7 +12,7 @@ from ai8xtools.software.container.records import (
     NOT_RESIDENT,
     Follow,
     Header,
-    Layer,
+    LayerRecord,
     Op,
     Tensor,
     inputs_of,
@@ -22,7 +22,7 @@ _SCHEMES = 4
 
 
 def check_layers(
-    tensors: Sequence[Tensor], layers: Sequence[Layer], listed: tuple[int, ...]
+    tensors: Sequence[Tensor], layers: Sequence[LayerRecord], listed: tuple[int, ...]
 ) -> None:
     """Raise ContainerError "layer" unless every layer can be understood.
 
@@ -46,7 +46,7 @@ def check_layers(
             raise ContainerError("layer", f"layer {number}: {reason}")
 
 
-def _own_fields(layer: Layer) -> str | None:
+def _own_fields(layer: LayerRecord) -> str | None:
     """Return what is wrong with a layer by itself."""
     if layer.op > max(Op) or layer.follow > max(Follow) or layer.scheme > _SCHEMES:
         return f"operation {layer.op}, activation {layer.activation}, scheme {layer.scheme}"
@@ -59,7 +59,7 @@ def _own_fields(layer: Layer) -> str | None:
     return None
 
 
-def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> str | None:
+def _ids(layer: LayerRecord, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> str | None:
     """Return what is wrong with the tensors that a layer names."""
     if layer.second_input != NONE and layer.second_input & LISTED:
         count = layer.second_input & ~LISTED
@@ -76,7 +76,7 @@ def _ids(layer: Layer, tensors: Sequence[Tensor], listed: tuple[int, ...]) -> st
     return None
 
 
-def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> str | None:
+def shapes(layer: LayerRecord, tensors: Sequence[Tensor], inputs: Sequence[int]) -> str | None:
     """Return which shapes of a layer contradict each other; others are for `check_executable`."""
     source, output = tensors[inputs[0]], tensors[layer.output]
     match op := Op(layer.op):
@@ -100,7 +100,7 @@ def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> st
             assert_never(op)
 
 
-def _windows(layer: Layer, source: Tensor, output: Tensor) -> str | None:
+def _windows(layer: LayerRecord, source: Tensor, output: Tensor) -> str | None:
     """Return why windows do not make as many pixels as an output has."""
     rows, columns = (
         (length + 2 * pad - (kernel - 1) * dilation - 1) // stride + 1
@@ -114,7 +114,7 @@ def _windows(layer: Layer, source: Tensor, output: Tensor) -> str | None:
 
 
 def _weights(
-    layer: Layer, tensors: Sequence[Tensor], needed: tuple[int, int, int, int]
+    layer: LayerRecord, tensors: Sequence[Tensor], needed: tuple[int, int, int, int]
 ) -> str | None:
     """Return why weights and biases do not suit the output."""
     if layer.weights == NONE:
@@ -127,7 +127,7 @@ def _weights(
     return None
 
 
-def check_arena(header: Header, tensors: Sequence[Tensor], layers: Sequence[Layer]) -> None:
+def check_arena(header: Header, tensors: Sequence[Tensor], layers: Sequence[LayerRecord]) -> None:
     """Raise ContainerError "arena" if something leaves the arena."""
     areas = [
         (f"tensor {number}", tensor.arena, tensor.size_bytes)

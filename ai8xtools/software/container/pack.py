@@ -35,7 +35,7 @@ from ai8xtools.software.container.records import (
     Flag,
     Follow,
     Header,
-    Layer,
+    LayerRecord,
     Op,
     Order,
     Tensor,
@@ -92,7 +92,7 @@ def seal_checksums(blob: bytes) -> bytes:
     return head[:HEADER_CRC_AT] + crc + head[HEADER_CRC_AT + 4 :] + blob[HEADER_BYTES:]
 
 
-def _record(form: Struct, value: Header | Tensor | Layer) -> bytes:
+def _record(form: Struct, value: Header | Tensor | LayerRecord) -> bytes:
     values = [getattr(value, field.name) for field in fields(value)]
     return form.pack(*values)
 
@@ -120,7 +120,7 @@ class Builder:
 
     def __init__(self) -> None:
         self._tensors: list[Tensor] = []
-        self._layers: list[Layer] = []
+        self._layers: list[LayerRecord] = []
         self._listed: list[int] = []
         self._data = bytearray()
 
@@ -205,8 +205,8 @@ class Builder:
             first, second = len(self._listed), LISTED | len(inputs)
             self._listed += inputs
         self._layers.append(
-            Layer(op, follow, 0, 0, first, second, output, weights, bias, *kernel, *stride, *pad,
-                  *dilation, groups, bias_shift, out_shift, 0, factor)
+            LayerRecord(op, follow, 0, 0, first, second, output, weights, bias, *kernel, *stride,
+                        *pad, *dilation, groups, bias_shift, out_shift, 0, factor)
         )  # fmt: skip
 
     def container(self, vectors: Vectors | None = None, seal: Seal | None = None) -> Container:

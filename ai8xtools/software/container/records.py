@@ -191,7 +191,7 @@ class Tensor:
 
 
 @frozen
-class Layer:
+class LayerRecord:
     """A layer: tensors by number, geometry, and the shifts of its arithmetic."""
 
     op: int
@@ -276,7 +276,7 @@ class Container:
 
     header: Header
     tensors: tuple[Tensor, ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerRecord, ...]
     listed: tuple[int, ...]
     data: bytes
     vectors: Vectors | None
@@ -286,7 +286,7 @@ class Container:
         """Whether the data section is encrypted."""
         return bool(self.header.flags & Flag.ENCRYPTED)
 
-    def inputs_of(self, layer: Layer) -> tuple[int, ...]:
+    def inputs_of(self, layer: LayerRecord) -> tuple[int, ...]:
         """Return the tensors that a layer reads, in order."""
         return inputs_of(layer, self.listed)
 
@@ -296,7 +296,7 @@ class Container:
         return self.data[start : start + tensor.size_bytes]
 
 
-def inputs_of(layer: Layer, listed: tuple[int, ...]) -> tuple[int, ...]:
+def inputs_of(layer: LayerRecord, listed: tuple[int, ...]) -> tuple[int, ...]:
     """Return the tensors that a layer reads; the list must be long enough."""
     if layer.second_input != NONE and layer.second_input & LISTED:
         return listed[layer.first_input :][: layer.second_input & ~LISTED]

@@ -18,7 +18,7 @@ from ai8xtools.software.container.records import (
     Container,
     Flag,
     Follow,
-    Layer,
+    LayerRecord,
     Op,
     Order,
     Tensor,
@@ -71,14 +71,14 @@ def planned(container: Container) -> bool:
     )
 
 
-def staging_bytes(container: Container, layer: Layer) -> int:
+def staging_bytes(container: Container, layer: LayerRecord) -> int:
     """Return the bytes into which weights and biases of a layer are decrypted."""
     if not container.encrypted:
         return 0
     return sum(aligned(container.tensors[number].size_bytes) for number in layer.constants)
 
 
-def staged(container: Container, layer: Layer) -> bool:
+def staged(container: Container, layer: LayerRecord) -> bool:
     """Whether the plan of a file has room to decrypt the weights of a layer."""
     return planned(container) and staging_bytes(container, layer) <= layer.staging_bytes
 
@@ -95,7 +95,7 @@ def arena_bytes(container: Container) -> int:
     return aligned(own) + behind if behind else own
 
 
-def _unsupported(layer: Layer, container: Container) -> str | None:
+def _unsupported(layer: LayerRecord, container: Container) -> str | None:
     """Return which feature of a layer this version of the reader does not support."""
     tensors = container.tensors
     inputs = [tensors[number] for number in container.inputs_of(layer)]
@@ -144,7 +144,7 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
 
 
 def _unsupported_sums(
-    layer: Layer, container: Container, inputs: Sequence[Tensor], output: Tensor
+    layer: LayerRecord, container: Container, inputs: Sequence[Tensor], output: Tensor
 ) -> str | None:
     tensors, source, sums = container.tensors, inputs[0], layer.sums
     assert sums is not None
@@ -183,7 +183,7 @@ def _orderly(tensor: Tensor, other: Order) -> bool:
     return tensor.order != other or tensor.rows * tensor.columns == 1 or tensor.channels == 1
 
 
-def sum_limit(layer: Layer, container: Container) -> int:
+def sum_limit(layer: LayerRecord, container: Container) -> int:
     """Return the largest magnitude that a sum of products can have."""
     weights = container.tensors[layer.weights]
     source = container.tensors[container.inputs_of(layer)[0]]
@@ -192,7 +192,7 @@ def sum_limit(layer: Layer, container: Container) -> int:
     return taps * largest << source.element.bits - 1
 
 
-def _fits(layer: Layer, container: Container) -> bool:
+def _fits(layer: LayerRecord, container: Container) -> bool:
     return sum_limit(layer, container) <= LARGEST_SUM // layer.factor
 
 

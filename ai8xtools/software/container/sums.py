@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.software.container.records import Layer, Tensor
+from ai8xtools.software.container.records import LayerRecord, Tensor
 
 Int64: TypeAlias = NDArray[np.int64]
 _Values: TypeAlias = NDArray[Any]
 
 
-def sums_of(layer: Layer, data: _Values, weights: _Values, output: Tensor) -> _Values:
+def sums_of(layer: LayerRecord, data: _Values, weights: _Values, output: Tensor) -> _Values:
     """Return the sums [row, column, filter], of the type of the arguments.
 
     `data` is [row, column, channel], `weights` [filter, row, column, channel of the group]. The
@@ -36,7 +36,11 @@ def sums_of(layer: Layer, data: _Values, weights: _Values, output: Tensor) -> _V
 
 
 def _canvas(
-    layer: Layer, data: _Values, output: Tensor, stride: tuple[int, int], apart: tuple[int, int]
+    layer: LayerRecord,
+    data: _Values,
+    output: Tensor,
+    stride: tuple[int, int],
+    apart: tuple[int, int],
 ) -> _Values:
     """Return the input within zeros, as far as windows reach, its pixels so far apart."""
     size = [

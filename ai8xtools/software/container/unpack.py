@@ -26,7 +26,7 @@ from ai8xtools.software.container.records import (
     Element,
     Flag,
     Header,
-    Layer,
+    LayerRecord,
     Order,
     Tensor,
     Vectors,
@@ -51,7 +51,7 @@ def unpack(blob: bytes) -> Container:
         for number in range(header.tensors)
     )
     layers = tuple(
-        Layer(*LAYER.unpack_from(blob, header.layer_table + LAYER_BYTES * number))
+        LayerRecord(*LAYER.unpack_from(blob, header.layer_table + LAYER_BYTES * number))
         for number in range(header.layers)
     )
     listed_at = header.layer_table + LAYER_BYTES * header.layers

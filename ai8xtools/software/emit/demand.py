@@ -22,7 +22,7 @@ from ai8xtools.software.graph import (
     Windows,
     sources_of,
 )
-from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
+from ai8xtools.software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, KernelCall
 from ai8xtools.software.plan.buffers import SCRATCH, SUMS
 from ai8xtools.software.plan.layers import window_bytes, windows_at_once
 from ai8xtools.software.plan.plan import DELIVERED, Plan, Slide, Sliding
@@ -158,7 +158,7 @@ class Demand(Code):
         spot = self.plan.buffers.get((task.index, SCRATCH))
         return 0 if spot is None else spot.offset
 
-    def _call(self, number: int, step: Step, call: Call, task: Task) -> dict[str, Any]:
+    def _call(self, number: int, step: Step, call: KernelCall, task: Task) -> dict[str, Any]:
         """Return the description of a step that a library computes."""
         if call.weights is not None and call.bias is not None:
             self.weights[number], self.starts[number] = call.weights, call.bias

@@ -16,7 +16,7 @@ from ai8xtools.software.emit.makefile import building
 from ai8xtools.software.emit.numbers import lines_of
 from ai8xtools.software.emit.planfile import plan_file
 from ai8xtools.software.emit.units import Units
-from ai8xtools.software.graph import Graph
+from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.plan.plan import Output, Plan
 from ai8xtools.synthesis.network import Tensor as Values
 from ai8xtools.values import frozen
@@ -124,7 +124,7 @@ def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
     return arrays
 
 
-def outputs_of(graph: Graph, outputs: Sequence[Output], sample: Sample) -> list[dict[str, Any]]:
+def outputs_of(graph: StepGraph, outputs: Sequence[Output], sample: Sample) -> list[dict[str, Any]]:
     """Return what main.c compares: the values of each output as they stand in memory."""
     entries = []
     for number, (output, values) in enumerate(zip(outputs, sample.outputs, strict=True)):

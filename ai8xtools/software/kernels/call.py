@@ -12,7 +12,7 @@ DATA, RESULT, WEIGHTS, BIAS, BUFFER, NOTHING = "data", "result", "weights", "bia
 
 
 @frozen(kw_only=True)
-class Call:
+class KernelCall:
     """A call in place of a kernel.
 
     `arguments` are numbers or the words above. `weights` and `bias` are int8 in the order of the

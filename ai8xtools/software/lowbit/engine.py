@@ -21,7 +21,7 @@ from ai8xtools.values import frozen
 
 
 @frozen
-class Layer:
+class LayerResults:
     """The results of a layer: sums, and the activations after it (none after the last one)."""
 
     name: str
@@ -33,7 +33,7 @@ class Layer:
 class Run:
     """All layers of a network for some inputs, and the class of each: the first greatest sum."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerResults, ...]
     classes: Integers
 
 
@@ -51,7 +51,7 @@ def input_codes(image: NDArray[np.floating]) -> NDArray[np.int8]:
 
 def run(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Run:
     """Run a network on inputs [number, bytes]."""
-    layers: list[Layer] = []
+    layers: list[LayerResults] = []
     values = inputs.reshape(len(inputs), -1).astype(np.int64)
     match network.stem:
         case None:
@@ -59,7 +59,7 @@ def run(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Run:
         case DepthwiseChain() as chain:
             sums = convolved(chain, values)
             values = requantize(sums, network.rule).values
-            layers.append(Layer("cnn", sums, values))
+            layers.append(LayerResults("cnn", sums, values))
         case Windows() as windows:
             results = _windowed(network, windows, values)
             layers += results
@@ -70,7 +70,7 @@ def run(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Run:
         sums = multiplied(layer, values, network.fine)
         last = layer is network.layers[-1]
         values = sums if last else requantize(sums, network.rule).values
-        layers.append(Layer(f"L{layer.identifier}", sums, None if last else values))
+        layers.append(LayerResults(f"L{layer.identifier}", sums, None if last else values))
     return Run(tuple(layers), values.argmax(axis=1))
 
 
@@ -111,7 +111,7 @@ def _pooled(planes: Integers) -> Integers:
     return np.maximum(rows[..., 0::2], rows[..., 1::2])
 
 
-def _windowed(network: LowBitNetwork, windows: Windows, images: Integers) -> list[Layer]:
+def _windowed(network: LowBitNetwork, windows: Windows, images: Integers) -> list[LayerResults]:
     """Return the layers of the windows; the sums of the last one are joined window by window."""
     pictures = images.reshape(-1, IMAGE, IMAGE)
     count, number = len(windows.positions), len(images)
@@ -128,9 +128,9 @@ def _windowed(network: LowBitNetwork, windows: Windows, images: Integers) -> lis
         parts = [multiplied(each[i], values[:, i], network.fine) for i in range(count)]
         sums = np.stack(parts, axis=1)
         if place == len(windows.layers) - 1:
-            layers.append(Layer(f"window layer {place}", sums.reshape(number, -1), None))
+            layers.append(LayerResults(f"window layer {place}", sums.reshape(number, -1), None))
             break
         tokens = requantize(sums.reshape(number * count, -1), network.window_rule).values
         values = tokens.reshape(number, count, -1)
-        layers.append(Layer(f"window layer {place}", sums, values))
+        layers.append(LayerResults(f"window layer {place}", sums, values))
     return layers

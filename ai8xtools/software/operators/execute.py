@@ -14,16 +14,16 @@ from ai8xtools.software.graph import (
     Convolution,
     Copy,
     Elements,
-    Graph,
     Int64,
     Pool,
     Step,
+    StepGraph,
     Tensor,
     Windows,
 )
 
 
-def execute(graph: Graph, sample: Int64) -> list[Int64]:
+def execute(graph: StepGraph, sample: Int64) -> list[Int64]:
     """Return the results of steps for a sample [row, column, channel], each in one line."""
     values: list[Int64] = [np.zeros(0, np.int64)] * len(graph.tensors)
     values[graph.input] = sample.ravel()

@@ -12,13 +12,13 @@ from ai8xtools.software.graph import (
     Arithmetic,
     Convolution,
     Elements,
-    Graph,
     Load,
     Number,
     Pair,
     Pool,
     PoolKind,
     Step,
+    StepGraph,
     Windows,
     sources_of,
 )
@@ -27,7 +27,7 @@ _FLOORS = 30
 """Bits by which sums are shifted, at most."""
 
 
-def joined(graph: Graph) -> Graph:
+def joined(graph: StepGraph) -> StepGraph:
     """Return a graph in which convolutions and windows do what alone follows them."""
     steps = _needed(graph)
     readers = Counter(source for step in steps for source in sources_of(step))
@@ -63,7 +63,7 @@ def joined(graph: Graph) -> Graph:
     return replace(graph, steps=tuple(result), tensors=tuple(tensors))
 
 
-def _same_order(graph: Graph, step: Elements, maker: Step | None) -> bool:
+def _same_order(graph: StepGraph, step: Elements, maker: Step | None) -> bool:
     """Whether elements of a step are those that another makes, pixel by pixel."""
     if not isinstance(maker, Convolution | Windows):
         return False
@@ -110,7 +110,7 @@ def _finished(conv: Convolution, step: Elements) -> list[Step]:
     return [replace(finished, target=conv.target), replace(step, element=limited, bits=8)]
 
 
-def _plain(step: Step, graph: Graph) -> Step:
+def _plain(step: Step, graph: StepGraph) -> Step:
     """Return pooling of its own kind for maxima within the data."""
     if not isinstance(step, Windows) or step.sums or step.element != Load(0):
         return step
@@ -127,7 +127,7 @@ def _plain(step: Step, graph: Graph) -> Step:
     )  # fmt: skip
 
 
-def _needed(graph: Graph) -> list[Step]:
+def _needed(graph: StepGraph) -> list[Step]:
     """Return the steps whose results are read."""
     needed, result = {*graph.outputs}, []
     for step in reversed(graph.steps):

@@ -59,10 +59,11 @@ class Lowering(Moving, Weighing, Windowing):
             self._visit(node)
         self._outputs = [self._delivered(node) for node in self._graph.outputs]
 
-    def graph(self) -> steps.Graph:
+    def graph(self) -> steps.StepGraph:
         """Return the steps that outputs need, put together."""
-        graph = steps.Graph(name=self._name, tensors=tuple(self._tensors), steps=tuple(self._steps),
-                           input=0, outputs=tuple(self._outputs))  # fmt: skip
+        graph = steps.StepGraph(name=self._name, tensors=tuple(self._tensors),
+                                steps=tuple(self._steps), input=0,
+                                outputs=tuple(self._outputs))  # fmt: skip
         return joined(graph)
 
     def _visit(self, node: Node) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ai8xtools.software.graph import Convolution, Step
 from ai8xtools.software.kernels import Kernel
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.geometry import Geometry
 from ai8xtools.software.plan.layers import (
@@ -46,7 +46,10 @@ def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int,
 
 
 def whole_buffers(
-    first: int, steps: Sequence[Step], kernels: Mapping[int, Kernel], calls: Mapping[int, Call]
+    first: int,
+    steps: Sequence[Step],
+    kernels: Mapping[int, Kernel],
+    calls: Mapping[int, KernelCall],
 ) -> Iterator[Block]:
     """Yield the blocks of sums of pooling and of the scratch memory of steps from `first` on.
 

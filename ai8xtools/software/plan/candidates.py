@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Step
+from ai8xtools.software.graph import Combine, Convolution, Pool, Step, StepGraph
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.buffers import bytes_in
 from ai8xtools.software.plan.geometry import Geometry
@@ -26,7 +26,7 @@ from ai8xtools.software.plan.task import Level, Task
 def candidates(
     index: int,
     step: Step,
-    graph: Graph,
+    graph: StepGraph,
     kernels: Mapping[int, Kernel],
     room: Room,
     planar: tuple[bool, bool],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ai8xtools.software.graph import Convolution, Graph, Pool, Step, sources_of
+from ai8xtools.software.graph import Convolution, Pool, Step, StepGraph, sources_of
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.buffers import DONE_BYTES, SCRATCH, buffers_of
@@ -26,7 +26,7 @@ _ASKING = 60
 """Cycles until a row is made that another layer asks for."""
 
 
-def longest(graph: Graph, first: int, fits: Callable[[Step, Graph], bool]) -> int:
+def longest(graph: StepGraph, first: int, fits: Callable[[Step, StepGraph], bool]) -> int:
     """Return how many steps from `first` on fit, each with a result for the next one alone."""
     steps, number = graph.steps, 0
     for step in steps[first:]:
@@ -36,12 +36,12 @@ def longest(graph: Graph, first: int, fits: Callable[[Step, Graph], bool]) -> in
     return number
 
 
-def _by_rows(step: Step, graph: Graph) -> bool:
+def _by_rows(step: Step, graph: StepGraph) -> bool:
     """Whether a step takes rows and gives rows."""
     return isinstance(step, Convolution | Pool) and streams(step, graph)
 
 
-def passes(graph: Graph, producer: Step, following: Step) -> bool:
+def passes(graph: StepGraph, producer: Step, following: Step) -> bool:
     """Whether the result of a step is for the following one alone."""
     readers = [step for step in graph.steps if producer.target in sources_of(step)]
     outside = {*graph.outputs, graph.kept}
@@ -64,7 +64,7 @@ class Chains:
     """Makes chains of steps of a graph; weights are read in place or stay in L1."""
 
     def __init__(
-        self, graph: Graph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
+        self, graph: StepGraph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
     ) -> None:
         self.graph, self.profile, self.kernels = graph, profile, kernels
         self.in_place, self.dma = in_place, profile.ahead

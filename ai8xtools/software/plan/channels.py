@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ai8xtools.software.graph import Convolution, Graph, Pool, Step
+from ai8xtools.software.graph import Convolution, Pool, Step, StepGraph
 from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.buffers import bytes_in
 from ai8xtools.software.plan.chains import longest
@@ -22,7 +22,7 @@ from ai8xtools.software.plan.task import Level, Task, Traffic
 from ai8xtools.software.profile import Profile
 
 
-def apart(step: Step, graph: Graph) -> bool:
+def apart(step: Step, graph: StepGraph) -> bool:
     """Whether a step computes each channel of its result from that channel of its input alone."""
     match step:
         case Convolution():
@@ -54,7 +54,7 @@ class Stacks:
     """Makes stacks of steps of a graph; weights are read in place or stay in L1."""
 
     def __init__(
-        self, graph: Graph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
+        self, graph: StepGraph, profile: Profile, kernels: Mapping[int, Kernel], *, in_place: bool
     ) -> None:
         self.graph, self.profile, self.kernels, self.in_place = graph, profile, kernels, in_place
         self.most = [longest(graph, n, apart) for n in range(len(graph.steps))]

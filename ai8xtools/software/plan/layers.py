@@ -11,12 +11,12 @@ from ai8xtools.software.graph import (
     Convolution,
     Copy,
     Elements,
-    Graph,
     Insert,
     Int8,
     Pool,
     Roll,
     Step,
+    StepGraph,
     Windows,
 )
 from ai8xtools.software.kernels import Kernel, Packed
@@ -24,7 +24,7 @@ from ai8xtools.software.memory import aligned
 from ai8xtools.software.plan.geometry import Geometry
 
 
-def geometry_of(step: Step, graph: Graph, kernels: Mapping[int, Kernel]) -> Geometry | None:
+def geometry_of(step: Step, graph: StepGraph, kernels: Mapping[int, Kernel]) -> Geometry | None:
     """Return a step as a window that moves over images; None for one that only copies."""
     match step:
         case Convolution():
@@ -49,7 +49,7 @@ def _reach(window: tuple[int, int], dilation: tuple[int, int]) -> tuple[int, int
     return rows, columns
 
 
-def _of_convolution(step: Convolution, graph: Graph, kernel: Kernel) -> Geometry:
+def _of_convolution(step: Convolution, graph: StepGraph, kernel: Kernel) -> Geometry:
     reach = _reach(step.kernel, (step.dilation, step.dilation))
     stride, window, apart = step.stride, (1, 1), (1, 1)
     if step.pool is not None:

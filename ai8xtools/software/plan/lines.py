@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ai8xtools.software.graph import Combine, Convolution, Graph, Pool, Size, Step
+from ai8xtools.software.graph import Combine, Convolution, Pool, Size, Step, StepGraph
 
 
-def in_lines(graph: Graph) -> Graph:
+def in_lines(graph: StepGraph) -> StepGraph:
     """Return a graph whose steps on a single column work on a single row instead."""
     return replace(graph, steps=tuple(map(_in_line, graph.steps)))
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
-from ai8xtools.software.graph import Convolution, Graph, Step
+from ai8xtools.software.graph import Convolution, Step, StepGraph
 from ai8xtools.software.kernels import Core, Kernel
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.memory import Block, Overlap
 from ai8xtools.software.plan.arena import conflict, lower_bound
 from ai8xtools.software.plan.schemes import Scheme
@@ -102,7 +102,7 @@ class Plan:
     edges are by tensor and name.
     """
 
-    graph: Graph
+    graph: StepGraph
     core: Core
     kernels: Mapping[int, Kernel]
     outputs: tuple[Output, ...]
@@ -113,7 +113,7 @@ class Plan:
     tasks: tuple[Task, ...] = ()
     rings: Mapping[int, int] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
-    calls: Mapping[int, Call] = field(default_factory=dict)
+    calls: Mapping[int, KernelCall] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
     planar: frozenset[int] = frozenset()
     buffers: Mapping[tuple[int, str], Spot] = field(default_factory=dict)

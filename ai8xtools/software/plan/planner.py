@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import takewhile
 
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.graph import Convolution, Graph, Insert, Step, sources_of
+from ai8xtools.software.graph import Convolution, Insert, Step, StepGraph, sources_of
 from ai8xtools.software.kernels import IN_TILES, KERNELS, Core, Kernel, choose
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.memory import Block, aligned
 from ai8xtools.software.plan.arena import place
 from ai8xtools.software.plan.buffers import SCRATCH, buffers_of, copied_weights, whole_buffers
@@ -74,11 +74,11 @@ class Wish:
 
 
 def plan(
-    graph: Graph,
+    graph: StepGraph,
     core: Core,
     scheme: Scheme,
     kernels: frozenset[str] | None = None,
-    calls: Mapping[int, Call] | None = None,
+    calls: Mapping[int, KernelCall] | None = None,
     *,
     outside: bool = False,
 ) -> Plan:
@@ -92,11 +92,11 @@ def plan(
 
 
 def best_plan(
-    graph: Graph,
+    graph: StepGraph,
     profile: Profile,
     l1: int,
     wish: Wish,
-    calls: Mapping[int, Call] | None = None,
+    calls: Mapping[int, KernelCall] | None = None,
 ) -> Plan:
     """Return the best plan for `l1` bytes of data in L1; `calls` as in `plan`.
 
@@ -115,7 +115,7 @@ def best_plan(
     return plans[0] if wish.first else min(plans, key=lambda one: cost_of(one, wish))
 
 
-def _variants(graph: Graph, wish: Wish) -> Iterator[tuple[Graph, Wish]]:
+def _variants(graph: StepGraph, wish: Wish) -> Iterator[tuple[StepGraph, Wish]]:
     """Yield what the plan of a graph may be that of."""
     if wish.by_rows:
         yield graph, wish
@@ -145,11 +145,11 @@ class Planner:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: StepGraph,
         profile: Profile,
         l1: int,
         wish: Wish,
-        calls: Mapping[int, Call] | None = None,
+        calls: Mapping[int, KernelCall] | None = None,
     ) -> None:
         self.graph, self.profile, self.l1, self.wish = graph, profile, l1, wish
         self.calls, self.delivers = calls or {}, calls is not None and not wish.outside

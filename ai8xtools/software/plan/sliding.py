@@ -18,13 +18,13 @@ from ai8xtools.software.graph import (
     Convolution,
     Element,
     Elements,
-    Graph,
     Look,
     Number,
     Pair,
     Pool,
     Root,
     Step,
+    StepGraph,
     Windows,
     sources_of,
 )
@@ -82,7 +82,7 @@ class _Split:
     tail: tuple[Step, ...]
 
 
-def sliding_plan(graph: Graph, core: Core, hop: int, kernels: frozenset[str] | None) -> Plan:
+def sliding_plan(graph: StepGraph, core: Core, hop: int, kernels: frozenset[str] | None) -> Plan:
     """Return the plan of a graph whose window slides by `hop` rows; the graph is not fused.
 
     Raises DiagnosticError E914 for a hop that does not suit, E915 for a step that cannot slide.
@@ -118,7 +118,7 @@ def _cannot(step: Step, reason: str) -> DiagnosticError:
     )  # fmt: skip
 
 
-def _suits(graph: Graph, hop: int) -> bool:
+def _suits(graph: StepGraph, hop: int) -> bool:
     """Whether a graph can slide by a hop."""
     try:
         _split(graph, hop)
@@ -127,7 +127,7 @@ def _suits(graph: Graph, hop: int) -> bool:
     return True
 
 
-def _split(graph: Graph, hop: int) -> _Split:
+def _split(graph: StepGraph, hop: int) -> _Split:
     """Return which steps slide. Raises DiagnosticError as `sliding_plan` does."""
     window = graph.tensors[graph.input].rows
     if hop >= window or window % hop:
@@ -166,7 +166,7 @@ def _split(graph: Graph, hop: int) -> _Split:
     return _Split(hop, rows, tuple(head), tuple(tail))
 
 
-def _slid(step: Step, graph: Graph, sources: Sequence[_Rows]) -> _Rows | None:
+def _slid(step: Step, graph: StepGraph, sources: Sequence[_Rows]) -> _Rows | None:
     """Return the rows that a step makes of rows that slide; None if it depends on all of them."""
     if isinstance(step, Convolution) and step.spread[0] > 1:
         raise _cannot(step, "it makes several rows of each")
@@ -224,7 +224,7 @@ class _Planned:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: StepGraph,
         core: Core,
         split: _Split,
         kernels: frozenset[str] | None,
@@ -236,8 +236,8 @@ class _Planned:
         beat = lcm(*(one.stride for one in split.rows.values()))
         self.beats = split.hop // beat
         self.new = {tensor: beat // one.stride for tensor, one in split.rows.items()}
-        tail = Graph(name=graph.name, tensors=graph.tensors, steps=split.tail, input=graph.input,
-                     outputs=graph.outputs)  # fmt: skip
+        tail = StepGraph(name=graph.name, tensors=graph.tensors, steps=split.tail,
+                         input=graph.input, outputs=graph.outputs)  # fmt: skip
         self.tail = plan(fuse(tail), core, Scheme.RESIDENT, kernels)
         read = {source for step in split.tail for source in sources_of(step)}
         self.whole = {tensor for tensor in split.rows if tensor in {*read, *graph.outputs}}

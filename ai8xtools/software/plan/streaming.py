@@ -15,10 +15,10 @@ from ai8xtools.software.graph import (
     Convolution,
     Copy,
     Elements,
-    Graph,
     Pool,
     Size,
     Step,
+    StepGraph,
     Tensor,
     Windows,
     sources_of,
@@ -38,7 +38,7 @@ class Part:
     end: int
 
 
-def streams(step: Step, graph: Graph, *, recounted: bool = False) -> bool:
+def streams(step: Step, graph: StepGraph, *, recounted: bool = False) -> bool:
     """Whether a step can make its rows one after the other from rows of its sources.
 
     With `recounted` it may read each row as several, or several as one.
@@ -80,7 +80,7 @@ def source_rows(step: Step, source: Tensor, part: Part) -> Part:
     return Part(part.first * source.rows // read, -(-part.end * source.rows // read))
 
 
-def rows_of(step: Step, graph: Graph) -> int:
+def rows_of(step: Step, graph: StepGraph) -> int:
     """Return the rows that a step makes."""
     match step:
         case Convolution():
@@ -126,7 +126,7 @@ def _window(conv: Convolution, y: int) -> Part:
 class Pull:
     """Follows the demand for rows through some steps and notes what rings must hold."""
 
-    def __init__(self, graph: Graph, steps: Sequence[Step], whole: Mapping[int, int]) -> None:
+    def __init__(self, graph: StepGraph, steps: Sequence[Step], whole: Mapping[int, int]) -> None:
         """`whole` are tensors that exist before: their rows."""
         self.graph = graph
         self.maker = {step.target: step for step in steps}

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ai8xtools.software.graph import Combine, Convolution, Elements, Graph, Pool, Step, sources_of
-from ai8xtools.software.kernels.call import Call
+from ai8xtools.software.graph import (
+    Combine,
+    Convolution,
+    Elements,
+    Pool,
+    Step,
+    StepGraph,
+    sources_of,
+)
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.memory import Overlap
 from ai8xtools.software.plan.plan import Output
 from ai8xtools.software.plan.streaming import Pull, parts_of, rows_of
@@ -18,7 +26,7 @@ Lives = Mapping[int, tuple[int, int]]
 """The first and the last task in which each tensor exists."""
 
 
-def outputs_of(graph: Graph) -> tuple[Output, ...]:
+def outputs_of(graph: StepGraph) -> tuple[Output, ...]:
     """Return where outputs go: those of steps are made in place, others are copied there."""
     outputs: list[Output] = []
     offset = 0
@@ -33,7 +41,7 @@ def outputs_of(graph: Graph) -> tuple[Output, ...]:
     return tuple(outputs)
 
 
-def lives_of(graph: Graph, outputs: Sequence[Output], tasks: Sequence[range]) -> Lives:
+def lives_of(graph: StepGraph, outputs: Sequence[Output], tasks: Sequence[range]) -> Lives:
     """Return when each tensor exists."""
     last = len(tasks) - 1
     lives: dict[int, tuple[int, int]] = {graph.input: (0, 0)}
@@ -53,7 +61,7 @@ def _touched(steps: Sequence[Step]) -> Iterator[int]:
 
 
 def rings_of(
-    graph: Graph, tasks: Sequence[Task], lives: Lives, outside: set[int]
+    graph: StepGraph, tasks: Sequence[Task], lives: Lives, outside: set[int]
 ) -> dict[int, int]:
     """Return the rows that have room of each tensor that has a place; `outside`: those of callers.
 
@@ -75,7 +83,9 @@ def rings_of(
     return {tensor: rows for tensor, rows in rings.items() if tensor not in skipped}
 
 
-def _demanded(graph: Graph, task: Task, steps: Sequence[Step], inside: set[int]) -> dict[int, int]:
+def _demanded(
+    graph: StepGraph, task: Task, steps: Sequence[Step], inside: set[int]
+) -> dict[int, int]:
     """Return the rows of the rings of a task, found by following the demand."""
     targets = {step.target for step in steps}
     before = {t for step in steps for t in sources_of(step)} - targets - inside
@@ -88,11 +98,11 @@ def _demanded(graph: Graph, task: Task, steps: Sequence[Step], inside: set[int])
 
 
 def overlaps_of(
-    graph: Graph,
+    graph: StepGraph,
     tasks: Sequence[Task],
     rings: Mapping[int, int],
     lives: Lives,
-    calls: Mapping[int, Call],
+    calls: Mapping[int, KernelCall],
 ) -> Iterator[Overlap]:
     """Yield what may be made in the memory of data that die with that step."""
     for number, task in enumerate(tasks):
@@ -110,7 +120,7 @@ def overlaps_of(
                     yield Overlap(source, step.target, distance)
 
 
-def _distance(step: Step, graph: Graph, source: int) -> int | None:
+def _distance(step: Step, graph: StepGraph, source: int) -> int | None:
     """Return by how many bytes a result has to lie below the data that it is made from."""
     if isinstance(step, Elements):  # values are read before the one in their place is written
         width, own = (graph.tensors[one].bytes_per_value for one in (source, step.target))

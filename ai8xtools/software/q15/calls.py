@@ -27,7 +27,7 @@ from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.software import graph as planner_graph
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.kernels import Core
-from ai8xtools.software.kernels import call as planner_call
+from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.plan.buffers import SCRATCH
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.planner import plan
@@ -42,7 +42,7 @@ _INPUT, _OUTPUT, _UNTIL = "in", "out", "nn_until"
 
 
 @frozen
-class Call:
+class StepCode:
     """A step as C: its `lines`, what they do, and the functions that they call."""
 
     lines: tuple[str, ...]
@@ -57,7 +57,7 @@ class RowStep:
     `needs` are maps with how many of their rows it asks for, as C; `counter` counts its own.
     """
 
-    call: Call
+    call: StepCode
     target: int
     counter: int
     needs: tuple[tuple[int, str], ...]
@@ -73,13 +73,13 @@ class Program:
     """
 
     steps: tuple[Step, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[StepCode, ...]
     layers: Mapping[int, str]
     arrays: Mapping[int, str]
     plan: Plan
     interleaving: bool = False
     row_steps: tuple[RowStep, ...] = ()
-    runs: tuple[str | Call, ...] = ()
+    runs: tuple[str | StepCode, ...] = ()
 
     @property
     def asks_for_windows(self) -> bool:
@@ -167,15 +167,15 @@ class _Programmer:
         self._tasks = {step.target: task for task in self._plan.tasks
                        for step in self._plan.steps_of(task)}  # fmt: skip
 
-    def _planned(self, step: Step, scheme: Scheme) -> planner_call.Call:
+    def _planned(self, step: Step, scheme: Scheme) -> KernelCall:
         """Return the properties of a step for the planner."""
         in_place = isinstance(step, Pool) and step.padding == (0, 0)
         in_place |= isinstance(step, Add) and len(step.sources) == 2 and not self._fixed(step)
         buffer = self._buffer(step)
         if scheme.by_rows and isinstance(step, Weighted) and not step.linear:
             buffer = max(buffer, math.prod(step.kernel) * int(step.weights.shape[1]))
-        return planner_call.Call(function=step.name, arguments=(), in_place=in_place,
-                                 buffer_bytes=2 * buffer)  # fmt: skip
+        return KernelCall(function=step.name, arguments=(), in_place=in_place,
+                          buffer_bytes=2 * buffer)  # fmt: skip
 
     def _fixed(self, step: Step) -> bool:
         """Whether a step reads a constant map."""
@@ -185,7 +185,7 @@ class _Programmer:
     def program(self) -> Program:
         """Return the calls of all steps."""
         row_steps: list[RowStep] = []
-        runs: list[str | Call] = []
+        runs: list[str | StepCode] = []
         steps: tuple[Step, ...] = tuple(
             one for one in self._graph.steps if not isinstance(one, Constant)
         )
@@ -199,7 +199,9 @@ class _Programmer:
             row_steps=tuple(row_steps), runs=tuple(runs), interleaving=self._interleaving,
         )  # fmt: skip
 
-    def _all_calls(self, row_steps: list[RowStep], runs: list[str | Call]) -> Iterator[Call]:
+    def _all_calls(
+        self, row_steps: list[RowStep], runs: list[str | StepCode]
+    ) -> Iterator[StepCode]:
         """Yield the calls of a plan of rows, and note which make rows and what runs."""
         for task in self._plan.tasks:
             for one in self._plan.steps_of(task):
@@ -209,7 +211,7 @@ class _Programmer:
                 parts = [self._call(step) for step in behind]
                 lines = tuple(line for part in parts for line in part.lines)
                 functions = tuple(f for part in parts for f in part.functions)
-                call = Call(lines, parts[0].comment, functions)
+                call = StepCode(lines, parts[0].comment, functions)
                 yield call
                 if self._row is None:
                     runs.append(call)
@@ -276,7 +278,7 @@ class _Programmer:
         place = row if ring >= rows else f"{row} % {ring}"
         return f"{self._at(tensor)} + (size_t)({place}) * {columns * channels}"
 
-    def _call(self, step: Step) -> Call:
+    def _call(self, step: Step) -> StepCode:
         channels, rows, columns = self._graph.shapes[step.target]
         comment = f"{step.name}: {rows} rows, {columns} columns, {channels} channels"
         pairs = list(self._statements(step))
@@ -284,7 +286,7 @@ class _Programmer:
         lines = [
             f"{function.name}({', '.join(map(str, arguments))});" for function, arguments in pairs
         ]
-        return Call(tuple(_wrapped(lines)), comment, tuple(used))
+        return StepCode(tuple(_wrapped(lines)), comment, tuple(used))
 
     def _statements(self, step: Step) -> Iterator[tuple[Function, list[object]]]:
         """Yield functions and arguments of a step."""

@@ -41,7 +41,7 @@ def homes_of(network: QuantizedNetwork) -> dict[int, int]:
     return homes
 
 
-def planned_graph(network: QuantizedNetwork, homes: Homes) -> graph.Graph:
+def planned_graph(network: QuantizedNetwork, homes: Homes) -> graph.StepGraph:
     """Return the steps that have memory of their own; tensors have the numbers of their maps."""
     shapes = network.graph.shapes
     tensors = tuple(
@@ -54,8 +54,8 @@ def planned_graph(network: QuantizedNetwork, homes: Homes) -> graph.Graph:
         if homes[step.target] not in {homes[source] for source in step.sources}
         and not isinstance(step, Constant)
     )
-    return graph.Graph(name="network", tensors=tensors, steps=steps, input=0,
-                       outputs=(homes[network.graph.output],))  # fmt: skip
+    return graph.StepGraph(name="network", tensors=tensors, steps=steps, input=0,
+                           outputs=(homes[network.graph.output],))  # fmt: skip
 
 
 def _planned(step: Step, number: int, network: QuantizedNetwork, homes: Homes) -> graph.Step:
