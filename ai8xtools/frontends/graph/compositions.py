@@ -39,7 +39,7 @@ class Maker:
 
     def __init__(self, node: Node) -> None:
         assert isinstance(node.operator, Foreign)
-        self.node, self.data, self.kind = node, node.inputs[0], node.operator.known
+        self.node, self.data, self.kind = node, node.inputs[0], node.operator.plain_name
         self._settings = dict(node.operator.settings)
 
     def get(self, name: str, default: Any) -> Any:
@@ -273,6 +273,6 @@ def compositions(node: Node, _readers: Readers) -> Node:
     """Operators without a node of their own become those that they are made of."""
     if not isinstance(node.operator, Foreign) or not node.inputs:
         return _normalized_by_hand(node)
-    composed = _COMPOSED.get(node.operator.known)
+    composed = _COMPOSED.get(node.operator.plain_name)
     result = None if composed is None else composed(Maker(node))
     return result if result is not None and result.shape == node.shape else node

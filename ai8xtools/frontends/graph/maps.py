@@ -62,7 +62,7 @@ _INTERPOLATION = "linearinterpolation"
 
 def composed(node: Node, readers: passes.Readers) -> Node:
     """Operators without a node of their own become others, but for interpolation."""
-    kept = isinstance(node.operator, Foreign) and node.operator.known == _INTERPOLATION
+    kept = isinstance(node.operator, Foreign) and node.operator.plain_name == _INTERPOLATION
     return node if kept else compositions(node, readers)
 
 
@@ -222,7 +222,7 @@ class MapsReader:
                 return self._padded(node, operator)
             case Resize():
                 return self._enlarged(node, operator)
-            case Foreign() if operator.known == _INTERPOLATION:
+            case Foreign() if operator.plain_name == _INTERPOLATION:
                 return self._interpolated(node, str(dict(operator.settings)["coordinates"]))
             case Foreign():
                 raise _RefusedError(f"there is no kernel for {node.name}", operator.remedy)

@@ -249,14 +249,14 @@ class Dropout:
 @frozen
 class Foreign:
     """An operator that nothing here computes: its name, the shape of its result, and what to use
-    instead. Some targets know what one is made of that is `known` by a plain name with `settings`;
+    instead. Some targets know by `plain_name` and `settings` what one is made of;
     constants follow its data.
     """
 
     name: str
     shape: Shape
     remedy: str = "Use another operator here, or compute this part in the application."
-    known: str = ""
+    plain_name: str = ""
     settings: tuple[tuple[str, Any], ...] = ()
 
 

@@ -67,7 +67,7 @@ class Call:
         remedy = instead_of(self.shown)
         plain = tuple((key, value) for key, value in self.settings.items()
                       if isinstance(value, int | float | str | tuple))  # fmt: skip
-        stated = Foreign(name, self.shape, known=self.name, settings=plain)
+        stated = Foreign(name, self.shape, plain_name=self.name, settings=plain)
         stated = stated if remedy is None else replace(stated, remedy=remedy)
         data = [one for one in listed(list(self.args)) if isinstance(one, Result)]
         own = [

@@ -17,7 +17,7 @@ def _interpolate(call: Call) -> Result:
         along = "align_corners" if call.get("align_corners", False) else "half_pixel"
         result = call.foreign(f"{call.name} by mode {mode}")
         assert isinstance(result.operator, Foreign)
-        operator = replace(result.operator, known="linearinterpolation",
+        operator = replace(result.operator, plain_name="linearinterpolation",
                            settings=(("coordinates", along),))  # fmt: skip
         return call.make(operator, call.data)
     if mode not in ("nearest", "nearest-exact"):

@@ -133,7 +133,7 @@ def _softmax(call: Call) -> Node:
 def _foreign(call: Call) -> Node:
     settings = tuple((name, value) for name, value in call.node.attributes.items()
                      if isinstance(value, int | float | str))  # fmt: skip
-    operator = Foreign(call.name, call.data.shape, known=call.name.lower(), settings=settings)
+    operator = Foreign(call.name, call.data.shape, plain_name=call.name.lower(), settings=settings)
     return call.make(operator, call.data, *(one for one in call.inputs[1:] if one is not None))
 
 
