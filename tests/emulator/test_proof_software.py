@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import struct
 from functools import cache, partial
 from pathlib import Path
 
@@ -175,6 +176,17 @@ def test_sums_that_may_leave_32_bits_are_refused() -> None:
             continue
         with pytest.raises(EmulatorError, match="leave 32 bits"):
             conv.bounds(ends)
+
+
+@pytest.mark.parametrize(("field", "value"), [(2, 0), (3, 0), (3, 1 << 30), (10, 0), (14, 1)])
+def test_parameters_of_no_convolution_are_refused(field: int, value: int) -> None:
+    fields = [0, 0, 3, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 7, 0, 0]
+    layout = struct.Struct("<4I3Hh5HbbB")
+    memory = layout.pack(*fields)
+    assert Parameters.at(0, partial(_part, memory)).inputs == 3
+    fields[field] = value
+    with pytest.raises(EmulatorError, match="no convolution|no kernel"):
+        Parameters.at(0, partial(_part, layout.pack(*fields)))
 
 
 def test_memory_that_was_overwritten_is_unlike_all_other() -> None:

@@ -149,8 +149,11 @@ class Core:
         self._port.microseconds += microseconds
 
     def read_memory(self, address: int, size: int) -> bytes:
-        """Return bytes of flash or RAM."""
-        return bytes(self._uc.mem_read(address, size))
+        """Return bytes of flash or RAM; raises EmulatorError (E820) where there is nothing."""
+        try:
+            return bytes(self._uc.mem_read(address, size))
+        except UcError:
+            raise self._to_nothing("reads", address) from None
 
     def write_memory(self, address: int, data: bytes) -> None:
         """Place bytes in flash or RAM."""
