@@ -74,18 +74,22 @@ class Console(Unobserved):
 
 
 def test_a_signal_ends_a_program_that_accesses_nothing(image: Image) -> None:
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
+    class Ended(Exception):
+        """The signal was handled."""
 
+    def end(*_: object) -> None:
+        raise Ended
+
+    core = Core(image)
     before = signal.signal(signal.SIGTERM, end)
-    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))
     try:
-        with pytest.raises(KeyboardInterrupt):
-            Core(image).call("spin", time_limit=10)
+        with pytest.raises(Ended):
+            timer.start()
+            core.call("spin", time_limit=10)
     finally:
-        timer.join()
         signal.signal(signal.SIGTERM, before)
+        timer.join()
 
 
 def test_program_runs_and_prints_on_every_core(image: Image) -> None:

@@ -52,9 +52,10 @@ def watched(
 
     with asked_to_end() as ends:
         thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        try:
+        try:  # an interrupt may come while it starts
+            thread.start()
             yield
         finally:
             finished.set()
-            thread.join()
+            if thread.is_alive():
+                thread.join()

@@ -83,7 +83,7 @@ class Parameters:
         if params.low not in _LOWEST or not -31 <= params.right <= 31:
             raise departure(f"no kernel has a least output of {params.low} or shifts "
                             f"by {params.right}")  # fmt: skip
-        if params.inputs * params.filters > _LARGEST or params.dilation == 0:
+        if not 0 < params.inputs * params.filters <= _LARGEST or params.dilation == 0:
             raise departure(f"there is no convolution of {params.filters} filters of "
                             f"{params.inputs} inputs")  # fmt: skip
         return params
