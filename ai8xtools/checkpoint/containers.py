@@ -178,6 +178,12 @@ class Entries:
                 raise malformed(f"entry {printable(info.filename)} exists twice")
             self._infos[info.filename] = info
         roots = [n.removesuffix("data.pkl") for n in self._infos if n.endswith("/data.pkl")]
+        if not roots and any(name.endswith("/models/model.json") for name in self._infos):
+            raise CheckpointError(
+                "E502", "the file is a program that torch.export.save wrote",
+                remedy="Name its weights, torch.save(program.state_dict, FILE), and with --model "
+                "FILE:FUNCTION a function that returns the program.",
+            )  # fmt: skip
         if len(roots) != 1:
             raise CheckpointError(
                 "E502",

@@ -308,6 +308,8 @@ class _Written(argparse.Action):
         form, path = self.const, rest[1]
         if not current().words:
             return
+        if path == "-":
+            parser.error(f"argument {form.option}: name a file; the output is for people")
         if is_foreign(Path(path), form.head):
             parser.error(f"argument {form.option}: {path} is no file of this option; it stays")
         current().at_end[form.option] = partial(form.write, path)

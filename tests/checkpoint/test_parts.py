@@ -250,7 +250,7 @@ def test_entries_do_not_share_bytes_and_one_root_holds_them() -> None:
     assert bytes(entries.content("byteorder")) == b"big"
     assert refused("E503", lambda: entries.content("other"))
     assert refused("E503", lambda: [entries.content("data.pkl") for _ in range(9)])
-    for names in (["x"], ["a/data.pkl", "b/data.pkl"], ["data.pkl"]):
+    for names in (["x"], ["a/data.pkl", "b/data.pkl"], ["data.pkl"], ["a/models/model.json"]):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for name in names:

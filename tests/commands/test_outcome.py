@@ -103,9 +103,10 @@ def test_verdicts(ran: Callable[..., int], line: str, verdict: str, failures: in
 @pytest.mark.parametrize("option", ["--result-json", "--junit"])
 def test_only_a_file_of_the_same_kind_is_replaced(ran: Callable[..., int], option: str) -> None:
     Path("own.c").write_text("int x;\n")
-    with pytest.raises(SystemExit):
-        ran(lambda: None, option, "own.c")
-    assert Path("own.c").read_text() == "int x;\n"
+    for name in ("own.c", "-"):
+        with pytest.raises(SystemExit):
+            ran(lambda: None, option, name)
+    assert Path("own.c").read_text() == "int x;\n" and not Path("-").exists()
     assert ran(lambda: None, option, "new") == 0
     before = Path("new").read_bytes()
     assert ran(refuse, option, "new") == 1

@@ -17,6 +17,7 @@ from ai8xtools.checkpoint.values import NETWORK
 from ai8xtools.commands.q15 import mcu
 from ai8xtools.commands.targets import main
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.diagnostics.outcome import recorded
 from tests.software.compiled import compiler, passed, run_project
 
 NETWORK_FILE = """
@@ -189,8 +190,12 @@ def test_what_it_takes_of_microcontrollers_is_told(
     checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
     assert generate(folder, *checkpoint) == 0
     (took,) = re.findall(r"([\d,]+) of [\d,]+ bytes of RAM", capsys.readouterr().out)
-    assert generate(folder, *checkpoint, "--fits") == 0
+    with recorded(("ai8xize.py",)) as outcome:
+        assert generate(folder, *checkpoint, "--fits") == 0
     assert took in capsys.readouterr().out
+    memory = {one["name"]: one["used"] for one in outcome.facts["memory"]}
+    assert f"{memory['RAM']:,}" == took and memory["flash"] > 0
+    assert outcome.facts["cycles"]["count"] > 0 and outcome.facts["energy"]["value"] > 0
 
 
 def test_options_of_descriptions_are_refused(folder: Path) -> None:

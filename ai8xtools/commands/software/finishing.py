@@ -25,7 +25,7 @@ def finish(
     log: str,
 ) -> None:
     """Print the plan if that is asked for; write the project and its log, unless only checked."""
-    note_needs(built, profile)
+    note_needs(built.need.ram, built.need.flash, cycles_of_plan(built.plan), profile)
     if software.plan_report or options.project.verbose:
         print(plan)
     if options.output.check_only:
@@ -43,11 +43,10 @@ def finish(
     print(f"Wrote {written}")
 
 
-def note_needs(built: Built, profile: Profile) -> None:
-    """Keep what the program takes for those who ask for it."""
-    need, cycles = built.need, cycles_of_plan(built.plan)
+def note_needs(ram: int, flash: int, cycles: float | None, profile: Profile) -> None:
+    """Keep what a program takes, in bytes and cycles, for those who ask for it."""
     note(memory=memory_facts({
-        "RAM": (need.ram, limit(profile.l1)), "flash": (need.flash, limit(profile.flash)),
+        "RAM": (ram, limit(profile.l1)), "flash": (flash, limit(profile.flash)),
     }))  # fmt: skip
     if cycles is not None:
         joules = profile.joules(cycles)

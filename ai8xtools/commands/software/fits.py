@@ -13,6 +13,7 @@ from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.commands.fits import Described, Judged, as_entry, fits_of, note_fit, show
 from ai8xtools.commands.loader.model_sources import described_for
 from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.software.finishing import note_needs
 from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import planned, understood
@@ -42,16 +43,33 @@ class McuFit:
     `levels` are the memories behind L1, by name.
     """
 
-    mcu: str
-    core: str
+    profile: Profile
     ram: Use
     flash: Use
     levels: Mapping[str, Use] = field(default_factory=dict)
     plan: str = ""
     reason: str = ""
     cycles: float | None = None
-    milliseconds: float | None = None
-    joules: Estimate | None = None
+
+    @property
+    def mcu(self) -> str:
+        """The name of the microcontroller."""
+        return self.profile.name
+
+    @property
+    def core(self) -> str:
+        """The name of its core."""
+        return self.profile.core.name
+
+    @property
+    def milliseconds(self) -> float | None:
+        """The time of an inference, if it is known."""
+        return None if self.cycles is None else self.profile.milliseconds(self.cycles)
+
+    @property
+    def joules(self) -> Estimate | None:
+        """The energy of an inference, if it is known."""
+        return None if self.cycles is None else self.profile.joules(self.cycles)
 
     @property
     def fits(self) -> bool:
@@ -88,8 +106,11 @@ def show_fits(software: SoftwareOptions, form: str) -> int:
         others = _fits(described, software.source, software)
     show(form, chip_fits, [_judgement(others)])
     note(subject=software.source.project.name)
-    note_fit(others[0].mcu, [others[0].reason] if others[0].reason else [])
-    return int(not others[0].fits)
+    one = others[0]
+    note_fit(one.mcu, [one.reason] if one.reason else [])
+    if one.fits:
+        note_needs(one.ram.used, one.flash.used, one.cycles, one.profile)
+    return int(not one.fits)
 
 
 def microcontrollers(described: Described, options: LoaderOptions) -> Judged:
@@ -219,16 +240,13 @@ def _reason(refusal: DiagnosticError | ToolError) -> str:
 
 def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
     return McuFit(
-        profile.name,
-        profile.core.name,
+        profile,
         Use(taken.ram, profile.l1),
         Use(taken.flash, profile.flash),
         {n: Use(taken.levels.get(n, 0), size) for n, size in further_levels(profile).items()},
         taken.plan,
         reason,
         taken.cycles,
-        None if taken.cycles is None else profile.milliseconds(taken.cycles),
-        None if taken.cycles is None else profile.joules(taken.cycles),
     )
 
 
