@@ -100,7 +100,11 @@ def _entries(root: Value) -> dict[str, Value]:
 
 def _without_state(root: dict[str, Value]) -> CheckpointError:
     """Return the error about a file without state_dict, which names what seems to be one."""
-    what = "the file holds no state_dict" if root else "the file is an empty dictionary"
+    what = (
+        "the file holds no state_dict"
+        if root
+        else "the file is an empty dictionary, without a weight"
+    )
     remedy = 'Save {"state_dict": model.state_dict(), "epoch": 0, "arch": "NAME"}.'
     inside = next((key for key, value in root.items() if _is_state(value)), None)
     if _is_state(root):

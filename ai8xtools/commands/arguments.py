@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ai8xtools import __version__
-from ai8xtools.commands.outcome import FORMS, is_foreign
+from ai8xtools.commands.outcome import FORMS, Form, is_foreign
 from ai8xtools.diagnostics import (
     DEBUG_REPORT,
     Diagnostic,
@@ -22,6 +22,7 @@ from ai8xtools.diagnostics import (
     current,
     print_diagnostics,
     takes_json,
+    value_of,
 )
 from ai8xtools.reading.text import has_foreign_digits, is_plain, line
 from ai8xtools.values import frozen
@@ -268,9 +269,15 @@ class Parser(argparse.ArgumentParser):
         return replace(diagnostic, edit=Edit(Place(option=option), option, "", certain=False))
 
     def _end(self, diagnostics: Sequence[Diagnostic]) -> NoReturn:
+        for form in FORMS:  # what follows a mistake was not read
+            path = value_of(form.option, self._words)
+            if path and not path.startswith("-"):
+                _ask_for(form, path)
+        complaints = [*map(self._without, diagnostics)]
         if takes_json():
-            print_diagnostics(map(self._without, diagnostics))
+            print_diagnostics(complaints)
             sys.exit(2)
+        current().diagnostics.extend(complaints)
         lines = dict.fromkeys(_line(d, diagnostics) for d in diagnostics)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
         self.exit(2, f"{text}  See {self.prog} --help.\n")
@@ -305,14 +312,19 @@ class _Written(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
         """Ask for it, unless the file is something else, or the run is a trial."""
-        form, path = self.const, rest[1]
-        if not current().words:
-            return
-        if path == "-":
-            parser.error(f"argument {form.option}: name a file; the output is for people")
-        if is_foreign(Path(path), form.head):
-            parser.error(f"argument {form.option}: {path} is no file of this option; it stays")
-        current().at_end[form.option] = partial(form.write, path)
+        reason = _ask_for(self.const, rest[1]) if current().words else None
+        if reason is not None:
+            parser.error(f"argument {self.const.option}: {reason}")
+
+
+def _ask_for(form: Form, path: str) -> str | None:
+    """Ask for a file about the whole run; return why it cannot be written."""
+    if path == "-":
+        return "name a file; the output is for people"
+    if is_foreign(Path(path), form.head):
+        return f"{path} is no file of this option; it stays"
+    current().at_end[form.option] = partial(form.write, path)
+    return None
 
 
 class Refused(argparse.Action):

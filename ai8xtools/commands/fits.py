@@ -86,13 +86,18 @@ def status_of(fits: Sequence[ChipFit], chip: Chip | None) -> int:
     one = next((one for one in chosen if one.fits), chosen[0])
     note_fit(one.chip, one.reasons)
     if one.fits:
-        memories = {name: (use.used, use.available) for name, use in (one.memories or {}).items()}
-        note(
-            cycles=cycles_facts(one.cycles, one.clock_mhz, one.time.value),
-            memory=memory_facts(memories),
-            energy=one.energies and estimate(one.energies.inference, 1e6),
-        )
+        note_costs(one)
     return int(not one.fits)
+
+
+def note_costs(one: ChipFit) -> None:
+    """Keep what a network takes of a chip that it fits."""
+    memories = {name: (use.used, use.available) for name, use in (one.memories or {}).items()}
+    note(
+        cycles=cycles_facts(one.cycles, one.clock_mhz, one.time.value),
+        memory=memory_facts(memories),
+        energy=one.energies and estimate(one.energies.inference, 1e6),
+    )
 
 
 def suggest_the_same(tool: str, **needed: str) -> None:
@@ -118,7 +123,7 @@ def note_fit(target: str, reasons: Sequence[str]) -> None:
 def one_line(fits: Sequence[ChipFit]) -> str:
     """Return the results for all chips in one line, for the beginning of a run."""
     return "; ".join(
-        f"{one.chip}: fits, {_milliseconds(one)}" if one.fits
+        f"{one.chip}: fits, {_milliseconds(one)}, {_joules(one, 'inference')}" if one.fits
         else f"{one.chip}: does not fit ({one.reasons[0]})"
         for one in fits
     )  # fmt: skip

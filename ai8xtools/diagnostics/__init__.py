@@ -20,7 +20,14 @@ from ai8xtools.diagnostics.diagnostic import (
     refuse_errors,
     refused,
 )
-from ai8xtools.diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run, wants_json
+from ai8xtools.diagnostics.guard import (
+    DEBUG_REPORT,
+    diagnostics_of,
+    leave,
+    run,
+    value_of,
+    wants_json,
+)
 from ai8xtools.diagnostics.outcome import Outcome, current, note, suggest
 from ai8xtools.diagnostics.printing import (
     as_json,
@@ -55,6 +62,7 @@ __all__ = [
     "run",
     "suggest",
     "takes_json",
+    "value_of",
     "values_of",
     "wants_json",
 ]

@@ -39,8 +39,7 @@ def run(main: Callable[[], int | None]) -> int:
         diagnostics: list[Diagnostic] = []
         aside = _aside(words)
         status, cause = _status(main, diagnostics)
-        if status != _USAGE:
-            status = _write_files(outcome, status)
+        status = _write_files(outcome, status)
         if aside is not None:
             status = _write_json(aside, status)
         elif status == 0:
@@ -95,14 +94,14 @@ def leave(status: int) -> NoReturn:
 
 def wants_json(words: Sequence[str]) -> bool:
     """Whether messages go to a program, even if the command line turns out to be wrong."""
-    return _value_of("--diagnostics", words, abbreviated=True) in ("json", "sarif")
+    return value_of("--diagnostics", words, abbreviated=True) in ("json", "sarif")
 
 
 def _aside(words: Sequence[str]) -> Aside | None:
     """Lead what is printed away from standard output if messages go to a program."""
     if not wants_json(words):
         return None
-    aside = Aside(sarif=_value_of("--diagnostics", words, abbreviated=True) == "sarif")
+    aside = Aside(sarif=value_of("--diagnostics", words, abbreviated=True) == "sarif")
     sys.stdout = cast("TextIO", aside)
     return aside
 
@@ -222,10 +221,10 @@ DEBUG_REPORT = "--debug-report"
 
 def _report_file(words: Sequence[str]) -> str | None:
     """Return the file that a command line names for the report; None if it names none."""
-    return _value_of(DEBUG_REPORT, words) or None
+    return value_of(DEBUG_REPORT, words) or None
 
 
-def _value_of(option: str, words: Sequence[str], *, abbreviated: bool = False) -> str | None:
+def value_of(option: str, words: Sequence[str], *, abbreviated: bool = False) -> str | None:
     """Return the value of an option on a command line that may be wrong; None without it."""
     for word, following in pairwise((*words, "")):
         name, equals, value = word.partition("=")

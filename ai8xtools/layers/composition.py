@@ -38,7 +38,8 @@ class QuantizationAwareModule(nn.Module):
     output the accumulator: they are not shifted, and their clamp is wide. The bookkeeping
     parameters (`output_shift`, `weight_bits`, ...) have shape (1,), are not trained, and travel
     with the checkpoint; `set_functions` derives the arithmetic from them. Every step is also an
-    attribute, a module that may be replaced (see `layers.steps`).
+    attribute, a module that may be replaced (see `layers.steps`). `rectifies` and
+    `takes_magnitudes` say what the activation does.
 
     Layers of the second generation of QAT (`use_thresholds`, or loading such a checkpoint) have
     `activation_threshold` and `final_scale`, exponents of powers of two of shape (), and
@@ -197,7 +198,7 @@ class QuantizationAwareModule(nn.Module):
         self._final_factor = 2.0 ** float(self.final_scale.item()) if later else 1.0
         clamped = not later or self.simulate or bool(self.clamp_activation.item())
         self._fixed_scale = self._scale_of(float(self.output_shift.item()))
-        self._rectifies, self._takes_magnitudes = _activation_steps(self.activation)
+        self.rectifies, self.takes_magnitudes = _activation_steps(self.activation)
         self._pool_grid = self._grid_of_pool(rounded, clamped)
         self._output_grid = self._grid_of_output(rounded, bits, clamped)
         if self.simulate:
@@ -248,12 +249,12 @@ class QuantizationAwareModule(nn.Module):
             low, high = (-128.0, 127.0) if self.simulate else (-1.0, 127 / 128)
             steps = 1 / 128 if self.simulate else 128.0
         low, high = (low, high) if clamped else _UNLIMITED
-        low = 0.0 if self._rectifies else low
+        low = 0.0 if self.rectifies else low
         if self.simulate:
-            return Grid("half up", low, high, steps, positive=self._rectifies)
+            return Grid("half up", low, high, steps, positive=self.rectifies)
         if rounded:
-            return Grid("half up", low * steps, high * steps, steps, 1 / steps, self._rectifies)
-        return Grid("none", low, high, positive=self._rectifies)
+            return Grid("half up", low * steps, high * steps, steps, 1 / steps, self.rectifies)
+        return Grid("none", low, high, positive=self.rectifies)
 
     def scales(self) -> tuple[Tensor | float, Tensor | float]:
         """Return the factors 2^-s on weights and bias and 2^s on the result.
@@ -305,7 +306,7 @@ class QuantizationAwareModule(nn.Module):
             x = self._operate(x, down, up)
         else:
             x = self.bn(self._operate(x, down, 1.0)).mul_(self._bn_factor * up)
-        if self._takes_magnitudes:
+        if self.takes_magnitudes:
             x = (x.floor() if self.simulate else x).abs()  # the shift rounds down first
         return self.finished(self._output_grid(x, overwrite=True))
 

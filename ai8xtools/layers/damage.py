@@ -61,8 +61,8 @@ def _unrounded(layer: QuantizationAwareModule) -> QuantizationAwareModule:
     twin._fixed_scale = down if layer.wide else down * up
     twin._weight_rounding = twin._bias_rounding = None
     twin._pool_grid = None
-    low = 0.0 if layer._rectifies else -math.inf
-    twin._output_grid = Grid("none", low, math.inf, positive=layer._rectifies)
+    low = 0.0 if layer.rectifies else -math.inf
+    twin._output_grid = Grid("none", low, math.inf, positive=layer.rectifies)
     twin.wide = False  # the scale of wide results, which the accelerator leaves out, is `down`
     return twin
 

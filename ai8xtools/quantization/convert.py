@@ -139,7 +139,11 @@ class _Conversion:
             if "." in name:
                 self._convert(name)
         if not self._weights_seen:
-            raise InputError("E705", "the checkpoint holds no tensor named weight")
+            raise InputError(
+                "E705", "no layer has weights (tensors named weight): nothing to quantize",
+                remedy="Give the checkpoint of a network that computes with its weights; one that "
+                "only pools or returns its input needs --device MCU.",
+            )  # fmt: skip
         changes: dict[str, Any] = {"state_dict": self._state}
         if self._masks is not None:
             schedule = self._checkpoint.entries["compression_sched"]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -49,7 +50,9 @@ def test_tools_tell_programs_of_wrong_usage(tool: str, tmp_path: Path) -> None:
     ended = start(tool, tmp_path, *TOOLS[tool], "--nonsense", "--diag=json", "--junit", "j.xml")
     messages = json.loads(ended.stdout)
     codes = {found["code"] for found in messages}
-    assert [*SCHEMA.iter_errors(messages)] == [] and not (tmp_path / "j.xml").exists()
+    assert [*SCHEMA.iter_errors(messages)] == []
+    [suite] = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert (suite.attrib["errors"], suite.attrib["failures"]) == ("1", "0")
     assert (ended.returncode, ended.stderr, codes) == (2, "", {"E070"})
 
 

@@ -20,6 +20,7 @@ from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Edit, Place, note, run
+from ai8xtools.values.estimate import Estimate
 from tests.conftest import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/messages.schema.json").read_text())
@@ -121,6 +122,22 @@ def test_a_file_that_cannot_be_written_fails_the_run(
     assert "folder: error: Is a directory [E002]" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--unknown"], ["--diagnostics", "xml"], ["--diagnostics"]])
+def test_a_command_line_that_is_not_understood_has_a_result(
+    ran: Callable[..., int], words: list[str]
+) -> None:
+    assert ran(lambda: None, "--result-json", "r.json", "--junit", "j.xml") == 0
+    Path("own.c").write_text("int x;\n")
+    with pytest.raises(SystemExit) as caught:
+        ran(lambda: None, *words, "--result-json", "r.json", "--junit", "j.xml")
+    found = result()
+    assert caught.value.code == found["status"] == 2 and suite().attrib["errors"] == "1"
+    assert [message["option"] for message in found["messages"]] == words[:1]
+    with pytest.raises(SystemExit):
+        ran(lambda: None, *words, "--result-json", "own.c", "--junit", "--version")
+    assert Path("own.c").read_text() == "int x;\n" and not Path("--version").exists()
+
+
 def test_messages_as_sarif(ran: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(refuse, "--diagnostics", "sarif") == 1
     log = json.loads(capsys.readouterr().out)
@@ -137,7 +154,7 @@ def test_messages_as_sarif(ran: Callable[..., int], capsys: pytest.CaptureFixtur
 
 
 def test_loader_quantizer_and_emulator_tell_what_they_know(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["ai8xize.py"])
@@ -159,4 +176,15 @@ def test_loader_quantizer_and_emulator_tell_what_they_know(
     trained = str(ROOT / "trained/digits-ai85digitsnet-qat8.pth.tar")
     words = [trained, "q.pth.tar", "--device", "MAX78000", "--result-json", "q.json"]
     assert run(lambda: quantize.main(words)) == 0
-    assert result("q.json")["subject"] == trained
+    quantized = result("q.json")
+    assert quantized["subject"] == trained and quantized["energy"] is None
+    assert "not known (places are open); ai8xize.py --fits --model" in capsys.readouterr().out
+    words += ["-c", str(ROOT / "networks/digits-chw-ai85.yaml")]
+    assert run(lambda: quantize.main(words)) == 0
+    placed = result("q.json")
+    assert (placed["energy"], placed["cycles"]) == (loaded["energy"], loaded["cycles"])
+    energy = Estimate(*(1e-6 * value for value in placed["energy"].values())).in_units("J")
+    assert capsys.readouterr().out.endswith(f" MHz, {energy}\n")
+    words[-1] = str(ROOT / "networks/mnist-chw-ai85.yaml")
+    assert run(lambda: quantize.main(words)) == 0
+    assert "not known ('arch' is" in capsys.readouterr().out and result("q.json")["energy"] is None

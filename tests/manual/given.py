@@ -67,13 +67,13 @@ def sound(path: Path, samples: Any) -> None:
 
 
 def recordings(folder: Path) -> None:
-    """Write recordings of three axes in class folders."""
+    """Write recordings of three axes in class folders, in the sensor's own whole numbers."""
     rng = np.random.default_rng(0)
     for label, name in enumerate(("rest", "shake")):
         (folder / name).mkdir(parents=True)
         for n in range(4):
-            rows = rng.normal(size=(200, 3)) * (1 + 4 * label)
-            np.savetxt(folder / name / f"{n}.csv", rows, "%.3f", ",", header="x,y,z", comments="")
+            rows = rng.normal(size=(200, 3)) * (500 + 2000 * label)
+            np.savetxt(folder / name / f"{n}.csv", rows, "%.0f", ",", header="x,y,z", comments="")
 
 
 def large_digits() -> tuple[Any, Any]:

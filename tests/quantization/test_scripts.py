@@ -293,6 +293,17 @@ def test_table_shows_what_clip_methods_do_to_the_output(
     assert (found["shift"], found["factor"], found["gain"]) == ("0", "64", "0.5")
 
 
+def test_a_network_without_weights_is_refused_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = {"epoch": 0, "arch": "net", "extras": {}}
+    write_checkpoint(tmp_path / "p.pth.tar", Checkpoint({**entries, "state_dict": WEIGHTLESS}))
+    assert status(quantize.main, tmp_path / "p.pth.tar", tmp_path / "q", "--device", "85") == 1
+    found = capsys.readouterr().err
+    assert "no layer has weights" in found and "--device MCU" in found and "E705" in found
+
+
+WEIGHTLESS = {"pool.output_shift": np.zeros(1, np.float32)}
 BAD = {
     "missing input": (["absent.pth.tar", "q.pth.tar"], "absent.pth.tar: error: the checkpoint"),
     "same file": (["net-qat8.pth.tar", "./net-qat8.pth.tar"], "same file"),

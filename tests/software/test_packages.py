@@ -201,8 +201,11 @@ def test_packages_that_cannot_be(tmp_path: Path) -> None:
         ("MCU", ["--prefix", "a-b"], "'a-b' is no identifier of C [E911]"),
         ("CMSIS-NN", ["--cmsis-nn", str(tmp_path)], "--cmsis-nn names others [E917]"),
         ("MAX78000", ["--symbol-prefix", "small"], "no board of cmake has the accelerator [E917]"),
-        ("MAX78000", [], "it needs --symbol-prefix"),
+        ("MAX78000", [], "no board of cmake has the accelerator [E917]"),
     ):
-        with pytest.raises(DiagnosticError, match=re.escape(says)):
+        with pytest.raises(DiagnosticError, match=re.escape(says)) as refused:
             create(tmp_path / "none", *words, *ALL, device=device)
+        assert "E095" not in str(refused.value)
+    with pytest.raises(DiagnosticError, match="it needs --symbol-prefix"):
+        create(tmp_path / "none", "--build", "sdk", device="MAX78000")
     assert not (tmp_path / "none").exists()

@@ -20,8 +20,10 @@ from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import parse
 from ai8xtools.synthesis.resolve import resolve
 from ai8xtools.synthesis.resolve.integers import complain_unquantized
+from ai8xtools.synthesis.resolve.sample import sample_path
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass
+from tests.conftest import ROOT
 from tests.synthesis.networks import (
     build,
     describe,
@@ -777,6 +779,20 @@ def test_missing_sample_is_blamed_on_what_names_it(tmp_path: Path) -> None:
         "net.yaml:2:10: error: the sample file 'tests/sample_tiny.npy' does not exist [E212]\n"
         f"  {REMEDY}"
     )
+
+
+def test_a_description_of_the_toolchain_has_its_sample_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = describe(CONV, dataset="digits")
+    shipped = parse(text, str(ROOT / "networks/net.yaml"))
+    assert sample_path(shipped, ResolveOptions()) == str(ROOT / "tests/sample_digits.npy")
+    own = "tests/sample_digits.npy"
+    assert sample_path(parse(text, "net.yaml"), ResolveOptions()) == own
+    (tmp_path / "tests").mkdir()
+    (tmp_path / own).touch()
+    assert sample_path(shipped, ResolveOptions()) == own
 
 
 @pytest.mark.parametrize("name", ["none.pth.tar", "none.onnx"])

@@ -23,6 +23,7 @@ from ai8xtools.commands.quantize.arguments import (
     DEFAULT_SCALE,
     QuantizeOptions,
 )
+from ai8xtools.commands.quantize.costs import tell_costs
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.diagnostics import (
     Diagnostic,
@@ -109,6 +110,7 @@ def quantize(options: QuantizeOptions) -> int:
         with atomic_file(options.report.path) as file:  # complete only with the output
             file.write(report.encode())
             write_output(options, quantized.checkpoint)
+    tell_costs(options, quantized.checkpoint, options.network.model or checkpoint.arch)
     suggest_project(options, options.network.model or checkpoint.arch)
     if OWN_DATA in checkpoint.extras:
         from ai8xtools.commands.quantize.accuracy import (

@@ -46,11 +46,11 @@ def ai8x_layer(call: Call, layer: Any) -> Result:
     down, up = layer.scales()
     factor = float(down) * (1.0 if layer.wide else float(up))
     result = call.make(Each(Function.MUL), handled(inner), operand(factor))
-    if layer.activation == "Abs":
+    if layer.takes_magnitudes:
         result = call.make(Each(Function.ABS), result)
     limited = not layer.wide and (not layer.has_thresholds or bool(layer.clamp_activation))
     low, high = (-1.0, _LIMIT) if limited else (-math.inf, math.inf)
-    low = 0.0 if layer.activation == "ReLU" else low
+    low = 0.0 if layer.rectifies else low
     if low == -math.inf and high == math.inf:
         return result
     return make(f"{call.place}.clamp", Clip(low, high), result)

@@ -238,10 +238,11 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
         yield from (excludes(symbols.OPTION, option) for option in used)
     elif options.application is not None:
         yield needs(APPLICATION, symbols.OPTION)
-    yield from unsuitable(
-        options.build, options.name, options.symbol_prefix or "", accelerated=True
-    )
-    if options.build and options.symbol_prefix is None:
+    refused = [
+        *unsuitable(options.build, options.name, options.symbol_prefix or "", accelerated=True)
+    ]
+    yield from refused
+    if options.build and options.symbol_prefix is None and not refused:
         yield needs("--build", symbols.OPTION)
     if options.build and options.application is not None:
         yield excludes("--build", APPLICATION)

@@ -14,6 +14,7 @@ import numpy as np
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, refused
 from ai8xtools.reading import where_else
 from ai8xtools.reading.npy import NpyError, read_arrays
+from ai8xtools.root import ROOT
 from ai8xtools.synthesis.layout import Progression
 from ai8xtools.synthesis.network import Tensor
 from ai8xtools.synthesis.options import ResolveOptions
@@ -29,8 +30,15 @@ _LANES = 4
 
 
 def sample_path(description: Description, options: ResolveOptions) -> str:
-    """Return the sample's file: the option's, else the one named after the data set."""
+    """Return the sample's file: the option's, else the one named after the data set.
+
+    Where the current folder has none, a description of the toolchain's has that beside it.
+    """
     default = f"tests/sample_{str(description.get('dataset')).lower()}.npy"
+    own = ROOT / default
+    shipped = Path(description.file).resolve().is_relative_to(ROOT / "networks")
+    if shipped and own.is_file() and not Path(default).is_file():
+        default = str(own)
     return options.sample_input or default
 
 

@@ -54,9 +54,9 @@ class Unlimited(fx.Interpreter):
         x = module.op(x)
         if module.bn is not None:
             x = module.bn(x) * (1 if module.has_thresholds else 0.25)
-        if module.activation == "ReLU":
+        if module.rectifies:
             return x.clamp(min=0, max=limit_of(module))
-        return x.abs() if module.activation == "Abs" else x
+        return x.abs() if module.takes_magnitudes else x
 
 
 class RecordedUnlimited(Recorded, Unlimited):
