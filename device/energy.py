@@ -36,6 +36,13 @@ IDLE_MW = {1.0: 9.4, 1.1: 11.4}
 SLEEP_MW = {"LPM": {1.0: 1.35, 1.1: 1.59}, "UPM": {1.0: 0.474, 1.1: 0.574}}
 """Of modes that keep the weights; UPM at 1.1 V by the square of the supply."""
 
+_CORE_PJ = {1.0: 55.7, 1.1: 68.2}
+"""Of a cycle of the core that is awake, at the clock of ISO."""
+_CORE_SLEEP_MW = {1.0: 1.64, 1.1: 1.91}
+"""Of the core in the mode SLEEP, in which the accelerator may run."""
+_CORE_SPREAD = 0.4
+"""Of both at other clocks, and of the chip of which they are not published."""
+
 
 @frozen
 class Counts:
@@ -125,6 +132,13 @@ def period_watts(
     around = IDLE_MW[volts] * busy_seconds + SLEEP_MW[mode][volts] * (period_seconds - busy_seconds)
     parts = zip(_values(one.inference), _values(one.input), strict=True)
     return Estimate(*((a + b + around / 1e3) / period_seconds for a, b in parts))
+
+
+def core_joules(cycles: float, asleep_seconds: float, chip: Chip, volts: float) -> Estimate:
+    """Return what the core takes that is awake for so many cycles, and asleep in the mode SLEEP."""
+    volts = volts if chip.energy_is_published else SUPPLY_VOLTS[0]
+    joules = _CORE_PJ[volts] * cycles / 1e12 + _CORE_SLEEP_MW[volts] * asleep_seconds / 1e3
+    return Estimate.within(joules, _CORE_SPREAD)
 
 
 def _values(estimate: Estimate) -> tuple[float, float, float]:

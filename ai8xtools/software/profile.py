@@ -84,6 +84,11 @@ class Profile:
         return self.places.get(key, Place(option="--mcu"))
 
     @property
+    def power(self) -> Mapping[str, float]:
+        """What is known of clock and energy, by its keys."""
+        return {key: getattr(self, key) for key in _MEASURES if self.mhz}
+
+    @property
     def ahead(self) -> bool:
         """Whether copies go on while the core computes."""
         return bool(self.dma)

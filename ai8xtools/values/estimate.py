@@ -25,6 +25,10 @@ class Estimate:
         """Return a value that may be such a part more or less."""
         return cls.of(value, (1.0, 1 - spread, 1 + spread))
 
+    def __add__(self, other: Estimate) -> Estimate:
+        """Return the sum of both, between the sums of their bounds."""
+        return Estimate(self.value + other.value, self.low + other.low, self.high + other.high)
+
     def in_milliseconds(self) -> str:
         """Return a time in milliseconds with two digits behind the point, and the range unless it
         is small."""

@@ -107,6 +107,12 @@ extern volatile uint32_t net_cnn_time;
 """
 
 
+def spent_by_phase(text: str) -> dict[str, list[float]]:
+    """Return times, cycles awake and asleep, and microjoules by the phases of a program."""
+    table = re.findall(r"^(\w[\w, ]*?)  +([\d,]+) +([\d,]+) +([\d,]+) +([\d.,]+) uJ", text, re.M)
+    return {name: [float(one.replace(",", "")) for one in row] for name, *row in table}
+
+
 def lines(text: str) -> list[str]:
     """Return the lines of the console that name a class."""
     return re.findall(r"^\w+ \d+: class \d+", text, re.MULTILINE)
@@ -117,13 +123,31 @@ def test_camera_says_what_is_on_the_pictures(
 ) -> None:
     """The same loop on the accelerator and without it, whose pixels are not of 565 bits."""
     expected = [f"picture {number + 1}: class {number}" for number in _CLASSES]
-    status, text = run(camera, "--camera", photos)
+    status, text = run(camera, "--camera", photos, "--power")
     assert (status, lines(text)) == (0, expected)
+    spent = spent_by_phase(text)
+    awake, asleep = (sum(one[n] for name, one in spent.items() if "once" not in name)
+                     for n in (1, 2))  # fmt: skip
+    assert awake + asleep == pytest.approx(4 * 3_333_300, rel=0.02)  # a picture takes 33.333 ms
+    (percent,) = re.findall(r"4 inferences in 0.1\d\d s: awake ([\d.]+) % of", text)
+    assert float(percent) == pytest.approx(100 * awake / (awake + asleep), abs=0.06)
+    cycles = 2 * 4 * 3734  # of the accelerator, whose clock is half that of the core
+    assert cycles <= spent["inference"][2] < 1.03 * cycles
+    (inference,) = re.findall(
+        r"Energy: +([\d.]+) uJ .* for an inf", (camera / "log.txt").read_text()
+    )
+    assert 4 * float(inference) < spent["inference"][3] < 5 * float(inference)
+    characters = sum(len(line) + 1 for line in text.splitlines() if line.startswith("picture "))
+    assert spent["console"][:2] == [characters, round(characters * 1e9 / 115200)]
     assert f"note: the camera delivers 4 pictures of {photos}\n" in text
     last = text.splitlines()[-1]
     assert last == f"DONE (4 inferences; 4 pictures of {photos}; nothing is said of the output)"
-    status, text = run(create(tmp_path, CORE, "camera"), "--camera", photos)
+    status, text = run(create(tmp_path, CORE, "camera"), "--camera", photos, "--power")
     assert (status, lines(text)) == (0, expected)
+    spent = spent_by_phase(text)
+    assert spent["inference"][:1] == [4] and spent["inference"][1] > 100 * spent["load"][1] > 0
+    pictures = sum(sum(one[1:3]) for name, one in spent.items() if "once" not in name)
+    assert pictures == pytest.approx(4 * 4_000_000, abs=9)  # of 120 MHz
     assert text.splitlines()[-1] == f"DONE (4 pictures of {photos}; nothing is said of the output)"
 
 

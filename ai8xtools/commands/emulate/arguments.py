@@ -100,6 +100,7 @@ class EmulateOptions:
     serial: str | None = None
     baud: int = BAUD
     serve: bool = False
+    power: bool = False
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -138,6 +139,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         serial=args.serial,
         baud=args.baud,
         serve=args.serve,
+        power=args.power,
         decompile=Path(args.decompile) if args.decompile else None,
         explain=args.explain,
         played=Played(args.camera, args.microphone, args.series),
@@ -189,6 +191,9 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     if alone and (args.camera or args.microphone or args.series):
         parser.error("--camera, --microphone and --series need PROJECT_DIR and a program with "
                      "main()")  # fmt: skip
+    others = args.accelerator_only or args.prove or args.explain or args.decompile
+    if args.power and (alone or others or args.gdb is not None):
+        parser.error("--power needs PROJECT_DIR and a program with main()")
     _check_line(parser, args)
     if (args.fast or args.labels) and (not args.input or args.accelerator_only):
         parser.error("--fast and --labels need --input, without --accelerator-only")
@@ -204,7 +209,7 @@ def _check_line(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--serial needs --input, and a board: leave out --serve")
     others = ("words", "accelerator_only", "prove", "decompile", "explain", "fast", "camera",
               "microphone", "series", "profile", "vcd", "trace", "cycles", "count", "dma",
-              "container")  # fmt: skip
+              "container", "power")  # fmt: skip
     for name in (*others, *("input",) * args.serve):
         if getattr(args, name):
             parser.error(f"--{name.replace('_', '-')} does not go with "
@@ -318,6 +323,8 @@ def arguments() -> Parser:
         option(f"--{sensor}", metavar=file,
                help=f"the program's {'sensor' if sensor == 'series' else sensor} delivers {data}; "
                "none: it never delivers (default: random data)")  # fmt: skip
+    option("--power", action="store_true",
+           help="with a program of --application: tell where its time and energy go")  # fmt: skip
     option("--serial", metavar="PORT",
            help="with --input: run each input on the board at this serial port, with the program "
            "of --application bench, and compare its outputs")  # fmt: skip

@@ -132,11 +132,20 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     server = server_for(options)
     if server is not None:
         options = options_for_gdb(options)
+    phases, tree = None, options.tree
+    if options.power:
+        from ai8xtools.commands.emulate.power import (  # few ask for it
+            options_for_power,
+            power_of_board,
+            watched_board,
+        )
+
+        tree = options_for_power(tree, Path(project))
     check = answer_of(Path(project), enabled=options.answer)
     recorded = options.played.recorded(Path(project))
-    board = Board.with_project(
-        project, options.chip, options.apb_base, Screen(), options.tree, recorded
-    )
+    board = Board.with_project(project, options.chip, options.apb_base, Screen(), tree, recorded)
+    if options.power:
+        phases = watched_board(board)
     show_notes(board, options.verbose)
     if check is not None:
         check.watch(board)
@@ -153,6 +162,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         write_time_files(board, options)
     for line in describe_times(board):
         print(line)
+    if phases is not None:
+        print("\n".join(power_of_board(board, phases)))
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
     trained = trained_on(Path(project))

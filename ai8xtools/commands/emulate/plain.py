@@ -14,6 +14,7 @@ from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.cpu.counting import NOTHING, Cost
+from ai8xtools.emulator.cpu.phases import Phases
 from ai8xtools.emulator.errors import EmulatorError, SlotError
 from ai8xtools.emulator.plain import (
     BENCH,
@@ -192,6 +193,11 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     sources, flags = library_of(project)
     kind = sensor_of(project)
     sensor = PlainSensor(kind, options.played.recorded(project)) if kind else None
+    phases: list[Phases] = []
+    if options.power:
+        from ai8xtools.commands.emulate import power  # few ask for it
+
+        flags += power.options_for_power(options.tree, project).flags
     program = compile_plain(
         project, ARCHITECTURES[core], f"-O{level}", flags, sources, engine=options.dma,
         sensor=sensor is not None, seconds=options.tree.seconds,
@@ -210,6 +216,11 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
             time_limit=options.time_limit_s,
             contents=_contents(options),
             show=lambda text: print(text, end="", flush=text == "\n"),
+            watch=None
+            if not options.power
+            else lambda core, printed: phases.append(
+                power.phases_of(core, lambda: (float(printed()),))
+            ),
         )
     except SlotError as exc:
         exc.place = options.container
@@ -219,6 +230,10 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
         inputs, weights, outputs = engine.bytes_copied
         print(f"Copied: {inputs} bytes of inputs, {weights} of weights, {outputs} of outputs, "
               f"{engine.started} copies")  # fmt: skip
+    if phases:
+        seconds = 0.0 if sensor is None else sensor.seconds
+        told = power.power_of_core(phases[0].measured(), seconds, _plan(project).get("power", {}))
+        print("\n".join(told))
     if kind is not None and (run.status == 0 or (sensor is not None and sensor.ended)):
         tell(f"DONE ({_input(sensor, options)}nothing is said of the output)")
         return 0

@@ -55,7 +55,7 @@ def completed(
     if prefix is not None:
         naming = Naming(
             prefix, project.labels, tuple(exponents), fraction,
-            application_of(options, sdk=False), tuple(names),
+            application_of(options, sdk=False), tuple(names), profile.power,
         )  # fmt: skip
         built = build.as_library(built, profile, naming)
     return build.emitted(built, sample, project.name, project.command_line)

@@ -78,6 +78,8 @@ class Core:
         self._late = False
         self._probing = False  # accesses have no effect and end the run
         self._accesses = 0
+        self.slept = 0.0
+        """Microseconds that have passed while the program slept."""
         self._uc = self._core()
         self._debugger: Debugger | None = None
         self._target = DebugTarget(self._uc, self.architecture, self._memory, self._areas)
@@ -327,13 +329,15 @@ class Core:
             if self._paused or passes or position == back:
                 self._paused = False
                 continue
-            interrupt = self.observer.wait(self._sleeps(position))
+            sleeps, began = self._sleeps(position), self.now()
+            interrupt = self.observer.wait(sleeps)
             if self._stopped:
                 return
             if interrupt:
                 context = uc.context_save()
                 self._interrupt(interrupt, position)
                 uc.context_restore(context)
+            self.slept += (self.now() - began) * sleeps
 
     def _interrupt(self, number: int, position: int) -> None:
         """Run the handler of an interrupt that comes before the instruction at a position."""

@@ -133,17 +133,20 @@ class Counter:
                 self._counting, self._back = False, None
         key = (address, size)
         if key not in self._blocks:
-            self._blocks[key] = self._decode(address, size)
+            self._blocks[key] = cost_of_block(self._core, address, size)
         if self._counting:
             self._executed[key] += 1
 
-    def _decode(self, address: int, size: int) -> Cost:
-        core = self._image.architecture
-        table, cost = cycle_table(core), NOTHING
-        for instruction in instructions(self._core.read_memory(address, size), core.family):
-            reason = refusal(core, instruction)
-            if reason is not None:
-                place = self._image.function_at(address)
-                raise StoppedError("E827", f"{place} makes the {core.title} use {reason}")
-            cost += Cost(1, table.cycles(instruction))
-        return cost
+
+def cost_of_block(core: Core, address: int, size: int) -> Cost:
+    """Return what a block of code executes each time; raises StoppedError E827 for what the core
+    does not have."""
+    architecture = core.image.architecture
+    table, cost = cycle_table(architecture), NOTHING
+    for instruction in instructions(core.read_memory(address, size), architecture.family):
+        reason = refusal(architecture, instruction)
+        if reason is not None:
+            place = core.image.function_at(address)
+            raise StoppedError("E827", f"{place} makes the {architecture.title} use {reason}")
+        cost += Cost(1, table.cycles(instruction))
+    return cost

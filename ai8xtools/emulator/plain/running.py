@@ -68,12 +68,14 @@ def run_plain(
     contents: Mapping[str, bytes] | None = None,
     engine: CopyEngine | None = None,
     sensor: PlainSensor | None = None,
+    watch: Callable[[Core, Callable[[], int]], None] | None = None,
 ) -> PlainRun:
     """Run main() from reset; `show` gets what it prints, character by character.
 
     `contents` take the place of what arrays of the program hold, by their names; the rest of an
     array becomes 0xFF, as erased flash is. `engine` makes the copies of a program that was compiled
-    for one, `sensor` delivers recordings to another. Raises EmulatorError: there is no such array,
+    for one, `sensor` delivers recordings to another. `watch` gets the core before it runs, and how
+    many characters were printed. Raises EmulatorError: there is no such array,
     or it is too small (E828), the program does not fit (E813), accesses nothing or executes what
     the core does not have (E820, E827), waits for a copy that was not started (E829), does not end
     in time (E822).
@@ -85,6 +87,8 @@ def run_plain(
         engine.attach(core.read_memory, core.write_memory)
     if sensor is not None:
         sensor.attach(core.write_memory, core.stop)
+    if watch is not None:
+        watch(core, lambda: len(console.characters))
     networks = [called for own in _NETWORKS for _, called in image.functions if _is(called, own)]
     within = networks[0] if count and networks else None
     counter = Counter(core, within)

@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 
 from ai8xtools.emulator.cpu.io import IoArea
-from ai8xtools.emulator.sensors import ClosedLineError, Recorded, Serial
+from ai8xtools.emulator.sensors import FRAME_SECONDS, ClosedLineError, Recorded, Serial
 from ai8xtools.emulator.sensors.recorded import Picture
 from ai8xtools.reading import source_text
 
@@ -83,6 +83,13 @@ class PlainSensor:
     def delivery(self) -> str:
         """How much it has delivered, in words."""
         return f"{self.delivered} {_PIECES[self.kind]}"
+
+    @property
+    def seconds(self) -> float:
+        """How long a real sensor takes to deliver as much."""
+        rate = self._registers[_Register.RATE]
+        each = {"camera": FRAME_SECONDS, "microphone": 1 / (rate or 1), "series": rate / 1000}
+        return self.delivered * each.get(self.kind, 0.0)
 
     def _store(self, address: int, _width: int, value: int) -> None:
         match register := _Register((address - BASE) // _WORD_BYTES):

@@ -4,11 +4,13 @@ timers that wake a program which waits for them.
 Source: docs/emulator.md, "Recordings in the place of sensors".
 """
 
+from ai8xtools.emulator.sensors.camera import FRAME_SECONDS
 from ai8xtools.emulator.sensors.connected import LOW_POWER, OFF, RESTART, Sensors
 from ai8xtools.emulator.sensors.recorded import Recorded
 from ai8xtools.emulator.sensors.serial import ClosedLineError, Line, Serial, line_pair
 
 __all__ = [
+    "FRAME_SECONDS",
     "LOW_POWER",
     "OFF",
     "RESTART",

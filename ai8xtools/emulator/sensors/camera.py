@@ -15,7 +15,7 @@ from ai8xtools.emulator.sensors.clock import NEVER, PATIENCE_US, Board
 from ai8xtools.emulator.sensors.recorded import Picture, Recorded
 
 NAME = "camera"
-_FRAME_US = 33_333
+FRAME_SECONDS, _FRAME_US = 0.033333, 33_333
 """Of a picture whose clock is not divided."""
 _RGB444, _RGB565, _RGB888, _YUV422 = 2, 3, 4, 5
 """Formats of pixels as the driver numbers them; others have the brightness alone."""

@@ -29,7 +29,8 @@ class Naming:
 
     `classes` are their names, `outputs` those of the layers; an integer of output n times
     2^`exponents[n]` is the number, and a number of the input times 2^`fraction` its integer.
-    `application` is the program around it.
+    `application` is the program around it, `power` what the profile knows of clock and energy, by
+    its keys.
     """
 
     prefix: str
@@ -38,6 +39,7 @@ class Naming:
     fraction: int = INPUT_FRACTION
     application: Application | None = None
     outputs: tuple[str, ...] = ()
+    power: Mapping[str, float] = field(default_factory=dict)
 
 
 @frozen

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ai8xtools.software.emit.code import Code
-from ai8xtools.software.emit.interface import Library
+from ai8xtools.software.emit.interface import Interface
 from ai8xtools.software.emit.text import level_of, unit_text
 from ai8xtools.software.graph import Convolution, sources_of
 from ai8xtools.software.plan.layers import scratch_bytes
@@ -17,8 +17,8 @@ from ai8xtools.software.plan.task import Level
 FORMAT = 1
 
 
-def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None) -> str:
-    """Return the text of plan.json; `library` is compiled with the project."""
+def plan_file(plan: Plan, code: Code, name: str, interface: Interface) -> str:
+    """Return the text of plan.json; the library of the `interface` is compiled with the project."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "name": name,
@@ -27,8 +27,10 @@ def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None)
         "arena_bytes": plan.arena_bytes,
     }
     content |= _tasks(plan) if plan.scheme is None else _segments(plan, code)
-    if library is not None:
-        content["library"] = asdict(library)
+    if interface.library is not None:
+        content["library"] = asdict(interface.library)
+    if interface.naming is not None and interface.naming.power:
+        content["power"] = {**interface.naming.power}
     return json.dumps(content, indent=1) + "\n"
 
 

@@ -72,7 +72,7 @@ def emit(
         ("nn_kernels.c", sources_text((*sorted(code.helpers), *code.functions.values()))),
         *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
                   interface=interface),
-        ("plan.json", plan_file(plan, code, name, interface.library)),
+        ("plan.json", plan_file(plan, code, name, interface)),
     ]  # fmt: skip
     if library is None or interface.naming is None:
         return distinct(files)

@@ -39,6 +39,9 @@ int sensor_read(sensor_value *values)
 #ifdef SENSOR_RATE
     PORT[RATE] = SENSOR_RATE;
 #endif
+#ifdef SENSOR_PERIOD_MS
+    PORT[RATE] = SENSOR_PERIOD_MS;
+#endif
     PORT[COUNT] = SENSOR_VALUES;
     PORT[TO] = (uint32_t)(uintptr_t)values;
     return PORT[READ] ? SENSOR_SILENT : SENSOR_OK;
