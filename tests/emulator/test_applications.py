@@ -147,7 +147,7 @@ def test_camera_says_what_is_on_the_pictures(
     spent = spent_by_phase(text)
     assert spent["inference"][:1] == [4] and spent["inference"][1] > 100 * spent["load"][1] > 0
     pictures = sum(sum(one[1:3]) for name, one in spent.items() if "once" not in name)
-    assert pictures == pytest.approx(4 * 4_000_000, abs=9)  # of 120 MHz
+    assert pictures == pytest.approx(4 * 120 * 33_333, abs=9)
     assert text.splitlines()[-1] == f"DONE (4 pictures of {photos}; nothing is said of the output)"
 
 
