@@ -8,6 +8,7 @@ number of channels of their first layer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,17 +128,22 @@ class SizedSeries(nn.Module):
             layers.append(layer(channels, width, kernel, padding=padding, **kwargs))
             channels = width
         self.features = nn.Sequential(*layers)
-        pools = []
-        while steps > 1:
-            size = min(_MOST_POOLED, steps)
-            pools.append(ai8x.AvgPool1d(size, size))
-            steps //= size
-        self.mean = nn.Sequential(*pools)
+        self.mean = nn.Sequential(*(ai8x.AvgPool1d(size, size) for size in _windows(steps)))
         self.fc = ai8x.Linear(width, num_classes, wide=True, **kwargs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a score for each class."""
         return self.fc(self.mean(self.features(x)).flatten(1))
+
+
+def _windows(steps: int) -> tuple[int, ...]:
+    """Return the sizes of pools that turn a map into one step, and leave out the fewest of its
+    last steps."""
+    if steps <= _MOST_POOLED:
+        return (steps,) if steps > 1 else ()
+    sizes = [size for size in range(_MOST_POOLED, 1, -1) if steps // size <= _MOST_POOLED]
+    chains = ((size, *_windows(steps // size)) for size in sizes or (_MOST_POOLED,))
+    return max(chains, key=math.prod)
 
 
 class SizedRow(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from argparse import Namespace
@@ -14,6 +15,7 @@ import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+import ai8x
 from ai8xtools.commands.loader.prepare_code import prepare_header
 from ai8xtools.commands.train.arguments.parser import parse
 from ai8xtools.commands.train.recipe import with_recipe
@@ -23,6 +25,7 @@ from datasets.own.preparation import Preparation
 from datasets.own.series_augmentation import SERIES
 from datasets.own.sets import load, open_data
 from datasets.own.settings import USUAL, DataSettings
+from models.sized import sizedseries_8  # type: ignore[attr-defined]
 
 ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 
@@ -232,6 +235,16 @@ def test_the_recipe_leaves_what_the_command_line_names(
     assert "--optimizer adamw" in said and "--lr " not in said and "--no-validation" in said
     plain, _ = parse(["--dataset", "digits", "--model", "ai85digitsnet"])
     assert with_recipe(plain) is plain
+
+
+@pytest.mark.parametrize("steps", [24, 40])
+def test_the_mean_of_a_series_is_that_of_its_last_steps_too(steps: int) -> None:
+    """Pools of at most 16 steps may leave out one in 16 of what is found."""
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    network = sizedseries_8(num_classes=2, num_channels=1, dimensions=(steps, 1))
+    found = network.features(torch.zeros(1, 1, steps)).shape[-1]
+    averaged = math.prod(pool.pool.kernel_size[0] for pool in network.mean)
+    assert found * 15 / 16 <= averaged <= found
 
 
 def test_the_recipe_of_numbers_and_anomalies(tmp_path: Path) -> None:
