@@ -74,6 +74,8 @@ def _pairs(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:
         if arrays[y].ndim != 1 or len(arrays[x]) != len(arrays[y]) or not len(arrays[y]):
             shapes = f"{x} is {_times(arrays[x])}, {y} is {_times(arrays[y])}"
             raise _refused(path, f"{shapes}; there must be one label for each sample")
+        if not arrays[x].size:
+            raise _refused(path, f"{x} is {_times(arrays[x])}: samples without numbers")
     groups = {f"groups{x[1:]}": x for x, _ in expected if f"groups{x[1:]}" in arrays}
     for name, x in groups.items():
         if arrays[name].ndim != 1 or len(arrays[name]) != len(arrays[x]):

@@ -35,8 +35,9 @@ _HEAD = 1 << 16
 _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, LookupError, OverflowError, TypeError,
             struct.error)  # fmt: skip
 """What Pillow raises for files that contradict themselves."""
-_BITS, _PHOTOMETRIC = 258, 262
-"""Tags of TIFF: bits of a sample; 0 for white at zero."""
+_BITS, _PHOTOMETRIC, _PLANES, _FORM = 258, 262, 284, 339
+"""Tags of TIFF: bits of a sample; 0 for white at zero; 2 for a plane for each colour; 2 for whole
+numbers with a sign."""
 _USUAL_GAMMA = 2.2
 _SAME = 0.02
 """Exponents of light that differ less give the same picture."""
@@ -157,11 +158,17 @@ def _white(image: Image, path: Path) -> float | None:
     """Return the value that stands for white; None for pictures of bytes."""
     if image.mode == "F":
         return 1.0
+    is_usual = {*(_tag(image, _BITS) or ())} == {8} and _tag(image, _PHOTOMETRIC) != 0
+    if _tag(image, _PLANES) == 2 and not is_usual:  # Pillow takes other samples for bytes
+        raise _unread(
+            path, "its colours are in separate planes, with other samples than bytes",
+            "Save it with interleaved colours, the usual form.",
+        )  # fmt: skip
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
         return 4095.0 if 12 in (_tag(image, _BITS) or ()) else 65535.0
     if image.mode == "LAB":
         raise _unread(path, "its colours are CIELAB", "Save it in grey or RGB.")
-    if image.mode == "I":
+    if image.mode == "I" or 2 in (_tag(image, _FORM) or ()):
         raise _unread(
             path, "it has whole numbers of 32 bits, or with a sign, whose range is not known",
             "Save it with 8 or 16 bits.",

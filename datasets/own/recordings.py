@@ -43,6 +43,8 @@ _PEOPLE = ("subject", "person", "participant", "patient", "user")
 _GROUPS = (*_PEOPLE, "recording", "session")
 """Titles of columns that tell whose or which recording this is, those that divide first."""
 _SHOWN = 5
+_SAME_RATE = 1.25
+"""Steps of time of two recordings that differ less, as those of phones do, are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class _Reader:
     def __init__(self, settings: DataSettings) -> None:
         self._settings = settings
         self._first: tuple[Path, tuple[str, ...], int] | None = None
+        self._steps: dict[str, tuple[Path, float]] = {}
         self._learns_numbers = settings.task == REGRESSION
         self.notes: list[str] = []
 
@@ -118,6 +121,8 @@ class _Reader:
                 f"{path}: {lines.form(comma=comma)}; channels: {', '.join(titles) or 'all columns'}"
                 + (f"; no channels: {left}" if left else "")
             )
+        for column in times if lines.titles else ():
+            self._compare_steps(path, lower[column], [row[column] for _, row in lines.rows])
         columns = [classes_of(path, lines, column) for column in grouped]
         if label is None and self._learns_numbers:
             values, label = np.column_stack([values, targets_of(path, lines)]), ""
@@ -170,6 +175,18 @@ class _Reader:
                 path, f"its channels are {', '.join(titles)}, those of {first[0]} "
                 f"{', '.join(first[1])}", "Give all files the same columns.",
             )  # fmt: skip
+
+    def _compare_steps(self, path: Path, title: str, cells: Sequence[str]) -> None:
+        """Note the first file whose times are at other intervals than those before."""
+        times = [cell.replace(",", ".") for cell in cells]
+        if not all(map(is_number, times)):
+            return  # dates
+        step = float(np.median(np.diff(np.array(times, np.float64)))) if len(times) > 1 else 0.0
+        first, usual = self._steps.setdefault(title, (path, step))
+        if 0 < usual * _SAME_RATE < step or 0 < step * _SAME_RATE < usual:
+            self._steps[title] = (path, 0.0)
+            self.notes.append(f"{path}: {title} grows by {step:g} a row, in {first} by {usual:g}: "
+                              "a recording at another rate looks faster or slower")  # fmt: skip
 
 
 def read_recordings(path: Path, settings: DataSettings) -> tuple[Pair, Pair, Pair, list[str]]:

@@ -175,12 +175,8 @@ def number_lines(path: Path, *, least: int = 1) -> Lines:
     text = _text(path)
     separator = _separator(path, text, least)
     rows = _rows(path, text, separator)
-    line, first = rows[0]
-    if len(first) > 2 and first == [str(number) for number in range(len(first))]:
-        raise _refused(
-            path, line, f"it counts from 0 to {first[-1]}: column titles or data?",
-            "Remove the line, or put a letter in front of titles that are numbers.",
-        )  # fmt: skip
+    first = rows[0][1]
+    _refuse_counting(path, rows[0])
     words = [_is_word(cell) for cell in first]
     titled = any(words) and all(word or not cell for word, cell in zip(words, first, strict=True))
     return _lines(path, rows, -1, separator, titled=titled)
@@ -247,7 +243,11 @@ def _separator(path: Path, text: str, least: int = 2) -> str:
 
 
 def _rows(path: Path, text: str, separator: str) -> list[Row]:
-    """Return the lines that are not empty; DatasetError E684 if they are not equally long."""
+    """Return the lines that are not empty, without a last column that is, if the first one has
+    words.
+
+    Raises DatasetError E684 if they are not equally long.
+    """
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
     rows: list[Row] = []
     try:
@@ -262,6 +262,10 @@ def _rows(path: Path, text: str, separator: str) -> list[Row]:
                     )  # fmt: skip
     except csv.Error as exc:
         raise _refused(path, reader.line_num, f"this is no CSV file: {exc}") from exc
+    if not rows:
+        raise _refused(path, None, "the file is empty")
+    if any(map(_is_word, rows[0][1])) and not any(row[-1] for _, row in rows):
+        return [(number, row[:-1]) for number, row in rows]  # each line ends with a separator
     return rows
 
 
@@ -298,6 +302,7 @@ def _has_titles(
         return len(words) == len(cells) > 1
     if named or (words and all(cell in words or not cell for cell in cells)):
         return True
+    _refuse_counting(path, rows[0])
     if not classes or _NUMBER.fullmatch(name):
         return False
     if all(map(_NUMBER.fullmatch, classes)):
@@ -308,6 +313,16 @@ def _has_titles(
             "Put a letter in front of titles that are numbers, or another row first.",
         )  # fmt: skip
     return False
+
+
+def _refuse_counting(path: Path, row: Row) -> None:
+    """Raise DatasetError E684 for a first line that pandas writes for columns without titles."""
+    line, cells = row
+    if len(cells) > 2 and cells == [str(number) for number in range(len(cells))]:
+        raise _refused(
+            path, line, f"it counts from 0 to {cells[-1]}: column titles or data?",
+            "Remove the line, or put a letter in front of titles that are numbers.",
+        )  # fmt: skip
 
 
 def _is_word(cell: str) -> bool:

@@ -74,13 +74,15 @@ def png(values: Any, bits: int = 8, color: int = 0, extra: bytes = b"") -> bytes
             + chunk(b"IEND", b""))  # fmt: skip
 
 
-def tiff(values: Any, bits: int, white: int = 1, form: int = 1, data: bytes = b"") -> bytes:
+def tiff(
+    values: Any, bits: int, white: int = 1, form: int = 1, data: bytes = b"", planes: int = 1
+) -> bytes:
     """A grey TIFF; form 1: whole numbers, 2: with a sign, 3: fractions; white is 0 or 1."""
     types = {8: "u1", 16: "<u2", 32: "<f4" if form == 3 else "<u4"}
     data = data or np.asarray(values).astype(types[bits]).tobytes()
     h, w = np.shape(values)
-    tags = ((256, w), (257, h), (258, bits), (259, 1), (262, white), (273, 8 + 6 + 12 * 10),
-            (277, 1), (278, h), (279, len(data)), (339, form))  # fmt: skip
+    tags = ((256, w), (257, h), (258, bits), (259, 1), (262, white), (273, 8 + 6 + 12 * 11),
+            (277, 1), (278, h), (279, len(data)), (284, planes), (339, form))  # fmt: skip
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
     return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + data
 
@@ -129,14 +131,15 @@ def test_every_level_of_deep_samples_is_scaled_by_their_type(tmp_path: Path, nam
 @pytest.mark.parametrize(
     "content",
     [
-        tiff(EVERY, 32), tiff(EVERY, 16, form=2), tiff(LEVELS, 32, form=3),
+        tiff(EVERY, 32), tiff(EVERY, 16, form=2), tiff(LEVELS, 8, form=2),
+        tiff(LEVELS, 8, 0, planes=2), tiff(LEVELS, 32, form=3),
         tiff(LEVELS / 255 - 0.5, 32, form=3), tiff(np.where(LINE, np.nan, 0.5), 32, form=3),
         png(LEVELS, extra=chunk(b"gAMA", bytes(4))), saved(Image.new("LAB", (4, 4)), "TIFF"),
         png(np.dstack([EVERY] * 3), 16, 2, chunk(b"tRNS", bytes(6))), b"GIF89a and more",
         saved(LEVELS, "PCX"), b"version https://git-lfs.github.com/spec/v1",
     ],
-    ids=["32 bits", "signed", "0..255", "-0.5..0.5", "nan", "gamma 0", "CIELAB", "key of 16 bits",
-         "gif", "another kind", "pointer"],
+    ids=["32 bits", "signed", "signed bytes", "planes", "0..255", "-0.5..0.5", "nan", "gamma 0",
+         "CIELAB", "key of 16 bits", "gif", "another kind", "pointer"],
 )  # fmt: skip
 def test_pictures_of_unknown_meaning_are_refused(tmp_path: Path, content: bytes) -> None:
     error = refusal(lambda: seen(tmp_path / "x.png", content))
@@ -351,6 +354,12 @@ HEAD = ("height", "weight", "angle")
 def table(path: Path, text: str | bytes, label: str | None = None) -> Table:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read_table(path, label)
+
+
+@pytest.mark.parametrize("text", ["a,b,c,\n1,2,x,\n3,4,y,\n", "1;2;x;\n3;4;y;\n" * 2])
+def test_a_separator_at_the_end_of_each_line_makes_no_column(tmp_path: Path, text: str) -> None:
+    found = table(tmp_path / "x.csv", text)
+    assert found.features[:2].tolist() == [[1, 2], [3, 4]] and found.labels[:2] == ("x", "y")
 
 
 def test_a_table_means_the_same_however_it_is_written(tmp_path: Path) -> None:

@@ -79,6 +79,17 @@ def test_a_column_of_times_is_no_channel(tmp_path: Path, title: str, is_time: bo
     assert any("no channels: " in line for line in told) == is_time
 
 
+def test_another_rate_is_told_once(tmp_path: Path) -> None:
+    for n, rate in enumerate((100, 98, 50, 25)):
+        for kind in "ab":
+            rows = [(k * 1000 // rate, k % 3) for k in range(9)]
+            write(tmp_path / kind / f"{n}.csv", rows, "time [ms],y")
+    _, _, told = read(tmp_path)
+    assert [line.partition(",")[0] for line in told if "another rate" in line] == [
+        f"{tmp_path}/a/2.csv: time [ms] grows by 20 a row"
+    ]
+
+
 def test_one_column_is_one_channel(tmp_path: Path) -> None:
     for kind in "ab":
         for n in range(2):
