@@ -15,7 +15,7 @@ ROOMS = (
     ),
     *(f"ai8xtools/emulator/{one}" for one in ("decode", "machine", "checks", "comparison")),
     *(f"ai8xtools/software/{one}" for one in ("kernels", "plan", "container", "runtime")),
-    *(f"ai8xtools/{one}" for one in ("quantization", "checkpoint", "layers")),
+    *(f"ai8xtools/{one}" for one in ("integers", "quantization", "checkpoint", "layers")),
 )
 """Folders of what computes; software/runtime is C."""
 

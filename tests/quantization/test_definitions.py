@@ -98,36 +98,6 @@ def test_sums_and_pools_are_those_of_their_windows(size: Any, stride: Any, paddi
                 assert found[n, y, x, o] == total
 
 
-def test_images_are_convolved_alike_in_parts_and_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = RANDOM(8)
-    data, kernels = random.integers(-9, 9, (5, 4, 4, 2)), random.integers(-9, 9, (3, 2, 2, 2))
-    cut = execute._windows(data, (2, 2), (1, 1))
-    whole = execute._convolved(cut, kernels)
-    for values in (1, 9 * 8 * 2, 9 * 8 * 3 + 1):
-        monkeypatch.setattr(execute, "_CHUNK_VALUES", values)
-        assert np.array_equal(execute._convolved(cut, kernels), whole)
-
-
-def test_a_batch_of_images_is_not_convolved_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part has as many images as fit the chunk, so that memory is bounded."""
-    seen: list[int] = []
-
-    class Windows(np.ndarray):  # type: ignore[type-arg]
-        def __getitem__(self, key: Any) -> Any:
-            part = np.asarray(super().__getitem__(key))
-            seen.append(part.size)
-            return part
-
-    data = np.zeros((40, 64, 64, 16, 3, 3), np.int8).view(Windows)
-    execute._convolved(data, np.zeros((1, 3, 3, 16), np.int64))
-    assert sum(seen) == data.size
-    assert execute._CHUNK_VALUES // 2 < max(seen) <= execute._CHUNK_VALUES
-    monkeypatch.setattr(execute, "_CHUNK_VALUES", 1)
-    seen.clear()
-    execute._convolved(np.zeros((3, 2, 2, 1, 3, 3)).view(Windows), np.zeros((1, 3, 3, 1), np.int64))
-    assert seen == 3 * [2 * 2 * 3 * 3], "a large image is a part of its own"
-
-
 @pytest.mark.parametrize("bits", [8, 16])
 def test_sums_wrap_are_shifted_and_saturate(bits: int) -> None:
     edges = [n + d for n in (0, -(1 << 31), 1 << 31, 1 << 32, 255, -256) for d in (-2, -1, 0, 1)]
@@ -137,26 +107,6 @@ def test_sums_wrap_are_shifted_and_saturate(bits: int) -> None:
         for one, got in zip(edges, found.tolist(), strict=True):
             held = (one + 2**31) % 2**32 - 2**31
             assert got == min(max(held // 2**shift, -(2 ** (bits - 1))), 2 ** (bits - 1) - 1)
-
-
-def test_sums_that_float64_does_not_hold_are_refused() -> None:
-    execute.checked_size((1 << 23) - 1)
-    with pytest.raises(ValueError, match="not exact"):
-        execute.checked_size(1 << 23)
-
-
-def test_sums_of_a_linear_layer_are_as_long_as_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "_EXACT", 4 << 30)
-    for inputs in (3, 4):
-        layer = QuantizedLayer(
-            LayerFormats(7, 7, 5, 3, 0, 0), np.ones((9, inputs), int), np.zeros(9, int)
-        )
-        step = Weighted("fc", 0, 1, layer.weights, layer.bias, linear=True)
-        if inputs == 3:
-            execute.weighted_sums(step, layer, np.ones((1, inputs), int))
-            continue
-        with pytest.raises(ValueError, match="sum of 4 products"):
-            execute.weighted_sums(step, layer, np.ones((1, inputs), int))
 
 
 def example() -> Graph:
@@ -709,7 +659,7 @@ def test_error_sums_are_those_of_all_batches_at_once() -> None:
     found = execute.execute(network, execute.quantize_input(network, samples))
     sums = ErrorSums(network)
     for part in (slice(0, 4), slice(4, 11)):
-        sums.add([one[part] for one in maps], [one[part] for one in found])
+        sums.add([one[part] for one in maps], {n: one[part] for n, one in found.items()})
     errors = sums.finished()
     for tensor in measured_maps(graph):
         values = np.ldexp(found[tensor].astype(float), -network.fractions[tensor])

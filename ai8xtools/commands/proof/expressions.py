@@ -8,10 +8,12 @@ import numpy as np
 
 from ai8xtools.emulator.proof.fingerprints import LANES, PRIME, Fingerprints, Mixer
 from ai8xtools.emulator.proof.machine import combined, finished, pooled
+from ai8xtools.integers.execution import execute
+from ai8xtools.integers.kernels import reduced
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Tensor
 from ai8xtools.synthesis.simulate.operators import accumulate
-from ai8xtools.synthesis.simulate.pooling import window
-from ai8xtools.synthesis.simulate.simulator import gather, inserted, shifted
+from ai8xtools.synthesis.simulate.pooling import windows_of
+from ai8xtools.synthesis.simulate.simulator import nodes_of
 from device.chip import BIAS_UNIT
 
 
@@ -27,32 +29,18 @@ def network_fingerprints(
 
     `image` are those of the input, `earlier` what the inference before has returned.
     """
-    outputs: dict[int, Fingerprints] = {NETWORK_INPUT: image}
+    values: dict[int, Fingerprints] = {NETWORK_INPUT: image}
     if network.buffer is not None:
         shape = network.buffer.channels, network.buffer.entries, network.buffer.width, LANES
-        outputs[DATA_BUFFER] = (earlier or {}).get(DATA_BUFFER, np.zeros(shape, np.int64))
-    previous = NETWORK_INPUT
-    for layer in map(network.layer, network.simulated):
-        data = _gathered(layer, previous, outputs)
-        if network.reshapes_inputs:
-            data = data[layer.channel_skip :][: layer.operands * layer.in_channels]
-        rounding = average_rounding and not layer.operator.one_dimensional
-        previous = layer.index
+        values[DATA_BUFFER] = (earlier or {}).get(DATA_BUFFER, np.zeros(shape, np.int64))
+
+    def compute(layer: Layer, data: Fingerprints) -> Fingerprints:
         if layer.buffer_shift:
-            data = outputs[DATA_BUFFER] = shifted(data, layer.buffer_shift)
-            outputs[layer.index] = data
-        else:
-            outputs[layer.index] = _of_layer(data, layer, mixer, rounding=rounding)
-        if layer.buffer_insert:
-            outputs[DATA_BUFFER] = inserted(
-                outputs[DATA_BUFFER], outputs[layer.index], layer.buffer_insert
-            )
-    return outputs
+            return data
+        rounding = average_rounding and not layer.operator.one_dimensional
+        return _of_layer(data, layer, mixer, rounding=rounding)
 
-
-def _gathered(layer: Layer, previous: int, outputs: Mapping[int, Fingerprints]) -> Fingerprints:
-    lanes = [{n: value[..., lane] for n, value in outputs.items()} for lane in range(LANES)]
-    return _by_lane(lambda lane: gather(layer, previous, lanes[lane]))
+    return execute(nodes_of(network, compute), values)
 
 
 def _by_lane(compute: Callable[[int], Tensor]) -> Fingerprints:
@@ -73,7 +61,7 @@ def _of_layer(data: Fingerprints, layer: Layer, mixer: Mixer, *, rounding: bool)
     if not layer.has_weights:
         return value
     lanes = np.ascontiguousarray(np.moveaxis(value, -1, 0))
-    sums = _by_lane(lambda lane: accumulate(lanes[lane], layer, PRIME))
+    sums = _by_lane(lambda lane: accumulate(lanes[lane], layer))
     if layer.bias is not None:
         sums += mixer.constants(BIAS_UNIT * layer.bias)[:, None, None]
     activation = "none" if layer.activation is None else layer.activation.value.lower()
@@ -83,6 +71,7 @@ def _of_layer(data: Fingerprints, layer: Layer, mixer: Mixer, *, rounding: bool)
 
 def _pooled(image: Fingerprints, layer: Layer, mixer: Mixer, *, rounding: bool) -> Fingerprints:
     pooling = layer.pooling
-    sums = window(image, pooling, layer.pooled_dim, np.add) % PRIME
+    windows = windows_of(pooling, layer.pooled_dim)
+    sums = np.moveaxis(reduced(np.moveaxis(image, -1, 0), windows, np.add), 0, -1) % PRIME
     count = pooling.window[0] * pooling.window[1]
     return pooled(sums, count, maximum=not pooling.average, rounding=rounding, mixer=mixer)

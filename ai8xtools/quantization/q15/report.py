@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -51,11 +51,10 @@ class ErrorSums:
         self._agreeing = self._samples = 0
         self._moments = np.zeros((3, 3))
 
-    def add(self, exact: Sequence[Float64s], results: Sequence[Int64s]) -> None:
+    def add(self, exact: Sequence[Float64s], results: Mapping[int, Int64s]) -> None:
         """Add a batch: all maps in floating point [N, C, H, W], in integers [N, H, W, C]."""
-        for tensor, (expected, integers) in enumerate(zip(exact, results, strict=True)):
-            if not integers.size or not expected.size:
-                continue
+        for tensor, integers in results.items():
+            expected = exact[tensor]
             values = np.ldexp(integers.astype(np.float64), -self._network.fractions[tensor])
             errors = values.transpose(0, 3, 1, 2) - expected
             self._signal[tensor] += float((expected**2).sum())

@@ -68,7 +68,8 @@ def build_qformat(
     network = stored.network
     built = planned(network, profile, scheme, library=library, interleaving=interleaving)
     data = stored.sample if sample is None else sample
-    output = execute(network, data[None])[network.graph.output][0]
+    target = network.graph.output
+    output = execute(network, data[None], wanted=(target,))[target][0]
     order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
     files = emit(network, Sample(data, output), name, command_line, profile.core.name, order,
                  built.interface, interleaving=interleaving, code=built.program)  # fmt: skip

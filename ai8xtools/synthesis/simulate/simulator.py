@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 
+from ai8xtools.integers.execution import Node, execute
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Tensor
 from ai8xtools.synthesis.simulate.operators import (
     accumulate,
@@ -54,28 +57,44 @@ class Activations:
 
 def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = False) -> Activations:
     """Return what every layer of a checked network computes for the network's sample."""
-    outputs: dict[int, Tensor] = {NETWORK_INPUT: network.sample}
+    values: dict[int, Tensor] = {NETWORK_INPUT: network.sample}
     if network.buffer is not None:
         shape = (network.buffer.channels, network.buffer.entries, network.buffer.width)
-        outputs[DATA_BUFFER] = np.zeros(shape, np.int64)
+        values[DATA_BUFFER] = np.zeros(shape, np.int64)
     traces: dict[int, LayerTrace] = {}
-    previous = NETWORK_INPUT
-    for layer in map(network.layer, network.simulated):
-        data = gather(layer, previous, outputs)
-        if network.reshapes_inputs:
-            data = data[layer.channel_skip :][: layer.operands * layer.in_channels]
-        previous = layer.index
-        if layer.buffer_shift:
-            data = outputs[DATA_BUFFER] = shifted(data, layer.buffer_shift)
-            trace = LayerTrace.unchanged(data)
-        else:
-            trace = run_layer(data, layer, average_rounding=average_rounding)
-        outputs[layer.index] = trace.output
-        if layer.buffer_insert:
-            outputs[DATA_BUFFER] = inserted(outputs[DATA_BUFFER], trace.output, layer.buffer_insert)
+
+    def compute(layer: Layer, data: Tensor) -> Tensor:
+        trace = run_layer(data, layer, average_rounding=average_rounding)
         if keep_traces:
             traces[layer.index] = trace
-    return Activations(outputs, traces)
+        return trace.output
+
+    return Activations(execute(nodes_of(network, compute), values), traces)
+
+
+def nodes_of(network: Network, compute: Callable[[Layer, Tensor], Tensor]) -> Iterator[Node]:
+    """Yield the layers as nodes; `compute` returns the output of one for its collected input.
+
+    Values may have more axes than [channel, row, column].
+    """
+
+    def of_layer(layer: Layer, operands: Sequence[Tensor]) -> Tensor:
+        data = joined(operands)
+        if network.reshapes_inputs:
+            data = data[layer.channel_skip :][: layer.operands * layer.in_channels]
+        return compute(layer, shifted(data, layer.buffer_shift) if layer.buffer_shift else data)
+
+    def insert(layer: Layer, operands: Sequence[Tensor]) -> Tensor:
+        return inserted(operands[0], operands[1], layer.buffer_insert)
+
+    previous = NETWORK_INPUT
+    for layer in map(network.layer, network.simulated):
+        yield Node(layer.index, layer.sources or (previous,), partial(of_layer, layer))
+        previous = layer.index
+        if layer.buffer_shift:
+            yield Node(DATA_BUFFER, (layer.index,), itemgetter(0))
+        if layer.buffer_insert:
+            yield Node(DATA_BUFFER, (DATA_BUFFER, layer.index), partial(insert, layer))
 
 
 def shifted(buffer: Tensor, count: int) -> Tensor:
@@ -92,24 +111,23 @@ def inserted(buffer: Tensor, values: Tensor, count: int) -> Tensor:
     return filled
 
 
-def gather(layer: Layer, previous: int, outputs: Mapping[int, Tensor]) -> Tensor:
-    """Collect a layer's input: channels of all sources one after the other.
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Join what a layer reads: channels of all sources one after the other.
 
-    `previous` is read where the layer names no sources. Sources of different size are joined by
-    pixels instead.
+    Sources of different size are joined by pixels instead.
     Source: docs/hardware/arithmetic.md, "Combining operands".
     """
-    sources = layer.sources or (previous,)
-    parts = [outputs[s] for s in sources]
     if len(parts) == 1:
         return parts[0]
     if len({p.shape[1:] for p in parts}) == 1:
         return np.concatenate(parts)
-    return np.concatenate([p.reshape(p.shape[0], -1) for p in parts], axis=1)
+    return np.concatenate([p.reshape(len(p), -1, *p.shape[3:]) for p in parts], axis=1)
 
 
 def run_layer(data: Tensor, layer: Layer, *, average_rounding: bool) -> LayerTrace:
     """Compute one layer from its collected input."""
+    if layer.buffer_shift:
+        return LayerTrace.unchanged(data)
     # Conv1d layers always truncate, whatever the option says.
     rounding = average_rounding and not layer.operator.one_dimensional
     before, after = layer.in_crop
