@@ -5,8 +5,9 @@ Rows and columns are the last two axes of maps; pairs are (rows, columns).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -91,30 +92,37 @@ def convolved(
     `weights` are [filter, channel of the group, kernel row, kernel column]. Sums that 64 bits hold
     are exact: with a type that holds the magnitudes of all products together, any order is right.
     """
-    (rows, columns), (down, across) = windows.size, windows.stride
     filters, _, *kernel = weights.shape
     most = int(np.abs(weights.astype(np.int64)).reshape(filters, -1).sum(axis=1).max())
     bound = most * max(int(data.max()), -int(data.min()))
     kind: Any = next((kind for limit, kind in _EXACT if bound <= limit), np.int64)
-    canvas = windows.canvas(data.swapaxes(0, 1), 0, kind)  # [channel, N, ...]
+    canvas = windows.canvas(data.swapaxes(0, 1), 0, kind)  # [channel, N, row, column]
     factors = weights.reshape(groups, filters // groups, -1).astype(kind)
-    count = len(data)
-    result = np.empty((groups, filters // groups, count, rows, columns), np.int64)
-    per_row = canvas.shape[0] * kernel[0] * kernel[1] * columns
-    images, band = (max(_BLOCK_VALUES // n, 1) for n in (per_row * rows, per_row))
-    for image in range(0, count, images):
-        for row in range(0, rows, band):
-            block = result[:, :, image : image + images, row : row + band]
-            taps = np.empty((canvas.shape[0], *kernel, *block.shape[2:]), kind)
-            part = canvas[:, image : image + images, row * down :]
-            for i, j in np.ndindex(*kernel):
-                top, left = i * windows.dilation[0], j * windows.dilation[1]
-                taps[:, i, j] = part[
-                    :, :, top::down, left : left + (columns - 1) * across + 1 : across
-                ][:, :, : block.shape[3]]
-            products = factors @ taps.reshape(groups, factors.shape[2], -1)
-            block[...] = products.reshape(block.shape)
-    return result.reshape(filters, count, rows, columns).swapaxes(0, 1)
+    result = np.empty((*factors.shape[:2], len(data), *windows.size), np.int64)
+    for images, rows, columns in _blocks(result.shape[2:], len(canvas) * kernel[0] * kernel[1]):
+        block = result[:, :, images, rows, columns]
+        taps = np.empty((len(canvas), *kernel, *block.shape[2:]), kind)
+        for i, j in np.ndindex(*kernel):
+            steps = (
+                slice(first.start * s + tap * d, (first.start + n - 1) * s + tap * d + 1, s)
+                for first, n, s, tap, d in zip((rows, columns), block.shape[3:], windows.stride,
+                                               (i, j), windows.dilation, strict=True)
+            )  # fmt: skip
+            taps[:, i, j] = canvas[:, images, *steps]
+        products = factors @ taps.reshape(groups, factors.shape[2], -1)
+        block[...] = products.reshape(block.shape)
+    return result.reshape(filters, *result.shape[2:]).swapaxes(0, 1)
+
+
+def _blocks(shape: tuple[int, ...], per_pixel: int) -> Iterator[tuple[slice, ...]]:
+    """Yield parts of results [N, row, column] whose taps, so many per pixel, are few enough."""
+    steps, left = [], per_pixel
+    for length in reversed(shape):
+        steps.append(max(_BLOCK_VALUES // left, 1))
+        left *= length
+    starts = product(*(range(0, n, s) for n, s in zip(shape, reversed(steps), strict=True)))
+    for start in starts:
+        yield tuple(slice(a, a + s) for a, s in zip(start, reversed(steps), strict=True))
 
 
 def multiplied(data: NDArray[Any], weights: NDArray[Any]) -> Integers:

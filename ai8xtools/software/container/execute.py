@@ -5,13 +5,17 @@ Source: docs/container.md, "Arithmetic".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Collection, Sequence
+from functools import partial, reduce
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.integers import kernels
+from ai8xtools.integers.execution import Node, execute
+from ai8xtools.integers.kernels import Integers as Int64
+from ai8xtools.integers.kernels import Windows, rounded_shift
 from ai8xtools.quantization.lowbit import STORED, packed_inputs
 from ai8xtools.quantization.lowbit import unpack as unpack_codes
 from ai8xtools.software.container.cipher import deciphered
@@ -25,11 +29,8 @@ from ai8xtools.software.container.records import (
     Op,
     Tensor,
 )
-from ai8xtools.software.container.soundness import check_executable, network_inputs, sum_limit
-from ai8xtools.software.container.sums import Int64, sums_of
+from ai8xtools.software.container.soundness import check_executable, network_inputs
 
-_EXACT = 1 << 53
-"""Integers up to it are exact in float64."""
 _MOST_VALUES = 1 << 27
 """Of a tensor: a file of a few bytes can state four thousand million."""
 
@@ -92,10 +93,16 @@ def clear_data(container: Container, key: bytes | None) -> bytes:
 
 
 def _run(container: Container, data: bytes, values: NDArray[np.integer]) -> Int64:
-    return _run_all(container, data, values)[container.layers[-1].output]
+    output = container.layers[-1].output
+    return _run_all(container, data, values, (output,))[output]
 
 
-def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> dict[int, Int64]:
+def _run_all(
+    container: Container,
+    data: bytes,
+    values: NDArray[np.integer],
+    wanted: Collection[int] | None = None,
+) -> dict[int, Int64]:
     largest = max(container.tensors[layer.output].elements for layer in container.layers)
     if largest > _MOST_VALUES:
         raise ContainerError("memory", f"a tensor of {largest:,} values")
@@ -104,25 +111,28 @@ def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> 
     low, high = _limits(tensor)
     if values.shape != tensor.shape or values.min() < low or values.max() > high:
         raise ContainerError("input", f"the network takes {tensor.shape} of {low} to {high}")
-    results: dict[int, Int64] = {source: values.astype(np.int64)}
-    for layer in container.layers:
-        results[layer.output] = _computed(container, data, layer, results)
-    return results
+    nodes = (
+        Node(layer.output, container.inputs_of(layer), partial(_computed, container, data, layer))
+        for layer in container.layers
+    )
+    return execute(nodes, {source: values.astype(np.int64)}, wanted)
 
 
 def _computed(
-    container: Container, data: bytes, layer: LayerRecord, results: Mapping[int, Int64]
+    container: Container, data: bytes, layer: LayerRecord, inputs: Sequence[Int64]
 ) -> Int64:
     """Return the output of a layer."""
     output = container.tensors[layer.output]
-    first, *others = [results[number] for number in container.inputs_of(layer)]
+    first, *others = inputs
     match op := Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
             total = _shifted(_summed(container, data, layer, first), layer.out_shift, output)
         case Op.MAXPOOL:
-            total = _taps(first, layer, output, -(1 << 31)).max(axis=0)
+            total = _pixels(kernels.maxima(_planes(first), _windows(layer, output)))
         case Op.AVGPOOL:
-            total = _means(first, layer, output)
+            rounds = bool(layer.activation & ROUNDED)
+            means = kernels.averages(_planes(first), _windows(layer, output), rounds=rounds)
+            total = _pixels(means)
         case Op.ADD:
             total = reduce(np.add, others, first)
         case Op.SUB:
@@ -166,22 +176,46 @@ def _stored(total: Int64, layer: LayerRecord, output: Tensor) -> Int64:
 def _shifted(total: Int64, shift: int, output: Tensor) -> Int64:
     """Shift to the right and round; to the left after limiting."""
     if shift >= 0:
-        return (total + ((1 << shift) >> 1)) >> shift
+        return rounded_shift(total, shift)
     return total.clip(*_limits(output)) << -shift
 
 
 def _summed(container: Container, data: bytes, layer: LayerRecord, data_in: Int64) -> Int64:
     """Return sums of products times D, and biases."""
-    weights = container.tensors[layer.weights]
-    kind = np.float64 if sum_limit(layer, container) < _EXACT else np.int64
-    filters = constant_values(container, data, weights).astype(kind)
-    output = container.tensors[layer.output]
-    total = sums_of(layer, data_in.astype(kind), filters, output).astype(np.int64) * layer.factor
+    filters = constant_values(container, data, container.tensors[layer.weights])
+    total = _products(layer, data_in, filters, container.tensors[layer.output]) * layer.factor
     if layer.bias == NONE:
         return total
     values = constant_values(container, data, container.tensors[layer.bias])
     total += values.reshape(-1) << layer.bias_shift
     return total
+
+
+def _products(layer: LayerRecord, data: Int64, filters: Int64, output: Tensor) -> Int64:
+    """Return the sums [row, column, filter] for filters [filter, row, column, channel]."""
+    assert layer.sums is not None
+    if layer.sums.full:
+        vectors = data.reshape(1, -1), filters.reshape(len(filters), -1)
+        return kernels.multiplied(*vectors).reshape(output.shape)
+    weights = filters.transpose(0, 3, 1, 2)
+    windows = _windows(layer, output, transposed=layer.sums.transposed)
+    return _pixels(kernels.convolved(_planes(data)[None], weights, windows, layer.groups)[0])
+
+
+def _windows(layer: LayerRecord, output: Tensor, *, transposed: bool = False) -> Windows:
+    stride, spread = ((1, 1), layer.stride) if transposed else (layer.stride, (1, 1))
+    size = output.rows, output.columns
+    return Windows(size, layer.kernel, stride, layer.pad, layer.dilation, spread)
+
+
+def _planes(values: Int64) -> Int64:
+    """Return a map [channel, row, column] of [row, column, channel]."""
+    return values.transpose(2, 0, 1)
+
+
+def _pixels(planes: Int64) -> Int64:
+    """Return a map [row, column, channel] of [channel, row, column]."""
+    return planes.transpose(1, 2, 0)
 
 
 def _section(container: Container, data: bytes, tensor: Tensor) -> bytes:
@@ -211,33 +245,8 @@ def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
 def _normalized(total: Int64) -> Int64:
     """Shift sums so that the greatest has 7 bits; what is negative becomes 0."""
     shift = max(0, int(total.max()).bit_length() - 7) if total.max() > 0 else 0
-    rounded = (np.maximum(total, 0) + ((1 << shift) >> 1)) >> shift
-    limited: Int64 = np.minimum(rounded, 127)
+    limited: Int64 = np.minimum(rounded_shift(np.maximum(total, 0), shift), 127)
     return limited
-
-
-def _means(data: Int64, layer: LayerRecord, output: Tensor) -> Int64:
-    """Return the mean of each window, rounded toward zero or to nearest."""
-    total = _taps(data, layer, output, 0).sum(axis=0)
-    count = _taps(np.ones((*data.shape[:2], 1), np.int64), layer, output, 0).sum(axis=0)
-    size = np.abs(total)
-    rounds = bool(layer.activation & ROUNDED)
-    size = (2 * size + count) // (2 * count) if rounds else size // count
-    mean: Int64 = np.sign(total) * size
-    return mean
-
-
-def _taps(data: Int64, layer: LayerRecord, output: Tensor, outside: int) -> Int64:
-    """Return the values at each position of the window, [position, row, column, channel]."""
-    border = [(pad, pad) for pad in layer.pad]
-    padded = np.pad(data, (*border, (0, 0)), constant_values=outside)
-    return np.stack([
-        padded[row * layer.dilation_rows :: layer.stride_rows,
-               column * layer.dilation_columns :: layer.stride_columns]
-        [: output.rows, : output.columns]
-        for row in range(layer.kernel_rows)
-        for column in range(layer.kernel_columns)
-    ])  # fmt: skip
 
 
 def _softmax(values: Int64) -> Int64:

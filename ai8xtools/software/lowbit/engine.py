@@ -7,6 +7,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.integers import kernels
 from ai8xtools.quantization.lowbit import unpack
 from ai8xtools.software.lowbit.network import (
     IMAGE,
@@ -83,8 +84,7 @@ def integers(layer: Dense, fine: bool = False) -> Integers:
 def multiplied(layer: Dense, values: Integers, fine: bool = False) -> Integers:
     """Return the sums [number, outputs]; inputs that only fill a row count as zero."""
     weights = integers(layer, fine)[:, : values.shape[1]]
-    # At most 2048 * 127 * 65536 inputs: below 2**53, so that the float product is exact.
-    return (values.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.int64)
+    return kernels.multiplied(values, weights)
 
 
 def convolved(chain: DepthwiseChain, images: Integers) -> Integers:
@@ -96,19 +96,14 @@ def convolved(chain: DepthwiseChain, images: Integers) -> Integers:
     return planes.reshape(len(images), -1)
 
 
-def _convolved(planes: Integers, kernels: Integers, shift: int) -> Integers:
-    size = planes.shape[-1] - 2
-    total = np.zeros((*planes.shape[:2], size, size), np.int64)
-    for row in range(3):
-        for column in range(3):
-            part = planes[..., row : row + size, column : column + size]
-            total += part * kernels[None, :, row, column, None, None]
-    return np.maximum(total, 0) >> shift
+def _convolved(planes: Integers, weights: Integers, shift: int) -> Integers:
+    windows = kernels.Windows.covering(planes.shape, (3, 3))
+    sums = kernels.convolved(planes, weights[:, None], windows, len(weights))
+    return np.maximum(sums, 0) >> shift
 
 
 def _pooled(planes: Integers) -> Integers:
-    rows = np.maximum(planes[..., 0::2, :], planes[..., 1::2, :])
-    return np.maximum(rows[..., 0::2], rows[..., 1::2])
+    return kernels.maxima(planes, kernels.Windows.covering(planes.shape, (2, 2), (2, 2)))
 
 
 def _windowed(network: LowBitNetwork, windows: Windows, images: Integers) -> list[LayerResults]:
