@@ -32,6 +32,7 @@ _FORMAT = "open-max78000-toolchain answer"
 _HEADER = "header.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _WORD_FIELDS = ("addresses", "counts", "hashes")
+_SAMPLE_DIMENSIONS = 3
 _MOST_BYTES = 1 << 28
 """More than any chip leads to; a header that announces more is damaged."""
 
@@ -50,6 +51,8 @@ def write_answer(answer: Answer) -> bytes:
         "left_out": answer.left_out,
         "layers": [_layer_header(layer) for layer in answer.layers],
     }
+    if answer.symbol_prefix:
+        header |= {"symbol_prefix": answer.symbol_prefix, "flash_bytes": answer.flash_bytes}
     arrays: Arrays = {
         "register_addresses": answer.registers.addresses,
         "register_values": answer.registers.values,
@@ -61,6 +64,8 @@ def write_answer(answer: Answer) -> bytes:
         arrays |= {f"{name}_{part}": getattr(words, part) for part in _WORD_FIELDS}
     for layer in answer.layers:
         arrays |= _layer_arrays(layer)
+    if answer.sample is not None:
+        arrays["sample"] = answer.sample
     return _archive(header, arrays)
 
 
@@ -178,7 +183,17 @@ def _answer(header: Mapping[str, Any], arrays: Arrays) -> Answer:
         pushes=words("push"),
         layers=tuple(_layer(layer, arrays) for layer in header["layers"]),
         left_out=tuple(map(str, header["left_out"])),
+        symbol_prefix=str(header.get("symbol_prefix", "")),
+        sample=_sample(arrays),
+        flash_bytes=int(header.get("flash_bytes", 0)),
     )
+
+
+def _sample(arrays: Arrays) -> NDArray[np.int8] | None:
+    sample = arrays.get("sample")
+    if sample is not None and (sample.dtype != np.int8 or sample.ndim != _SAMPLE_DIMENSIONS):
+        raise ValueError("the array sample has another type or shape")
+    return sample
 
 
 def _layer(header: Mapping[str, Any], arrays: Arrays) -> LayerAnswer:

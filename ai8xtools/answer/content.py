@@ -122,6 +122,8 @@ class Answer:
     """The words that a project writes before the network starts, and the outputs of its layers.
 
     `express` means that kernels are packed. `left_out` tells, for people, what cannot be known.
+    Of a library beside which another network can be loaded there are its `symbol_prefix`, its
+    `sample` (int8 [channel, row, column]) and the `flash_bytes` that it takes.
     """
 
     chip: str
@@ -135,6 +137,9 @@ class Answer:
     pushes: HashedWords
     layers: tuple[LayerAnswer, ...]
     left_out: tuple[str, ...] = ()
+    symbol_prefix: str = ""
+    sample: NDArray[np.int8] | None = None
+    flash_bytes: int = 0
 
     def without_input(self) -> Answer:
         """Return the same, but for a program whose input may be any."""

@@ -42,11 +42,15 @@ def build_answer(
     *,
     fixed_input: bool,
     average_rounding: bool = False,
+    symbol_prefix: str = "",
+    flash_bytes: int = 0,
 ) -> Answer:
     """Return the answer of a program; `project_bytes` is the size of its other files.
 
     `repeat` is how many times the layers are configured. With `fixed_input` the program loads
     another input than the simulation had, for which the layers are simulated again.
+    `symbol_prefix` is that of a library beside which other networks can be loaded, which takes
+    `flash_bytes`.
     """
     program = result.program
     simulated = result
@@ -72,11 +76,15 @@ def build_answer(
         ),
         layers=(),
         left_out=left_out,
+        symbol_prefix=symbol_prefix,
+        sample=result.network.sample.astype(np.int8) if symbol_prefix else None,
+        flash_bytes=flash_bytes if symbol_prefix else 0,
     )
     if fixed_input:
         return answer
     largest = max(LARGEST_BYTES, project_bytes // LARGEST_SHARE) * _FOR_HASHES // 100
     used = sum(8 * len(w.hashes) for w in (answer.kernels, answer.inputs, answer.pushes))
+    used += 0 if answer.sample is None else answer.sample.size
     return replace(answer, layers=tuple(_layers(simulated, largest - used)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ai8xtools.synthesis.layout import InputPort
 from ai8xtools.values import frozen
 from device import Chip
-from device.chip import DEFAULT_APB_BASE
+from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS
 
 
 @frozen
@@ -73,15 +73,42 @@ class StreamOptions:
 
 
 @frozen
+class Occupied:
+    """What networks that stay in the accelerator beside this one take of its memories.
+
+    `names` are theirs. `columns` is a mask of kernel columns for each processor, `biases` the
+    number of bytes from the first one on in each group.
+    """
+
+    names: tuple[str, ...] = ()
+    columns: tuple[int, ...] = (0,) * PROCESSORS
+    biases: tuple[int, ...] = (0,) * GROUPS
+
+    @property
+    def beside(self) -> str:
+        """The end of a sentence about room that is lacking."""
+        return f" beside {' and '.join(self.names)}" if self.names else ""
+
+    @property
+    def remedy(self) -> str:
+        """What else helps against that, to be added to a remedy."""
+        return " Or leave out --also and load one network after the other." if self.names else ""
+
+
+NOTHING = Occupied()
+
+
+@frozen
 class PlaceOptions:
     """Choices that move things.
 
-    First kernel column, sharing of equal weights, whether data may overlap or a complaint about it
-    is an error, the loader with one array per processor, which places layers that begin in an
-    upper lane earlier, the rounds of the network, whether places that are chosen need a reason, and
-    what changes the streams.
+    What is occupied, first kernel column, sharing of equal weights, whether data may overlap or a
+    complaint about it is an error, the loader with one array per processor, which places layers
+    that begin in an upper lane earlier, the rounds of the network, whether places that are chosen
+    need a reason, and what changes the streams.
     """
 
+    occupied: Occupied = NOTHING
     weight_start: int = 0
     deduplicate: bool = True
     overlap_data: bool = False

@@ -14,7 +14,7 @@ import pytest
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError
 from ai8xtools.synthesis.layout import Delivery, InputPort
 from ai8xtools.synthesis.network import Operator
-from ai8xtools.synthesis.options import EncodeOptions, StreamOptions
+from ai8xtools.synthesis.options import EncodeOptions, Occupied, StreamOptions
 from ai8xtools.synthesis.place import PlaceOptions
 from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from ai8xtools.synthesis.place.biases import _BiasMemory
@@ -271,7 +271,7 @@ def test_biases_find_room_as_long_as_no_group_has_more_bytes_than_its_memory(
         (one,) = network.layers
         for capacity in range(24):
             problems: list[Diagnostic] = []
-            memory = _BiasMemory(network, problems)
+            memory = _BiasMemory(network, Occupied(), problems)
             memory.capacity = capacity
             if number == 0:
                 assert (memory.add_in_one_group(one, (0,)) is None) == (capacity < 20)

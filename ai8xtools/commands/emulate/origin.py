@@ -33,4 +33,4 @@ def command_of(project: Path, names: Iterable[str] = _FILES) -> str | None:
 
 def lacks_answer(project: Path) -> bool:
     """Tell whether a program that `ai8xize.py` made has no answer file any more."""
-    return not (project / FILE_NAME).exists() and command_of(project, _PROGRAMS) is not None
+    return not any(project.glob(f"*{FILE_NAME}")) and command_of(project, _PROGRAMS) is not None

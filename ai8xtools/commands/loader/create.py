@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ai8xtools.answer import FILE_NAME, write_answer
+from ai8xtools.answer import FILE_NAME, Answer, write_answer
 from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.configuration import check_configuration, write_configuration
 from ai8xtools.commands.loader.options import LoaderOptions
@@ -55,6 +55,10 @@ def create_project(options: LoaderOptions) -> int:
     check_report(options)
     check_configuration(options)
     destination(options).check_beside()
+    if options.also:
+        from ai8xtools.commands.loader.residents import with_residents  # few name any
+
+        options = with_residents(options)
     if options.output.fits is not None:
         from ai8xtools.commands.loader.model_sources import show_fits
 
@@ -136,6 +140,11 @@ class Embedded:
 def embedded(options: LoaderOptions, result: Synthesis) -> Embedded:
     """Return the files of a project; raise DiagnosticError if there must be none."""
     warned = complaints_of_project(options, result)
+    if options.residents:
+        from ai8xtools.commands.loader.residents import together
+
+        own = answer_of(options, result, {})
+        warned = [*warned, *together(options.residents, own, result)]
     options, result, left_out = reduced(options, result)
     diagnostics = (*warned, *left_out, *result.warnings)
     refuse_too_large(options, result, diagnostics)
@@ -203,7 +212,12 @@ def project_files(
         texts |= package.files(text.build, texts)
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
-    files[FILE_NAME] = answer_file(options, result, files)
+    answer = answer_of(options, result, files)
+    if options.residents:
+        from ai8xtools.commands.loader.residents import shared_project
+
+        return shared_project(options, result, files, answer)
+    files[FILE_NAME] = write_answer(answer)
     return files
 
 
@@ -282,10 +296,12 @@ def examine_project(options: LoaderOptions, result: Synthesis) -> int:
     return 0
 
 
-def answer_file(
+def answer_of(
     options: LoaderOptions, result: Synthesis, files: Mapping[str, str | bytes]
-) -> bytes:
-    """Return the answer file of a project with these other files."""
+) -> Answer:
+    """Return the answer of a project with these other files."""
+    from ai8xtools.commands.loader.residents import hindrances
+
     answer = build_answer(
         result,
         options.project.name,
@@ -293,8 +309,10 @@ def answer_file(
         sum(map(len, files.values())),
         fixed_input=options.project.fixed_input,
         average_rounding=options.encode.average_rounding,
+        symbol_prefix="" if hindrances(options) else options.project.symbol_prefix or "",
+        flash_bytes=footprint(result.program, options.project).flash.used,
     )
-    return write_answer(answer if options.project.application is None else answer.without_input())
+    return answer if options.project.application is None else answer.without_input()
 
 
 def proven(options: LoaderOptions, network: Network) -> tuple[Diagnostic, ...]:

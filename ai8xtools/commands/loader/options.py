@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ai8xtools.synthesis.emit.rtl import RtlOptions
     from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
     from ai8xtools.synthesis.parse import Source
+    from ai8xtools.synthesis.residents import Resident
     from device import Chip
 
 
@@ -85,6 +86,7 @@ class LoaderOptions:
     complaints about options that mean nothing beside others. `test_dir` is the folder in which the
     project's is created, with further `files` (name, content); one that exists is replaced with
     `overwrite` only. `silencing` are the options given that keep some messages from being shown.
+    `also` are folders of projects beside whose networks, the `residents`, this one is loaded.
     `accuracy` is what training measured on test samples, if it did; `doubt` is a sentence about a
     network that is hardly better than chance, to be said last.
     """
@@ -102,6 +104,8 @@ class LoaderOptions:
     files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
     silencing: frozenset[str] = frozenset()
+    also: tuple[str, ...] = ()
+    residents: tuple[Resident, ...] = ()
     accuracy: Measured | None = None
     doubt: str | None = None
 

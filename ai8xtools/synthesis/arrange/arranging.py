@@ -173,6 +173,7 @@ def attempted(
     rings = rings_of(network, chip, choice, options.streams)
     try:
         problem = problem_of(network, fixed, chip, choice, rings)
+        problem = replace(problem, occupied=options.occupied)
     except UnreachableError as exc:
         return ChoiceOutcome(choice, failure=str(exc), proven=True)
     except DiagnosticError as refusal:
@@ -229,6 +230,7 @@ def _nearest_miss(
     if decoded.bias_bytes:
         parts.append(f"{decoded.bias_bytes} bytes of biases")
     text = ", ".join(parts) or "joined parts in rising order"
+    text += problem.occupied.beside
     return f"no places found after {tries} tries; in the best one there was no room for {text}", (
         *layers,
     )
@@ -281,9 +283,11 @@ def _tried_remedies(
         again, open_, _ = with_copies(changed, fixed, other)
         return fits(again, open_, other, options, _FEW_TRIES)
 
-    yield from (
-        f"Tried: {text}." for text in remedies(network, chip, first.layers, first.of_data, helps)
-    )
+    concerned, alone = (first.layers, first.of_data), not options.occupied.names
+    for text in remedies(network, chip, *concerned, helps, others=alone):
+        yield f"Tried: {text}."
+    if options.occupied.names:
+        yield options.occupied.remedy.strip()
 
 
 def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -> Diagnostic:

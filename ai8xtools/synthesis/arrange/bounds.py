@@ -89,11 +89,12 @@ def _kernel_volume(problem: Problem) -> Iterator[Witness]:
     stored = _stored(problem)
     need = sum(_width(problem, load) * load.blocks * BLOCK for load in stored)
     have = sum(map(problem.chip.kernel_capacity, range(PROCESSORS)))
+    have -= sum(map(int.bit_count, problem.occupied.columns))
     if need > have:
         largest = sorted(stored, key=lambda x: -_width(problem, x) * x.blocks)
         yield Witness(
             f"the kernels need {need} columns of all processors together, {problem.chip.name} has "
-            f"{have}; the largest are those of "
+            f"{have}{problem.occupied.beside}; the largest are those of "
             f"{_names(problem, tuple(x.layer for x in largest[:3]))}",
             tuple(load.layer for load in largest),
         )

@@ -132,7 +132,7 @@ def _kernels(
     problem: Problem, masks: Sequence[int], order: Sequence[int] | None
 ) -> tuple[dict[int, int], tuple[int, ...], int]:
     """Return the columns by layer, the layers without room, and the blocks these lack."""
-    memory = KernelBlocks(problem.chip)
+    memory = KernelBlocks(problem.chip, problem.occupied)
     loads = problem.loads
     read = [_union(masks, load.reads) for load in loads]
     columns: dict[int, int] = {}

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ai8xtools.synthesis.arrange.values import BLOCK, BiasLoad
+from ai8xtools.synthesis.options import NOTHING, Occupied
 from device import Chip
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
-from device.masks import bits
+from device.masks import bits, mask_of
 
 _EVERYWHERE = (1 << PROCESSORS) - 1
 
@@ -44,12 +45,17 @@ def highest_run(free: int, count: int) -> int | None:
     return runs.bit_length() - 1 if runs else None
 
 
+@lru_cache(maxsize=8)
+def _blocks(occupied: Occupied) -> tuple[int, ...]:
+    return tuple(mask_of(c // BLOCK for c in bits(columns)) for columns in occupied.columns)
+
+
 class KernelBlocks:
     """Which blocks of each processor are taken."""
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: Chip, occupied: Occupied = NOTHING) -> None:
         self.chip = chip
-        self.taken = [0] * PROCESSORS
+        self.taken = [*_blocks(occupied)]
         self.whole = (1 << chip.kernel_columns // BLOCK) - 1
         self.larger = (1 << chip.kernel_columns_first // BLOCK) - 1
 

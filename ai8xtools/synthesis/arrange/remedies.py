@@ -22,16 +22,26 @@ LAYERS = 8
 
 
 def remedies(
-    network: Network, chip: Chip, layers: Sequence[int], of_data: bool, fits: Fits
+    network: Network,
+    chip: Chip,
+    layers: Sequence[int],
+    of_data: bool,
+    fits: Fits,
+    *,
+    others: bool = True,
 ) -> Iterator[str]:
-    """Yield what was tried and whether it helps; `layers` are those of the proof or near miss."""
+    """Yield what was tried and whether it helps; `layers` are those of the proof or near miss.
+
+    `others`: other chips are tried.
+    """
     concerned = [network.layer(i) for i in layers] or list(network.executed())
     if of_data:
         yield from _pooling_earlier(network, chip, concerned, fits)
     else:
         yield from _narrow_weights(network, chip, concerned, fits)
         yield from _fewer_channels(network, chip, concerned, fits)
-    yield from _other_chips(network, chip, fits)
+    if others:
+        yield from _other_chips(network, chip, fits)
 
 
 def _name(layer: Layer) -> str:

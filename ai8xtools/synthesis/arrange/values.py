@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ai8xtools.synthesis.layout import InputPort
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
+from ai8xtools.synthesis.options import NOTHING, Occupied
 from ai8xtools.values import frozen
 from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
@@ -138,7 +139,8 @@ class Problem:
     and `slot` that in its cell, whose tensors stand `step` words apart. `reads` are the tensors of
     each layer, `joins` those that must stand in rising order. `pairs` of tensors in different
     cells are alive together, `twins` are in one place of a cell. `overlaps` gives the words by
-    which an output (first) may stay below an input (second) instead of its size.
+    which an output (first) may stay below an input (second) instead of its size. `occupied` is
+    what other networks have.
     """
 
     network: Network
@@ -159,6 +161,7 @@ class Problem:
     pairs: tuple[tuple[int, int], ...]
     twins: tuple[tuple[int, int], ...]
     overlaps: Mapping[tuple[int, int], int]
+    occupied: Occupied = NOTHING
 
     @property
     def capacity(self) -> int:

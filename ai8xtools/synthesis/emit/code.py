@@ -16,7 +16,7 @@ from ai8xtools.synthesis.emit.unload import delivered, layer_offsets, unload_cod
 from ai8xtools.synthesis.program import Block, Clear, Program, UnloadLayer, Write
 from ai8xtools.synthesis.summary import Summary
 from ai8xtools.writing.templates import render
-from device.chip import KERNEL_COLUMN_STRIDE_BYTES
+from device.chip import GROUPS, KERNEL_COLUMN_STRIDE_BYTES
 
 
 def header_file(program: Program, summary: Summary, options: ProjectOptions) -> str:
@@ -56,6 +56,7 @@ def program_values(program: Program, summary: Summary, options: ProjectOptions) 
         "init": _written(program.init),
         "configure": _written(program.configure),
         "start": _written(program.start),
+        "select": _written(_selecting(program)),
         "clears_memory": any(isinstance(s, Clear) for b in program.init for s in b.steps),
         "unload": code,
         "early": _early(program, options),
@@ -78,6 +79,20 @@ def _early(program: Program, options: ProjectOptions) -> dict[str, Any] | None:
     return {
         "margin": program.exit.margin, "scores": scores, "resume": _written(program.exit.resume),
     }  # fmt: skip
+
+
+def _selecting(program: Program) -> tuple[Block, ...]:
+    """Return the registers that the network needs where another one is loaded as well: what
+    brings the accelerator to a known state, but does not clear memories."""
+    chip = program.chip
+    tests = {program.apb_base + chip.control_address(g, "SRAM_TEST") for g in range(GROUPS)}
+    return tuple(
+        Block(
+            block.title,
+            tuple(s for s in block.steps if isinstance(s, Write) and s.address not in tests),
+        )
+        for block in program.init
+    )
 
 
 def _written(blocks: tuple[Block, ...]) -> list[Block]:

@@ -41,7 +41,7 @@ def weights_header(program: Program, options: ProjectOptions) -> str:
         macros += [(f"KERNELS_{a.processor}", a.words) for a in processor_arrays(program)]
     else:
         macros.append(("KERNELS", block_list(program)))
-    return _header("Weights and biases", options, macros)
+    return arrays_header("Weights and biases", options, macros)
 
 
 def sample_header(program: Program, summary: Summary, options: ProjectOptions) -> str:
@@ -51,16 +51,17 @@ def sample_header(program: Program, summary: Summary, options: ProjectOptions) -
         for number, blocks in groupby(program.inputs, lambda block: block.number):
             words = np.concatenate([block.words for block in blocks])
             arrays.append((f"SAMPLE_INPUT_{number}", words))
-    return _header(f"Sample input, {summary.input_text}", options, arrays)
+    return arrays_header(f"Sample input, {summary.input_text}", options, arrays)
 
 
 def expected_header(program: Program, options: ProjectOptions) -> str:
     """Return the words that the network must leave in data memory for the sample."""
     words = record_stream(cut(program.expected, options.max_checklines))
-    return _header("Expected output of the sample", options, [("SAMPLE_OUTPUT", words)])
+    return arrays_header("Expected output of the sample", options, [("SAMPLE_OUTPUT", words)])
 
 
-def _header(title: str, options: ProjectOptions, macros: Sequence[NamedArray]) -> str:
+def arrays_header(title: str, options: ProjectOptions, macros: Sequence[NamedArray]) -> str:
+    """Return a header with macros that hold arrays, by name."""
     formatted = [
         Macro(name, macro_lines(v, _BYTES_PER_LINE if v.itemsize == 1 else _WORDS_PER_LINE))
         for name, v in macros

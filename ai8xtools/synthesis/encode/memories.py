@@ -54,4 +54,5 @@ def bias_blocks(placement: Placement, chip: Chip, options: EncodeOptions) -> Ite
     for group in range(GROUPS):
         values = placement.bias_memory[group]
         if values.size:
-            yield BiasBlock(group, options.apb_base + chip.bias_address(group), values)
+            address = chip.bias_address(group, placement.bias_start[group])
+            yield BiasBlock(group, options.apb_base + address, values)

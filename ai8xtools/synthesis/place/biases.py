@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.synthesis.facts import NO_ROOM
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
+from ai8xtools.synthesis.options import Occupied, PlaceOptions
 from ai8xtools.synthesis.place.kernels import start_lane
 from ai8xtools.values import frozen
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
@@ -35,7 +36,7 @@ class BiasRange:
 
 
 def place_biases(
-    network: MappedNetwork, deduplicate: bool, problems: list[Diagnostic]
+    network: MappedNetwork, options: PlaceOptions, problems: list[Diagnostic]
 ) -> tuple[dict[int, BiasRange], tuple[NDArray[np.uint8], ...]]:
     """Place the biases of all layers; one that does not fit becomes a diagnostic.
 
@@ -43,7 +44,7 @@ def place_biases(
     group with the least in it: layers bound to one group first, then long ones. Equal biases share
     a place.
     """
-    memory = _BiasMemory(network, problems)
+    memory = _BiasMemory(network, options.occupied, problems)
     ranges: dict[int, BiasRange] = {}
     owners: dict[tuple[object, ...], int] = {}
     same: dict[int, int] = {}
@@ -52,7 +53,7 @@ def place_biases(
         if layer.bias is None:
             continue
         key = _identity(layer, network)
-        source = owners.setdefault(key, layer.index) if deduplicate else layer.index
+        source = owners.setdefault(key, layer.index) if options.deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
         elif network.input_port.feeds_all_groups and layer is network.first:
@@ -101,17 +102,21 @@ def _lead(layer: MappedLayer, network: MappedNetwork) -> int:
 
 
 class _BiasMemory:
-    """The bytes of every group so far."""
+    """The bytes of every group so far, behind those that are occupied."""
 
-    def __init__(self, network: MappedNetwork, problems: list[Diagnostic]) -> None:
+    def __init__(
+        self, network: MappedNetwork, occupied: Occupied, problems: list[Diagnostic]
+    ) -> None:
         self.network = network
         self.capacity = network.chip.bias_bytes
         self.problems = problems
-        self.groups: list[list[int]] = [[] for _ in range(GROUPS)]
+        self.occupied = occupied
+        self.groups: list[list[int]] = [[0] * count for count in occupied.biases]
 
     def images(self) -> tuple[NDArray[np.uint8], ...]:
         """Return the bytes to load, group by group."""
-        return tuple(np.array(group, np.int64).astype(np.uint8) for group in self.groups)
+        own = (g[first:] for g, first in zip(self.groups, self.occupied.biases, strict=True))
+        return tuple(np.array(group, np.int64).astype(np.uint8) for group in own)
 
     def _full(self, layer: MappedLayer, group: int, length: int) -> bool:
         """Whether `length` bytes do not fit a group; note a complaint if so."""
@@ -125,9 +130,11 @@ class _BiasMemory:
         """Each group has a bias memory; the whole bias of a layer is in one of them."""
         return layer.diagnostic(
             "E403",
-            f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left",
+            f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left"
+            f"{self.occupied.beside}",
             ("bias_group", "op"),
-            "Remove the bias of large layers (--no-bias) or permit more groups.",
+            "Remove the bias of large layers (--no-bias) or permit more groups."
+            f"{self.occupied.remedy}",
             effects=NO_ROOM,
         )
 

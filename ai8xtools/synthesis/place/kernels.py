@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ai8xtools.diagnostics import Diagnostic, Severity
 from ai8xtools.synthesis.facts import NO_ROOM, UNSOUND
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
+from ai8xtools.synthesis.options import PlaceOptions
 from ai8xtools.synthesis.place.allocation import ColumnSearch, NoRoomError
 from ai8xtools.synthesis.place.packing import Packed, pack_layer
 from ai8xtools.values import frozen
@@ -94,14 +95,10 @@ def kernel_counts(layer: MappedLayer) -> KernelRange:
 
 
 def place_kernels(
-    network: MappedNetwork,
-    weight_start: int,
-    deduplicate: bool,
-    old_loader: bool,
-    problems: list[Diagnostic],
+    network: MappedNetwork, options: PlaceOptions, problems: list[Diagnostic]
 ) -> tuple[dict[int, KernelRange], KernelMemory]:
     """Stack the kernels of all layers; a layer that does not fit becomes a diagnostic."""
-    placer = _Placer(network, weight_start, old_loader, problems)
+    placer = _Placer(network, options, problems)
     ranges = {layer.index: KernelRange() for layer in network.layers}
     stored: dict[tuple[object, ...], int] = {}
     everywhere = (1 << PROCESSORS) - 1
@@ -109,7 +106,7 @@ def place_kernels(
     rest = [layer for layer in network.layers if layer.processors != everywhere]
     shared: dict[int, int] = {}
     for layer in network.layers:
-        if deduplicate and layer.weights is not None:
+        if options.deduplicate and layer.weights is not None:
             key = identity(layer), placer.in_all_groups(layer), layer.kernel_offset
             shared[layer.index] = stored.setdefault(key, layer.index)
     fixed = [layer for layer in network.layers if layer.kernel_offset is not None]
@@ -147,19 +144,17 @@ class _Placer:
     """
 
     def __init__(
-        self,
-        network: MappedNetwork,
-        weight_start: int,
-        old_loader: bool,
-        problems: list[Diagnostic],
+        self, network: MappedNetwork, options: PlaceOptions, problems: list[Diagnostic]
     ) -> None:
-        self.old_loader = old_loader
+        self.options = options
         self.network = network
         self.chip = network.chip
-        self.weight_start = weight_start
         self.problems = problems
         self.memory = KernelMemory.empty(network.chip)
-        self.used = np.zeros(self.memory.owner.shape, np.bool_)
+        self.occupied = np.zeros(self.memory.owner.shape, np.bool_)
+        for processor, columns in enumerate(options.occupied.columns):
+            self.occupied[processor, list(bits(columns))] = True
+        self.used = self.occupied.copy()
 
     def in_all_groups(self, layer: MappedLayer) -> bool:
         """Whether the kernels of one group's processors are spread over all groups."""
@@ -212,7 +207,7 @@ class _Placer:
             return None
         self._write(layer, targets, stored, packed)
         length = packed.columns if layer.flatten else counts.length
-        if self.old_loader and not layer.flatten:
+        if self.options.old_kernel_loader and not layer.flatten:
             length = packed.columns - lane
         return KernelRange(first, length, counts.count)
 
@@ -250,7 +245,7 @@ class _Placer:
             with contextlib.suppress(NoRoomError):
                 return search.downward()
         try:
-            return search.upward(self.weight_start)
+            return search.upward(self.options.weight_start)
         except NoRoomError:
             return None
 
@@ -287,6 +282,8 @@ class _Placer:
         others = set(self.memory.owner[where].tolist()) - {-1}
         if others:
             self._complain_of_overwriting(layer, min(others))
+        if self.occupied[where].any():
+            self._complain_of_neighbours(layer)
         self.memory.data[where] = packed.data.swapaxes(0, 1)[written]
         self.memory.owner[where] = layer.index
 
@@ -299,10 +296,10 @@ class _Placer:
             layer.diagnostic(
                 "E401",
                 f"the kernels need {length} columns in a row in {len(processors)} "
-                f"processors, {free} of {capacity} are free",
+                f"processors, {free} of {capacity} are free{self.options.occupied.beside}",
                 ("processors", "quantization"),
                 "Use fewer channels, narrower weights ('quantization') or processors "
-                "that other layers do not use.",
+                f"that other layers do not use.{self.options.occupied.remedy}",
                 effects=NO_ROOM,
             )
         )
@@ -336,6 +333,21 @@ class _Placer:
                 "Use 'calcx4' in all layers or in none.",
                 Severity.WARNING,
                 UNSOUND,
+            )
+        )
+
+    def _complain_of_neighbours(self, layer: MappedLayer) -> None:
+        """Two networks that are in the accelerator together have the same kernel columns or biases.
+        Columns of layers with 'calcx4' are counted in another order than they are stored.
+        """
+        self.problems.append(
+            layer.diagnostic(
+                "E443",
+                "the kernels would be stored in columns of "
+                f"{' or '.join(self.options.occupied.names)}",
+                ("calcx4", "op"),
+                f"Do not use 'calcx4'.{self.options.occupied.remedy}",
+                effects=NO_ROOM,
             )
         )
 

@@ -40,7 +40,8 @@ class Placement:
     """Data, kernel and bias memory of every layer (by layer index), images of the last two.
 
     `layout` is complete: it has the data memory and the processors of every layer.
-    `bias_memory` holds, for each group, the bytes to load (uint8). `streams` has the layers that
+    `bias_memory` holds, for each group, the bytes to load (uint8), `bias_start` which bias the
+    first of them is. `streams` has the layers that
     take part in streaming, `rings` the words of the ring buffer that a layer reads.
     """
 
@@ -49,6 +50,7 @@ class Placement:
     kernel_memory: KernelMemory
     biases: Mapping[int, BiasRange]
     bias_memory: tuple[NDArray[np.uint8], ...]
+    bias_start: tuple[int, ...]
     streams: Mapping[int, Stream]
     rings: Mapping[int, int]
 
@@ -79,14 +81,8 @@ def place_what_fits(
     """Place what fits; return it with a complaint about every layer that does not."""
     problems: list[Diagnostic] = []
     mapped = map_network(network, layout, chip)
-    kernels, memory = place_kernels(
-        mapped,
-        options.weight_start,
-        options.deduplicate,
-        options.old_kernel_loader,
-        problems,
-    )
-    biases, bias_memory = place_biases(mapped, options.deduplicate, problems)
+    kernels, memory = place_kernels(mapped, options, problems)
+    biases, bias_memory = place_biases(mapped, options, problems)
     if not options.overlap_data:
         check_overlap(
             mapped, problems, Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
@@ -95,7 +91,9 @@ def place_what_fits(
         problems += check_margins(mapped)
     streams = place_streams(mapped, options.streams)
     rings = ring_words(mapped, streams)
-    placement = Placement(layout, kernels, memory, biases, bias_memory, streams, rings)
+    placement = Placement(
+        layout, kernels, memory, biases, bias_memory, options.occupied.biases, streams, rings
+    )
     return placement, tuple(problems)
 
 

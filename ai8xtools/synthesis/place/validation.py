@@ -114,7 +114,7 @@ def biases_are_where_their_range_says(
         if place is None or layer.bias is None:
             continue
         for group, index, value in _bias_bytes(layer, network, place.offsets):
-            image = placement.bias_memory[group]
+            image, index = placement.bias_memory[group], index - placement.bias_start[group]
             if group not in network.groups_used or not 0 <= index < len(image):
                 yield f"{layer}: bias byte {index} of group {group}, there are {len(image)}"
                 break
@@ -126,7 +126,7 @@ def biases_are_where_their_range_says(
                 )
                 break
     for group, image in enumerate(placement.bias_memory):
-        if len(image) > network.chip.bias_bytes:
+        if placement.bias_start[group] + len(image) > network.chip.bias_bytes:
             yield f"{len(image)} bias bytes in group {group}"
 
 

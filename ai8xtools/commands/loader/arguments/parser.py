@@ -64,6 +64,9 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     add_folder_options(group)
     add_library_options(group)
     option = group.add_argument
+    option("--also", action="append", default=[], metavar="FOLDER",
+           help="with --symbol-prefix: load the network beside that of the project in FOLDER, "
+                "which stays in the accelerator (repeatable)")  # fmt: skip
     add_product_options(group)
     option("--sdk", choices=("2024", "studio"), default="2024",
            help="interface of the vendor's tools of 2024 (the default), or of CodeFusion Studio: "

@@ -66,6 +66,7 @@ def parse(words: Sequence[str]) -> LoaderOptions:
         ),
         encode=encode_options(args, options.encode),
         project=project,
+        also=tuple(args.also),
         rtl=rtl,
         usage=(*rtl_usage(args), *verify_usage(args)),
     )

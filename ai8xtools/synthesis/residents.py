@@ -1,0 +1,156 @@
+"""Networks that are in the accelerator together, each with kernels and biases of its own.
+
+Source: docs/library.md, "Several networks in the accelerator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ai8xtools.answer import PHASES, Answer
+from ai8xtools.diagnostics import Place, refused
+from ai8xtools.synthesis.options import Occupied
+from ai8xtools.values import frozen
+from device import Chip
+from device.chip import (
+    GROUPS,
+    KERNEL_COLUMN_BYTES,
+    KERNEL_COLUMN_STRIDE_BYTES,
+    POWER_CONTROL,
+    PROCESSORS,
+    PROCESSORS_PER_GROUP,
+)
+
+_KEPT = ("SRAM", "SRAM_TEST")
+"""Control registers that are alike for all networks, or change nothing while none is started."""
+
+
+@frozen
+class Resident:
+    """A library that is in the accelerator: its answer, and the texts of its files by name.
+
+    `source` is where they were read.
+    """
+
+    answer: Answer
+    files: Mapping[str, str]
+    source: str
+
+    @property
+    def prefix(self) -> str:
+        """What its names begin with."""
+        return self.answer.symbol_prefix
+
+
+@frozen
+class Turn:
+    """What is written before a network takes its turn and sets up its own registers: addresses of
+    zeros, and words by address for groups that others use."""
+
+    zeros: tuple[int, ...]
+    idle: tuple[tuple[int, int], ...]
+
+    @property
+    def words(self) -> int:
+        """Number of words."""
+        return len(self.zeros) + len(self.idle)
+
+
+def occupied_by(residents: Sequence[Resident], chip: Chip) -> Occupied:
+    """Return what networks have of the memories together.
+
+    Raises DiagnosticError E443 where two have the same columns or bytes.
+    """
+    kernels = [_columns(one.answer, chip) for one in residents]
+    biases = [_biases(one.answer, chip) for one in residents]
+    for memories, unit, what in ((kernels, "processor", "column"), (biases, "group", "bias byte")):
+        for a, b in combinations(range(len(residents)), 2):
+            for number, (x, y) in enumerate(zip(memories[a], memories[b], strict=True)):
+                both = np.flatnonzero(np.logical_and(x, y))
+                if both.size:
+                    one, other = residents[a], residents[b]
+                    raise refused(
+                        "E443",
+                        f"{other.prefix} and {one.prefix} ({one.source}) have {both.size} of the "
+                        f"same {what}s of {unit} {number}, the first is {what} {both[0]}",
+                        Place(file=other.source),
+                        f"Generate {other.prefix} again with --also {one.source}.",
+                    )
+    return Occupied(
+        tuple(one.prefix for one in residents),
+        tuple(map(_mask, np.logical_or.reduce(kernels))),
+        tuple(_end(group) for group in np.logical_or.reduce(biases)),
+    )
+
+
+def kernel_bytes(answer: Answer) -> int:
+    """Return the bytes of a network's kernel columns."""
+    return KERNEL_COLUMN_BYTES * int(answer.kernels.counts.sum())
+
+
+def groups_of(answers: Iterable[Answer]) -> int:
+    """Return the mask of the groups that need power."""
+    mask = 0
+    for answer in answers:
+        registers = answer.registers
+        mask |= int(registers.values[registers.addresses == POWER_CONTROL].max(initial=0))
+    return mask
+
+
+def turn_of(own: Answer, others: Iterable[Answer], chip: Chip) -> Turn:
+    """Return what leaves nothing of others in registers that a network does not write itself.
+
+    Groups that it does not use keep their clock and are idle.
+    """
+    foreign = frozenset().union(*map(_registers, others)) - _registers(own)
+    controls = {own.apb_base + chip.control_address(g, "CTL") for g in range(GROUPS)}
+    kept = {own.apb_base + chip.control_address(g, n) for g in range(GROUPS) for n in _KEPT}
+    idle = chip.control_registers["CTL"].pack(clock_enable=1)
+    return Turn(
+        tuple(sorted(foreign - controls - kept)),
+        tuple((address, idle) for address in sorted(foreign & controls)),
+    )
+
+
+def _registers(answer: Answer) -> frozenset[int]:
+    """Return the addresses of the registers of the accelerator, those of its power left out."""
+    registers = answer.registers
+    own = registers.phases != PHASES.index("cnn_enable")
+    return frozenset(registers.addresses[own].tolist())
+
+
+def _columns(answer: Answer, chip: Chip) -> NDArray[np.bool_]:
+    """Return which columns of each processor are written: bool [processor, column]."""
+    runs = zip(answer.kernels.addresses.tolist(), answer.kernels.counts.tolist(), strict=True)
+    steps = [a + KERNEL_COLUMN_STRIDE_BYTES * np.arange(n, dtype=np.int64) for a, n in runs]
+    places = np.concatenate([np.zeros(0, np.int64), *steps])
+    places -= answer.apb_base + chip.group(0) + chip.kernel_offset
+    group, rest = np.divmod(places, chip.group_stride)
+    unit, offset = np.divmod(rest, chip.kernel_stride)
+    columns = max(map(chip.kernel_capacity, range(PROCESSORS)))
+    written = np.zeros((PROCESSORS, columns), np.bool_)
+    written[group * PROCESSORS_PER_GROUP + unit, offset // KERNEL_COLUMN_STRIDE_BYTES] = True
+    return written
+
+
+def _biases(answer: Answer, chip: Chip) -> NDArray[np.bool_]:
+    """Return which bytes of each group are written: bool [group, byte]."""
+    places = answer.biases.addresses.astype(np.int64)
+    places -= answer.apb_base + chip.group(0) + chip.bias_offset
+    group, rest = np.divmod(places, chip.group_stride)
+    written = np.zeros((GROUPS, chip.bias_bytes), np.bool_)
+    written[group, rest // 4] = True
+    return written
+
+
+def _mask(used: NDArray[np.bool_]) -> int:
+    return int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")
+
+
+def _end(used: NDArray[np.bool_]) -> int:
+    """Return the number of bytes up to the last one that is used."""
+    return int(np.flatnonzero(used)[-1]) + 1 if used.any() else 0
