@@ -116,8 +116,15 @@ def test_neither_kernels_nor_biases_are_shared(both: Path, tmp_path: Path) -> No
     assert told.message.startswith("high and low (both) have ") and "column 0" in told.message
 
 
-def test_three_networks_come_from_the_folder_of_two(both: Path, tmp_path: Path) -> None:
+def test_three_networks_come_from_the_folder_of_two(
+    both: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     project = create(tmp_path, "low", "--also", str(both), prefix="third")
+    told = " ".join(capsys.readouterr().err.split())
+    sizes = [9 * int(answer.kernels.counts.sum()) for answer in answers(project)]
+    low, high, third = sizes[1], sizes[0], sizes[2]
+    assert f"kernels high {high:,} + low {low:,} + third {third:,} = {sum(sizes):,} of" in told
+    assert "biases high 27 + low 27 + third 27 = 81 of 2,048" in told and "[N430]" in told
     names = {path.name for path in project.iterdir()}
     assert {"low.h", "high.h", "third.h", "third_all.h", "low_answer.npz"} <= names
     assert "high_all.h" not in names
