@@ -210,7 +210,11 @@ class MapsReader:
                 if isinstance(operator, Clip):
                     return self._into.clip(place, maps[0], operator.low, operator.high)
                 if of is not None and not of.sums:
-                    return self._into.table(place, self._maps[of.source], of.function)
+                    source = self._maps[of.source]
+                    if isinstance(of.source.operator, Reduce):  # means need a format of their own
+                        ones = np.ones((self._into.shape(source)[0], 1, 1, 1))
+                        source = self._by_channel(node, of.source, ones, None)
+                    return self._into.table(place, source, of.function)
                 return self._each(node, operator.function, data)
             case Concat():
                 return self._joined(node, operator, data)

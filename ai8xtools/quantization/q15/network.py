@@ -21,7 +21,7 @@ from ai8xtools.quantization.q15.formats import (
 from ai8xtools.quantization.q15.graph import Clip, Constant, Graph, Multiply, Table, Weighted
 from ai8xtools.values import frozen
 
-APART = (256, 128, 64, 32, 16)
+APART = (256, 128, 64, 32, 16, 8, 4)
 """How far the points of tables of 16 bits are apart: the first that follows the function."""
 _FOLLOWED = 2.0**-10
 """Of the largest result: what straight lines between points may differ from a function."""
@@ -113,10 +113,12 @@ def _array(
         integers = np.arange(low, high + 1 + apart, max(apart / 2, 1))
         points = np.ldexp(integers, -fractions[step.source])
         with np.errstate(all="ignore"):
-            exact = np.nan_to_num(step.function(points)).clip(*np.ldexp([low, high], -fraction))
+            results = step.function(points)
+            exact = np.nan_to_num(results).clip(*np.ldexp([low, high], -fraction))
         if apart == 1:
             return to_fixed(exact[:-1], fraction, bits)
         seen = np.abs(points) <= largest_values[step.source]
+        seen &= np.abs(results) <= largest_values[step.target]  # false for what is no number
         off = np.abs(np.interp(points, points[::2], exact[::2]) - exact)[seen].max()
         if off <= _FOLLOWED * max(np.abs(exact[seen]).max(), np.ldexp(1, -fraction)):
             return to_fixed(exact[::2], fraction, bits)
