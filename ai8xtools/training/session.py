@@ -20,7 +20,7 @@ from ai8xtools.diagnostics.outcome import note, suggest
 from ai8xtools.frontends.modules.foreign import refuse_foreign
 from ai8xtools.training import display, export
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_models
-from ai8xtools.training.catalog.imported import imported, notes_of, plain_state
+from ai8xtools.training.catalog.imported import completed, imported, notes_of, plain_state
 from ai8xtools.training.catalog.own_data import dataset_of
 from ai8xtools.training.catalog.own_file import is_file_and_class, named_model, plain_name
 from ai8xtools.training.compute.devices import (
@@ -259,6 +259,8 @@ def prepare(options: TrainingOptions, share: Share) -> PreparedRun:
         plain = plain_state(source) if source is not None else None
         entry = imported(entry, options.arch, plain, source, prove=options.prove_import)
         source = None if plain is not None else source
+    elif options.act_mode_8bit:
+        entry = completed(entry, options.arch, prove=options.prove_import)
     models = {**models, options.arch: entry}
     set_deterministic(options)
     repeatable = options.deterministic or options.evaluate

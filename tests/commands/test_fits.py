@@ -181,9 +181,6 @@ class Net(nn.Module):
 """
 WIDE = NETWORK.replace("(16, 16, 3,", "(16, 16, 3, wide=True,")
 SINE = NETWORK.replace("self.two(self.one(x))", "self.two(self.one(x).sin()).relu()")
-SUM = NETWORK.replace("self.two(self.one(x))", "self.two(y := self.one(x)) + y").replace(
-    "self.fc =", "self.plus = ai8x.Add()\n        self.fc ="
-)
 BESIDE = NETWORK.replace("ai8x.Linear(1024, num_classes, bias=bias, wide=True, **kwargs)",
                          "nn.Linear(1024, num_classes)")  # fmt: skip
 DEEP = NETWORK.replace("(16, 16, 3,", "(16, 16, 3, groups=16,")
@@ -197,17 +194,11 @@ LARGE = NETWORK.replace("(1, 16, 3,", "(1, 256, 3,").replace("(16, 16, 3,", "(22
     [
         (WIDE, 14, "Leave out wide=True", ("(16, 16, 3, wide=True,", "(16, 16, 3,")),
         (SINE, 14, "Change the model here", (".sin()", "")),
-        (
-            SUM,
-            15,
-            "Use ai8x.Add()",
-            ("self.two(y := self.one(x)) + y", "self.plus(self.two(y := self.one(x)), y)"),
-        ),
         (LARGE, 15, "120 instead of 224 outputs of mid: fits", ("224", "120")),
         (DEEP, 10, "Use groups=1", ("groups=16", "groups=1")),
         (BESIDE, 15, "Use ai8x.Linear", ("nn.Linear(1024, num_classes", "ai8x.Linear(1024, 4")),
     ],
-    ids=["wide", "function", "sum", "large", "groups", "beside"],
+    ids=["wide", "function", "large", "groups", "beside"],
 )
 def test_what_could_not_be_deployed_is_told_before_the_first_epoch_with_a_cure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,

@@ -14,6 +14,7 @@ import torch
 import ai8x
 import ai8xize
 import quantize
+from ai8xtools.answer import read_answer
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.loader.models import describe_model
 from ai8xtools.commands.loader.options import ModelSource
@@ -266,6 +267,49 @@ class Rectified(nn.Module):
         x = self.relu(self.plus(self.second(x), x))
         return self.last(self.third(x).flatten(1))
 """
+
+
+@torch.no_grad()
+def test_sums_without_limits_are_layers_if_their_weights_are_calibrated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        RECTIFIED.replace("Rectified", "Summed")
+        .replace("torch.relu(self.plus(self.second(x), x))", "self.second(x) + x")
+        .replace("self.relu(self.plus(self.second(x), x))", "torch.relu(x - self.first(inputs))")
+    )
+    text = text.replace("x = self.first(x)", "inputs, x = x, self.first(x)")
+    Path("net.py").write_text(text)
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    torch.manual_seed(1)
+    source: Any = own_model("net.py:Summed", 2).make().eval()
+    source.first.op.weight.mul_(5)
+    torch.save({"state_dict": source.state_dict(), "arch": "summed", "epoch": 0}, "net.pth")
+    random = np.random.default_rng(0)
+    noise = random.integers(0, 256, (64, 3, 4, 4)).astype(np.uint8)
+    np.savez("x.npz", x=noise, y=np.arange(64) % 5)
+    sample = random.integers(-128, 128, (3, 4, 4))
+    np.save("sample.npy", sample)
+    x = torch.from_numpy(sample / 128).float()[None]
+    first = source.first(x)
+    assert first.amax() == 127 / 128 and (source.second(first) + first).abs().amax() > 1.5
+    words = ["net.pth", "q.pth.tar", "--device", "MAX78000", "--model", "net.py:Summed"]
+    to_generate = [
+        "ai8xize.py", "--model", "net.py:Summed", "--checkpoint-file", "q.pth.tar", "--device",
+        "MAX78000", "--sample-input", "sample.npy", "--test-dir", "out", "--prefix", "p",
+    ]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["quantize.py", *words])
+    assert quantize.main() == 0
+    monkeypatch.setattr(sys, "argv", to_generate)
+    assert run(ai8xize.main) == 1 and not Path("out").exists()
+    assert "Quantize it with --model and --calibrate" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["quantize.py", *words, "--calibrate", "npz:x.npz"])
+    assert quantize.main() == 0, capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", to_generate)
+    assert ai8xize.main() == 0, capsys.readouterr().err
+    results = [layer.values for layer in read_answer(Path("out/p/answer.npz")).layers][-1]
+    assert np.corrcoef(results.ravel(), source(x)[0])[0, 1] > 0.995
 
 
 def test_relu_behind_layers_is_a_layer_that_checkpoints_may_lack(

@@ -205,17 +205,18 @@ def test_limits_of_activations_are_where_the_chip_clamps() -> None:
 
 @torch.no_grad()
 def test_a_limit_that_others_would_get_is_refused() -> None:
-    class Sum(nn.Module):
+    class Join(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.a, self.b = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1)
+            self.a, self.b = nn.Conv2d(2, 2, 1), nn.Conv2d(4, 2, 1)
 
         def forward(self, x: Tensor) -> Tensor:
-            return self.b(functional.hardtanh(self.a(x), 0, 0.01) + x.relu())
+            joined = torch.cat((functional.hardtanh(self.a(x), 0, 0.01), x), 1)
+            return self.b(functional.max_pool2d(joined, 2))
 
     ai8x.set_device(85, False, False, verbose=False)
     x = torch.rand(1, 2, 3, 3)
-    found = import_network(Sum(), x, "net", {}).network
+    found = import_network(Join(), x, "net", {}).network
     with pytest.raises(InputError, match="its limit of 0.01 would be that of all results"):
         fit_ranges(found, [x])
 
@@ -327,7 +328,7 @@ MODULES: list[tuple[nn.Module, str, nn.Module]] = [
      nn.AdaptiveAvgPool2d(1)),
     (nn.AvgPool2d(3, (1, 2)), "0: stride (1, 2) and dilation 1 differ by axis\n  Use one stride",
      nn.AvgPool2d(3, 2)),
-    (nn.Hardtanh(), "0: it limits data to -1..1\n  Use ReLU, or leave it out", nn.Identity()),
+    (nn.Hardtanh(-1, 2), "0: it limits data to -1..2\n  Use ReLU, or leave it out", nn.Identity()),
     (nn.BatchNorm2d(3, track_running_stats=False), "0: the accelerator has no normalization by the",
      nn.BatchNorm2d(3)),
     (nn.MaxPool2d(2, return_indices=True), "0: the accelerator has no MaxPool with indices\n  Use",
@@ -365,7 +366,7 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor
      lambda x: torch.cat([x.relu()], 1)),
     (lambda _: torch.zeros(1, 4, 2, 2), "output: no result depends on the input", lambda x: x),
     (lambda x: (-x.relu()).abs(), "neg: the accelerator has no Mul", lambda x: -x.relu()),
-    (lambda x: x.clamp(-2, 2), "clamp: it limits data to -2..2\n  Use ReLU, or leave it out",
+    (lambda x: x.clamp(-2, 1), "clamp: it limits data to -2..1\n  Use ReLU, or leave it out",
      lambda x: x.clamp(min=0)),
     (lambda x: x[:, :, 1:], "getitem: it cuts 4x13x14 out of 4x14x14\n  Use less padding",
      lambda x: x[:, :, ::2, ::2]),

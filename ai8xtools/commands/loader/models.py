@@ -25,7 +25,7 @@ from ai8xtools.frontends.text import ModelDescription
 from ai8xtools.quantization import refuse_foreign
 from ai8xtools.reading.npy import NpyError, read_arrays
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
-from ai8xtools.training.catalog.imported import imported, notes_of
+from ai8xtools.training.catalog.imported import completed, imported, is_completed, notes_of
 from ai8xtools.training.catalog.own_data import dataset_named
 from ai8xtools.training.catalog.own_file import is_file_and_class, named_model, own_model
 from ai8xtools.training.network.building import build_model
@@ -52,6 +52,7 @@ def describe_model(
     if dataset is None:
         dataset = _by_defaults(entry, checkpoint, chip, source)
     entry = imported(entry, source.model, None, None, prove=source.prove)
+    entry = completed(entry, source.model, prove=source.prove)
     model = _fitting(entry, dataset, checkpoint, chip, checkpoint_file)
     notes = notes_of(model)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
@@ -72,6 +73,7 @@ def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) 
     if dataset is None:
         dataset = _by_defaults(entry, None, chip, source)
     entry = imported(entry, source.model, None, None, prove=source.prove)
+    entry = completed(entry, source.model, prove=source.prove)
     model = _fitting(entry, dataset, None, chip, None)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     description = describe(model, example, chip, name=source.model, arch=entry.name,
@@ -183,6 +185,12 @@ def _fitting(
         except InputError as exc:
             refusal = refusal or exc
             continue
+        if is_completed(model) and checkpoint.extras.get("clipping_method") != "CALIBRATION":
+            raise InputError(
+                "E676", "the network computes with results what layers of ai8x do not, so that its "
+                "weights need other scales; the checkpoint was quantized without samples", file,
+                "Quantize it with --model and --calibrate, or use layers of ai8x: ai8x.Add for +.",
+            )  # fmt: skip
         ai8x.use_ranges(model, state)
         own = expected(model, state)
         mismatch = differences(own, state)

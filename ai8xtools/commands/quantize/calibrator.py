@@ -21,11 +21,12 @@ from ai8xtools.commands.quantize.samples import OPTION, data_set
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.foreign import refuse_foreign
 from ai8xtools.frontends.modules.mixed import constant_tensors
+from ai8xtools.frontends.modules.plain.ranges import fit_ranges
 from ai8xtools.quantization import Calibration
 from ai8xtools.quantization.calibration import LayerChoice, calibrate
 from ai8xtools.reading import tables
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
-from ai8xtools.training.catalog.imported import imported
+from ai8xtools.training.catalog.imported import completed, imported, is_completed, notes_of
 from ai8xtools.training.catalog.onnx_file import is_graph
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
@@ -72,7 +73,7 @@ def choose_integers(
     case = prepare(checkpoint, source, calibration)
     choices = calibrate(case.trained, case.simulated, case.samples, bits)
     print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
-    if source.importing:
+    if source.importing or is_completed(case.trained):
         tell_agreement(case.trained, case.simulated, case.samples, source.input)
     notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
     return Calibration({c.name: c.integers for c in choices}, notes, case.constant)
@@ -90,7 +91,8 @@ def prepare(
     """Return the network of a checkpoint and samples; InputError for what does not fit together.
 
     `option` is the one that names the data set, unless `dataset` is that. `foreign`: modules that
-    are no layers of ai8x may be among them.
+    are no layers of ai8x may be among them. A network that is completed by an import gets the
+    scales of its samples; the tensors of the checkpoint become its own.
     """
     if "clipping_method" in checkpoint.extras:
         raise InputError(
@@ -107,6 +109,8 @@ def prepare(
     model = named_model(name, find_models, dataset.input)
     if source.importing:
         model = imported(model, name, None, None, prove=source.prove)
+    elif not foreign:
+        model = completed(model, name, prove=source.prove)
     early = exit_of(checkpoint.extras, source.input)
     options = TrainingOptions(
         arch=model.name,
@@ -127,6 +131,11 @@ def prepare(
     samples, targets = load_samples(dataset, options, calibration.samples, calibration.batch_size)
     constant = {name: tensor.numpy() for name, tensor in constant_tensors(trained).items()
                 if name not in state}  # fmt: skip
+    if is_completed(trained):
+        print("\n".join(notes_of(trained)))
+        fit_ranges(trained, samples)
+        checkpoint.state_dict.clear()
+        checkpoint.state_dict.update({n: t.numpy() for n, t in trained.state_dict().items()})
     return Case(trained, simulated, samples, targets, dataset.name, name,
                 bool(dataset.regression), constant)  # fmt: skip
 

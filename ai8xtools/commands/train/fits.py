@@ -34,7 +34,7 @@ from ai8xtools.synthesis.fits import ChipFit
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.parse import Source
 from ai8xtools.training.catalog.discovery import find_models
-from ai8xtools.training.catalog.imported import imported
+from ai8xtools.training.catalog.imported import completed, imported
 from ai8xtools.training.catalog.own_data import dataset_of
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
@@ -48,6 +48,7 @@ def fits_of_run(options: TrainingOptions, chips: Sequence[Chip] = CHIPS) -> list
     dataset = dataset_of(options)
     entry = named_model(options.arch, find_models, dataset.input)
     entry = imported(entry, options.arch, None, None, asked=options.import_model)
+    entry = completed(entry, options.arch)
     policy = None if options.qat_policy is None else qat.read_policy(options.qat_policy)
 
     def described(chip: Chip) -> tuple[Source, ResolveOptions]:

@@ -37,7 +37,8 @@ def ai8x_layer(call: Call, layer: Any) -> Result:
     if layer.pool is not None:
         name = "avgpool" if isinstance(layer.pool, nn.AvgPool1d | nn.AvgPool2d) else "maxpool"
         settings = attributes(layer.pool)
-        result = handled(Call(f"{call.place}.pool", name, [result], settings, call.shape))
+        place = call.place if layer.op is None else f"{call.place}_pool"
+        result = handled(Call(place, name, [result], settings, call.shape))
     if layer.op is None:
         return result
     names = {nn.Linear: "linear", nn.ConvTranspose2d: "convtranspose"}

@@ -44,6 +44,19 @@ def stand_in(model: nn.Module, bits: Mapping[str, int]) -> Checkpoint:
     return Checkpoint({"state_dict": state, "arch": None, "epoch": 0, "extras": {}})
 
 
+def is_describable(model: nn.Module, example: Tensor, chip: Chip) -> bool:
+    """Return whether layers of the chip stand for all that a network computes, as far as its data
+    flow can be traced for inputs like `example` [1, C, ...]. One in which layers read
+    sums of 32 bits counts as well: a description refuses it.
+    """
+    try:
+        door = Door(model.eval(), example, whole=True)
+    except InputError:
+        return True
+    refusals = Walk(door.graph, door.names, chip).refusals
+    return not refusals or any(one.sums for one in refusals)
+
+
 def describe(
     model: nn.Module,
     example: Tensor,

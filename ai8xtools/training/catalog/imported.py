@@ -5,22 +5,26 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 import ai8x
 from ai8xtools.checkpoint import read_checkpoint, refuse_integers
 from ai8xtools.checkpoint.errors import CheckpointError
+from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.foreign import foreign_modules
 from ai8xtools.frontends.modules.mixed import with_rectifiers
+from ai8xtools.frontends.modules.networks import is_describable
 from ai8xtools.frontends.modules.plain.network import Imported, import_network
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
+from device import MAX78000, chip_of_die
 
-_NOTES, _LEFT = "notes of the import", "left to the application"
+_NOTES, _LEFT, _COMPLETED = "notes of the import", "left to the application", "completed"
 UNPROVEN = "results were not compared with those of the source (--no-prove-import)"
 _COUNTS = ("n_averaged",)
 State = Mapping[str, Tensor]
@@ -77,12 +81,49 @@ def imported(
     return replace(entry, make=make)
 
 
-def with_notes(result: Imported) -> nn.Module:
+def completed(entry: ModelEntry, name: str, *, prove: bool = True) -> ModelEntry:
+    """Return the entry of a network that is imported when it is made if it consists of layers of
+    ai8x and computes between them what these do not, such as sums without limits.
+
+    Its batch normalization is fused then. What an import refuses as well stays as it is.
+    """
+
+    def make(**keywords: Any) -> nn.Module:
+        network: nn.Module = entry.make(**keywords)
+        ours = any(isinstance(one, ai8x.QuantizationAwareModule) for one in network.modules())
+        if not ours or isinstance(network, fx.GraphModule):
+            return network
+        size = (keywords["num_channels"], *keywords["dimensions"])
+        example = torch.zeros(1, *size[: entry.dim + 1])
+        common = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
+        whole = copy.deepcopy(network)
+        assert ai8x.dev is not None
+        chip = chip_of_die(ai8x.dev.device) or MAX78000
+        network = with_rectifiers(network, example, common)
+        if any(foreign_modules(network)) or is_describable(network, example, chip):
+            return network
+        ai8x.fuse_bn_layers(whole)
+        try:
+            made = with_notes(import_network(whole, example, name, common, prove=prove))
+        except InputError:
+            return network
+        made.meta[_COMPLETED] = True
+        return made
+
+    return replace(entry, make=make)
+
+
+def is_completed(network: nn.Module) -> bool:
+    """Return whether a network is one that `completed` imported: its weights need calibration."""
+    return _COMPLETED in getattr(network, "meta", {})
+
+
+def with_notes(result: Imported) -> Any:
     """Return the network of an import, which remembers what `notes_of` tells."""
     network: Any = result.network
     network.meta[_NOTES] = result.notes
     network.meta[_LEFT] = result.left
-    return result.network
+    return network
 
 
 def notes_of(network: nn.Module) -> list[str]:

@@ -63,7 +63,7 @@ from ai8xtools.frontends.modules.plain.layers import (
     rectifier,
 )
 from ai8xtools.frontends.modules.plain.proof import prove_module
-from ai8xtools.frontends.modules.plain.unlimited import set_limit
+from ai8xtools.frontends.modules.plain.unlimited import Limits, set_limits
 from ai8xtools.frontends.modules.tracing import lines_of, path_of
 from ai8xtools.frontends.windows import MOST_POOLED
 
@@ -157,8 +157,14 @@ PASSES = (
 )  # fmt: skip
 """What is done with a graph before."""
 
+_LOWEST = 128 / 127 * (1 + 1e-6)
+"""The lowest value of 8 bits, for a highest one of -1."""
 RELU = Clip(0.0, math.inf)
 _ACTIVATIONS: dict[Operator, str] = {RELU: "ReLU", Each(Function.ABS): "Abs"}
+
+
+_SHAPES = Reshape | Dropout | Concat | Slice | Resize | Pool | Reduce | Pad
+"""Results have the limits of what they take."""
 
 
 class _RefusedError(ValueError):
@@ -189,6 +195,7 @@ class _Builder:
         self._results: dict[Node, Any] = {}
         self._done: set[Node] = set()  # their work is part of a layer before them
         self._positive: set[Node] = set()  # results that are never negative
+        self._limited: dict[Node, float] = {}  # upper limits, which decide the factor
         self._layers: dict[str, tuple[Any, ...]] = {}
         for node in graph.nodes:
             self._visit(node)
@@ -252,6 +259,9 @@ class _Builder:
         sources = [self._results[one] for one in data]
         if data and _keeps_sign(operator) and all(one in self._positive for one in data):
             self._positive.add(node)
+        if isinstance(operator, _SHAPES):
+            limits = [self._limited[one] for one in data if one in self._limited]
+            self._limited |= dict.fromkeys([node], max(limits)) if limits else {}
         match operator:
             case Input():
                 return self.graph.placeholder("x")
@@ -351,6 +361,7 @@ class _Builder:
         if isinstance(layer, Refusal):
             raise _RefusedError(layer.why, layer.remedy)
         layer.op.weight.requires_grad_(False)
+        layer.is_constant = True
         self.notes.append(f"{node.place}: data in other places costs a layer with "
                           f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
         if node.inputs[0] in self._positive:
@@ -371,19 +382,22 @@ class _Builder:
     ) -> Any:
         last = norm or node
         activation = self._only_reader(last)
-        name, limit = _activation(activation)
-        wide = spec.op == "Linear" and name is None and self._is_last(last)
+        name, limits = _activation(activation)
+        alone = name is None and limits is None
+        wide = spec.op == "Linear" and alone and self._is_last(last)
         layer = make_layer(node.place, spec, bias, norm, name, wide=wide, keywords=self._keywords)
         if isinstance(layer, Refusal):
             raise _RefusedError(layer.why, layer.remedy)
-        if limit < math.inf:
-            set_limit(layer, limit)
+        if limits is not None:
+            set_limits(layer, limits)
         self._done |= {norm} if norm is not None and norm is not node else set()
-        if activation is not None and name is not None:
+        if activation is not None and not alone:
             self._done.add(activation)
-            self._positive |= {node, last, activation}
+            self._positive |= set() if name is None else {node, last, activation}
+            if limits is not None:
+                self._limited |= dict.fromkeys((node, last, activation), limits[1])
         target, taken = _name(node), node.inputs[0].shape
-        kind = (norm and norm.place, name, limit, spec.weights, bias)
+        kind = (norm and norm.place, name, limits, spec.weights, bias)
         if target in self._layers:
             if not all(map(_equal, self._layers[target], kind)):
                 raise _RefusedError("it is used twice, with other steps behind it",
@@ -467,10 +481,41 @@ class _Builder:
             shapes = " and ".join(times(one.shape[1:]) for one in data)
             raise _RefusedError(f"its operands have the shapes {shapes}",
                                 "Add results of the same shape.")  # fmt: skip
+        following = self._only_reader(node)
+        name, limits = _activation(following)
+        known = {self._limited.get(one) for one in data}
+        if limits is None and known == {None}:
+            return self._sum(node, kinds[each.function](), data)
+        if following is None or limits is None or name is not None or known != {limits[1]}:
+            return self._added(node, each, data)
         module = kinds[each.function]()
-        return self._call(
-            f"{_plain(node)}_elementwise", module, tuple(self._results[n] for n in data)
-        )
+        set_limits(module, limits)
+        self._done.add(following)
+        self._limited |= dict.fromkeys((node, following), limits[1])
+        return self._sum(node, module, data)
+
+    def _sum(self, node: Node, module: nn.Module, data: Sequence[Node]) -> Any:
+        sources = tuple(self._results[one] for one in data)
+        return self._call(f"{_plain(node)}_elementwise", module, sources)
+
+    def _added(self, node: Node, each: Each, data: Sequence[Node]) -> Any:
+        """Write a sum whose limits are not those of its operands: a layer of kernels that are one
+        over the channels of both, whose result has a factor of its own."""
+        signs = (1, 1 if each.function is Function.ADD else -1)
+        counts = {one: sum(s for s, d in zip(signs, data, strict=True) if d is one) for one in data}
+        kernels = np.hstack([n * EXACTLY_ONE * np.eye(node.shape[1]) for n in counts.values()])
+        axes = len(node.shape) - 2
+        spec = LayerSpec(f"Conv{axes}d" if axes else "Linear", {"pad": 0}, node.shape[1:],
+                         kernels.reshape(*kernels.shape, *(1,) * axes))  # fmt: skip
+        self.notes.append(f"{node.place}: a sum of limited data costs a layer with "
+                          f"{node.shape[1]} channels, whose 1x1 kernels are one")  # fmt: skip
+        sources = [self._results[one] for one in counts]
+        joined = sources[0] if len(sources) == 1 else (
+            self.graph.call_function(torch.cat, (sources, 1)))  # fmt: skip
+        result = self._layer(node, spec, None, None, joined)
+        layer: Any = self.root.get_submodule(str(result.target))
+        layer.is_constant = True
+        return result
 
     def _joined(self, node: Node, concat: Concat, sources: list[Any]) -> Any:
         if len(sources) != len(node.inputs):
@@ -559,12 +604,17 @@ class _Builder:
         )
 
 
-def _activation(node: Node | None) -> tuple[str | None, float]:
-    """Return what a node is as the activation of a layer, None for others, and its upper limit."""
+def _activation(node: Node | None) -> tuple[str | None, Limits | None]:
+    """Return what a node is as the activation of a layer, None for others, and its limits, which
+    are 0 or about the negative of the upper one, and that."""
     operator = None if node is None else node.operator
-    if isinstance(operator, Clip) and operator.low == 0 < operator.high:
-        return "ReLU", operator.high
-    return (None if operator is None else _ACTIVATIONS.get(operator)), math.inf
+    if isinstance(operator, Clip) and math.isfinite(operator.high) and operator.high > 0:
+        limits = operator.low, operator.high
+        if operator.low == 0:
+            return "ReLU", limits
+        if 1 <= -operator.low / operator.high <= _LOWEST:
+            return None, limits
+    return (None if operator is None else _ACTIVATIONS.get(operator)), None
 
 
 def _unless_refused(result: Any) -> Any:
@@ -597,10 +647,7 @@ def _plain(node: Node) -> str:
 
 def _keeps_sign(operator: Operator) -> bool:
     """Return whether results are never negative where nothing that is taken is."""
-    shapes = Reshape | Dropout | Concat | Slice | Resize | Pool | Reduce | BatchNormalization | Pad
-    return (isinstance(operator, shapes) and not isinstance(operator, BatchNormalization)) or (
-        operator == Each(Function.ADD)
-    )
+    return isinstance(operator, _SHAPES) or operator == Each(Function.ADD)
 
 
 def _rearranged(graph: fx.Graph, node: Node, data: Sequence[Any]) -> Any:

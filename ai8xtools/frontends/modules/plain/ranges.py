@@ -7,7 +7,8 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE
-from ai8xtools.frontends.modules.plain.unlimited import Unlimited, limit_of, set_limit
+from ai8xtools.frontends.modules.plain.unlimited import Limits, Unlimited, limits_of, set_limits
 from ai8xtools.frontends.modules.tracing import Node
 
 _ROUNDING = 1e-6  # of a limit in 32 bits
@@ -30,12 +31,14 @@ class _Largest(Unlimited):
     def __init__(self, network: Any) -> None:
         super().__init__(network)
         self.largest: dict[Node, float] = {}
+        self.channels: dict[Node, int] = {}
 
     def run_node(self, n: Node) -> Any:
         """Compute a node."""
         result = super().run_node(n)
         if isinstance(result, Tensor):
             self.largest[n] = max(self.largest.get(n, 0.0), float(result.abs().max()))
+            self.channels[n] = result.shape[1]
         return result
 
 
@@ -58,9 +61,11 @@ def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
         layer = _operator_of(network, node)
         if layer is None or node.target in by_layer:
             continue
-        after, before = factors[units.of(node)], factors[units.of(node.args[0])]
+        after, source = factors[units.of(node)], node.args[0]
         by_layer[node.target] = after
-        _scale(layer, before, after)
+        parts = source.args[0] if source in units.divided else [source]
+        before = [torch.full([measured.channels[n]], factors[units.of(n)]) for n in parts]
+        _scale(layer, torch.cat(before), after)
     return by_layer
 
 
@@ -82,11 +87,15 @@ def beyond_range(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
     return by_layer
 
 
-def _scale(layer: Any, before: float, after: float) -> None:
-    """Let a layer take data times `before`, and give results times `after`."""
-    limit = limit_of(layer)
-    if limit is not None:
-        set_limit(layer, limit * after)
+def _scale(layer: Any, before: Tensor, after: float) -> None:
+    """Let a layer take data times `before`, by channel, and give results times `after`."""
+    transposed = isinstance(layer.op, nn.ConvTranspose1d | nn.ConvTranspose2d)
+    if layer.op.weight.shape[not transposed] != len(before):  # grouped or flattened: all alike
+        before = before[:1]
+    before = before.reshape(-1, *(1,) * (layer.op.weight.ndim - 1 - (not transposed)))
+    limits = limits_of(layer)
+    if limits is not None:
+        set_limits(layer, (limits[0] * after, limits[1] * after))
     if layer.bn is None:
         layer.op.weight.mul_(after / before)
     else:
@@ -113,15 +122,22 @@ class _Units:
         self._leader: dict[Node, Node] = {}
         self._network = network
         self._fixed: set[Node] = set()
-        self._limits: dict[Node, float] = {}
+        self._limits: dict[Node, Limits] = {}
         calls: dict[str, Node] = {}
+        targets = Counter(node.target for node in network.graph.nodes)
+        self.divided = {node for node in network.graph.nodes
+                        if node.target is torch.cat and node.users
+                        and all(self._divides(one, targets) for one in node.users)}  # fmt: skip
         for node in network.graph.nodes:
             self._leader[node] = node
             layer = _operator_of(network, node)
             if node.op == "placeholder" or (layer is not None and layer.wide):
                 self._fixed.add(node)
-            if layer is not None and limit_of(layer) is not None:
-                self._limits.setdefault(node, float(limit_of(layer) or 0))
+            module = network.get_submodule(node.target) if node.op == "call_module" else None
+            if (limits := limits_of(module)) is not None:
+                self._limits[node] = limits
+            if node in self.divided:
+                continue
             if layer is None or _is_rectifier(layer):
                 for source in node.all_input_nodes:
                     self._unite(node, source)
@@ -130,6 +146,15 @@ class _Units:
                 self._unite(node.args[0], calls[node.target].args[0])
             elif layer is not None:
                 calls[node.target] = node
+
+    def _divides(self, node: Node, targets: Mapping[Any, int]) -> bool:
+        """Return whether a node is a layer with weights of its own for each channel of its data, so
+        that channels that are joined need no common factor.
+        """
+        layer = _operator_of(self._network, node)
+        if layer is None or _is_rectifier(layer) or targets[node.target] > 1:
+            return False
+        return getattr(layer.op, "groups", 1) in (1, None)
 
     def of(self, node: Node) -> Node:
         """Return the node that stands for the unit of a node."""
@@ -151,12 +176,15 @@ class _Units:
             unit: 1.0 if unit in fixed or not value else _LIMIT / value
             for unit, value in most.items()
         }
-        for node, limit in self._limits.items():
+        chosen: dict[Node, float] = {}
+        for node, (low, limit) in self._limits.items():
             unit = self.of(node)
-            if unit in fixed or most[unit] > limit * (1 + _ROUNDING):
+            within = most[unit] <= max(limit, -low) * (1 + _ROUNDING)
+            if unit in fixed or not within or chosen.setdefault(unit, limit) != limit:
                 raise InputError(
                     "E670", f"{node.target}: its limit of {limit:g} would be that of all results "
-                    "that need its factor", "--model", "Use ReLU.",
+                    "that need its factor", "--model",
+                    "Use ReLU or ai8x.Add there, and a layer of its own for each use.",
                 )  # fmt: skip
             factors[unit] = _LIMIT / limit
         return factors

@@ -24,17 +24,20 @@ class Recorded(fx.Interpreter):
         return result
 
 
-def set_limit(layer: Any, limit: float) -> None:
-    """Let the result of a rectified layer have a limit of its own, such as 6: the clamp of the chip
-    has to come to stand there.
+Limits = tuple[float, float]
+
+
+def set_limits(layer: Any, limits: Limits) -> None:
+    """Let the result of a layer have limits of its own, such as 0 and 6: the clamp of the chip has
+    to come to stand there.
     """
-    layer.upper_limit = limit
+    layer.limits = limits
 
 
-def limit_of(layer: Any) -> float | None:
-    """Return the limit of a layer's own; None for one without."""
-    limit: float | None = getattr(layer, "upper_limit", None)
-    return limit
+def limits_of(layer: Any) -> Limits | None:
+    """Return the limits of a layer's own; None for one without."""
+    limits: Limits | None = getattr(layer, "limits", None)
+    return limits
 
 
 class Unlimited(fx.Interpreter):
@@ -43,8 +46,10 @@ class Unlimited(fx.Interpreter):
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Compute a layer: pooling, operator, activation."""
         module: Any = self.module.get_submodule(target)
+        limits = limits_of(module)
         if isinstance(module, ai8x.Eltwise):
-            return functools.reduce(module.f, args)
+            x = functools.reduce(module.f, args)
+            return x if limits is None else x.clamp(*limits)
         if not isinstance(module, ai8x.QuantizationAwareModule):
             return super().call_module(target, args, kwargs)
         (x,) = args
@@ -54,8 +59,10 @@ class Unlimited(fx.Interpreter):
         x = module.op(x)
         if module.bn is not None:
             x = module.bn(x) * (1 if module.has_thresholds else 0.25)
+        if limits is not None:
+            return x.clamp(*limits)
         if module.rectifies:
-            return x.clamp(min=0, max=limit_of(module))
+            return x.clamp(min=0)
         return x.abs() if module.takes_magnitudes else x
 
 
