@@ -321,6 +321,26 @@ def test_functions_that_change_too_fast_are_refused() -> None:
     assert points == {1: 257, 30: 1025}  # (30 h)^2 / 8 < 2^-10 for h = 2 / 1024
 
 
+def test_normalization_by_statistics_of_the_data_itself() -> None:
+    import torch
+
+    from ai8xtools.frontends.graph.maps import MapsReader
+    from ai8xtools.frontends.modules.door import read_module
+
+    torch.manual_seed(3)
+    norm = torch.nn.BatchNorm2d(5, track_running_stats=False).eval()
+    builder = GraphBuilder((5, 6, 7))
+    reader = MapsReader(read_module(norm, torch.zeros(1, 5, 6, 7)), builder)
+    assert not reader.refusals
+    samples = normal(8, 5, 6, 7) * np.geomspace(0.1, 1, 5).reshape(-1, 1, 1)
+    network = quantize(builder.finished(reader.output), samples)
+    maps = execute(network, quantize_input(network, samples))
+    output = network.graph.output
+    found = np.ldexp(maps[output], -network.fractions[output]).transpose(0, 3, 1, 2)
+    expected = np.stack([norm(torch.tensor(x)[None].float()).detach().numpy()[0] for x in samples])
+    assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.999
+
+
 def test_products_that_need_shifts_above_30_are_refused() -> None:
     builder = GraphBuilder((4,))
     small = builder.constant("small", np.full((4, 1, 1), 1e-9))
