@@ -14,6 +14,7 @@ from ai8xtools.answer import Answer, read_answer, write_answer
 from ai8xtools.commands import targets
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator import Board, EmulatorError
+from ai8xtools.synthesis.arrange.memory import KernelBlocks
 from ai8xtools.synthesis.options import NOTHING, Occupied, PlaceOptions
 from ai8xtools.synthesis.residents import Resident, occupied_by, turn_of
 from device import MAX78000, MAX78002
@@ -119,7 +120,7 @@ def test_neither_kernels_nor_biases_are_shared(both: Path, tmp_path: Path) -> No
 def test_three_networks_come_from_the_folder_of_two(
     both: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project = create(tmp_path, "low", "--also", str(both), prefix="third")
+    project = create(tmp_path, "low", "--also", str(both), "--build", "sdk", prefix="third")
     told = " ".join(capsys.readouterr().err.split())
     sizes = [9 * int(answer.kernels.counts.sum()) for answer in answers(project)]
     low, high, third = sizes[1], sizes[0], sizes[2]
@@ -128,6 +129,8 @@ def test_three_networks_come_from_the_folder_of_two(
     names = {path.name for path in project.iterdir()}
     assert {"low.h", "high.h", "third.h", "third_all.h", "low_answer.npz"} <= names
     assert "high_all.h" not in names
+    sources = " ".join(sorted(n for n in names if n.endswith(".c") and n != "main.c"))
+    assert f"SRCS += {sources}\n" in (project / "third.mk").read_text()
     assert occupied_by([Resident(a, {}, "") for a in answers(project)], MAX78000).names == (
         "high", "low", "third",
     )  # fmt: skip
@@ -158,6 +161,7 @@ def test_networks_without_a_known_answer_or_names_of_their_own_are_refused(
     folder = shutil.copytree(low, tmp_path / "copy")
     for changed, said in (
         (replace(answer, symbol_prefix="", sample=None), "low cannot share the accelerator"),
+        (replace(answer, symbol_prefix="../low"), "low cannot share the accelerator"),
         (replace(answer, symbol_prefix="other"), "there is no other_sampleoutput.h"),
     ):
         (folder / "answer.npz").write_bytes(write_answer(changed))
@@ -190,6 +194,13 @@ def test_room_that_others_have_is_not_used(tmp_path: Path) -> None:
             assert [problem.code for problem in problems] == [code]
             assert problems[0].message.endswith(" beside other")
             assert "leave out --also" in str(problems[0].remedy)
+
+
+def test_places_that_are_chosen_are_those_that_others_leave() -> None:
+    taken = Occupied(("other",), (0,) + (0b110 << 4,) * 63, (0,) * 4)
+    memory = KernelBlocks(MAX78000, taken)
+    assert [memory.find(0b11, columns) for columns in (4, 5)] == [0, 2]
+    assert memory.find(0b01, 5) == 0 and not memory.fits(0b10, 1, 1)
 
 
 def test_layers_with_four_outputs_at_a_time_do_not_overwrite_others(tmp_path: Path) -> None:

@@ -206,19 +206,18 @@ def project_files(
 
         export = export_of(result.mapped, result.program, text, application_of(options))
     texts = emit_project(result.program, result.summary, text, export)
-    if text.build and text.symbol_prefix is not None:
-        package = Package(text.symbol_prefix, f"{text.symbol_prefix}.h", STACK_OF_TEST,
-                          chip=result.chip.name)  # fmt: skip
-        texts |= package.files(text.build, texts)
-    files = texts | emit_arrays(result.summary, text)
-    files |= dict(options.files)
-    answer = answer_of(options, result, files)
+    others = {**emit_arrays(result.summary, text), **dict(options.files)}
+    answer, header = answer_of(options, result, {**texts, **others}), f"{text.symbol_prefix}.h"
+    answers = {FILE_NAME: write_answer(answer)}
     if options.residents:
         from ai8xtools.commands.loader.residents import shared_project
 
-        return shared_project(options, result, files, answer)
-    files[FILE_NAME] = write_answer(answer)
-    return files
+        texts, answers = shared_project(options, result, texts, answer)
+        header = f"{text.symbol_prefix}_all.h"
+    if text.build and text.symbol_prefix is not None:
+        package = Package(text.symbol_prefix, header, STACK_OF_TEST, chip=result.chip.name)
+        texts |= package.files(text.build, texts)
+    return {**texts, **others, **answers}
 
 
 def prove_words(options: LoaderOptions, result: Synthesis) -> None:

@@ -14,16 +14,17 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, Severity, refused
 from ai8xtools.diagnostics.options import excludes, needs
 from ai8xtools.reading import real_path, source_text
+from ai8xtools.synthesis.emit.options import is_plain
 from ai8xtools.synthesis.emit.residents import EXPECTED, shared_files
 from ai8xtools.synthesis.pipeline import Synthesis
 from ai8xtools.synthesis.residents import Resident, kernel_bytes, occupied_by, turn_of
+from ai8xtools.writing import symbols
 from ai8xtools.writing.manifest import listed_files
-from ai8xtools.writing.symbols import OPTION as PREFIX
 from device import chip_named
 from device.chip import GROUPS
 from device.times import copying
 
-OPTION = "--also"
+OPTION, PREFIX = "--also", symbols.OPTION
 _REMEDY = f"Name the folder of a project that was generated with {PREFIX} and a known answer."
 
 
@@ -45,9 +46,11 @@ def hindrances(options: LoaderOptions) -> list[str]:
 def complaints(options: LoaderOptions) -> Iterator[Diagnostic]:
     """Yield why the options do not suit --also."""
     others = {
-        "--build": bool(options.project.build),
+        "--compare-project": options.output.compare_project is not None,
         "--fits": options.output.fits is not None,
+        "--prove": options.output.prove,
         "--verify": options.output.verify,
+        "--verify-project": options.output.verify_project is not None,
         "--weight-start": options.encode.place.weight_start > 0,
     }
     if options.also and options.project.symbol_prefix is None:
@@ -80,7 +83,7 @@ def with_residents(options: LoaderOptions) -> LoaderOptions:
 def _read(folder: str, options: LoaderOptions) -> Iterator[Resident]:
     """Yield the networks of a folder."""
     path = Path(folder)
-    listed = listed_files(path)
+    listed = [name for name in listed_files(path) if is_plain(name)]
     names = [n for n in listed if n == FILE_NAME or n.endswith(f"_{FILE_NAME}")]
     if not names:
         raise _unsuitable(folder, "there is no project of ai8xize.py")
@@ -102,7 +105,7 @@ def _read(folder: str, options: LoaderOptions) -> Iterator[Resident]:
 
 def _refuse_unsuited(folder: str, answer: Answer, options: LoaderOptions) -> None:
     """Raise DiagnosticError E918 for a network that cannot be in the accelerator with others."""
-    if answer.sample is None:
+    if answer.sample is None or any(symbols.complaints(answer.symbol_prefix)):
         raise _unsuitable(folder, f"{answer.name} cannot share the accelerator: it has no "
                           f"{PREFIX}, no known answer, or it clears memories")  # fmt: skip
     if chip_named(answer.chip) is not options.chip:
@@ -131,9 +134,9 @@ def _same_name(prefix: str, other: str, at: Resident | None) -> DiagnosticError:
 
 
 def shared_project(
-    options: LoaderOptions, result: Synthesis, files: Mapping[str, str | bytes], own: Answer
-) -> dict[str, str | bytes]:
-    """Return the files of a project that holds the networks of --also, too.
+    options: LoaderOptions, result: Synthesis, texts: Mapping[str, str], own: Answer
+) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return the files of a project that holds the networks of --also, too: texts, and answers.
 
     Raises DiagnosticError E919 if one of them has a file of the same name.
     """
@@ -141,7 +144,7 @@ def shared_project(
     members = [
         (one, turn_of(one, [x for x in answers if x is not one], result.chip)) for one in answers
     ]
-    whole: dict[str, str | bytes] = dict(files)
+    whole = dict(texts)
     whole.pop(f"{own.symbol_prefix}_{options.project.sample_filename}", None)
     whole |= shared_files(members, result.program, options.project)
     taken = {name.lower() for name in whole}
@@ -149,9 +152,7 @@ def shared_project(
         if not taken.isdisjoint(map(str.lower, one.files)):
             raise _same_name(own.symbol_prefix, f"{one.prefix} ({one.source})", None)
         whole |= one.files
-    for answer in answers:
-        whole[f"{answer.symbol_prefix}_{FILE_NAME}"] = write_answer(answer)
-    return whole
+    return whole, {f"{a.symbol_prefix}_{FILE_NAME}": write_answer(a) for a in answers}
 
 
 def together(residents: Sequence[Resident], own: Answer, result: Synthesis) -> Iterator[Diagnostic]:
@@ -177,8 +178,9 @@ def together(residents: Sequence[Resident], own: Answer, result: Synthesis) -> I
     yield Diagnostic(
         "N430",
         f"in the accelerator together: kernels {_sum(answers, kernels)} of {chip.kernel_bytes:,} "
-        f"bytes; biases {_sum(answers, biases)} of {GROUPS * chip.bias_bytes:,}. A turn of "
-        f"{own.symbol_prefix} writes {words:,} registers, "
+        f"bytes; biases {_sum(answers, biases)} of {GROUPS * chip.bias_bytes:,}; flash about "
+        f"{_sum(answers, flash)} of {chip.flash_bytes:,}. A turn of {own.symbol_prefix} writes "
+        f"{words:,} registers, "
         f"{copying(words, chip, mhz).in_milliseconds()}; loading it again would take {loaded:,} "
         f"words, {copying(loaded, chip, mhz).in_milliseconds()}",
         Place(option=OPTION),
