@@ -20,7 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 SDK = ROOT / "ai8xtools" / "emulator" / "sdk" / "include"
 CORES = ("cortex-m4", "rv32imc", "cortex-m0plus")
 """The C of graphs on them; each takes some of the operators, in both schemes."""
-CAMERA = ("--application", "camera")
+MNIST = (
+    "--config-file", str(ROOT / "networks/mnist-hwc-ai85.yaml"),
+    "--checkpoint-file", str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar"),
+    "--sample-input", str(ROOT / "tests/sample_mnist.npy"),
+)  # fmt: skip
+ACCELERATED = (
+    ("--device", "MAX78000", *DIGITS),
+    ("--device", "MAX78002", *MNIST, "--symbol-prefix", "net", "--application", "camera"),
+)
+"""Projects for the accelerator: the input in words of four pixels of a channel, or of one pixel."""
 EXCEPTIONS = {
     "bugprone-easily-swappable-parameters": "kernels take several counts; they are called once",
     "bugprone-implicit-widening-of-multiplication-result":
@@ -64,10 +73,10 @@ def write(files: Mapping[str, str], folder: Path) -> Path:
 def projects(kind: str, folder: Path) -> Iterator[Path]:
     """Yield folders with generated C."""
     if kind == "accelerator":
-        for chip, *words in (("MAX78000",), ("MAX78002", "--symbol-prefix", "net", *CAMERA)):
-            line = ["--device", chip, *DIGITS, "--prefix", "net", "--test-dir", str(folder / chip)]
-            assert targets.main("ai8xize.py", [*line, *words]) == 0
-            yield folder / chip / "net"
+        for number, words in enumerate(ACCELERATED):
+            where = ["--prefix", "net", "--test-dir", str(folder / str(number))]
+            assert targets.main("ai8xize.py", [*words, *where]) == 0
+            yield folder / str(number) / "net"
         return
     for number, name in enumerate([*NETWORKS][CORES.index(kind) :: 3 * len(CORES)]):
         scheme = (Scheme.ROWS, Scheme.RESIDENT)[number % 2]
