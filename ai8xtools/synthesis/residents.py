@@ -106,7 +106,7 @@ def turn_of(own: Answer, others: Iterable[Answer], chip: Chip) -> Turn:
 
     Groups that it does not use keep their clock and are idle.
     """
-    foreign = frozenset().union(*map(_registers, others)) - _registers(own)
+    foreign = frozenset().union(*map(registers_of, others)) - registers_of(own)
     controls = {own.apb_base + chip.control_address(g, "CTL") for g in range(GROUPS)}
     kept = {own.apb_base + chip.control_address(g, n) for g in range(GROUPS) for n in _KEPT}
     idle = chip.control_registers["CTL"].pack(clock_enable=1)
@@ -116,7 +116,7 @@ def turn_of(own: Answer, others: Iterable[Answer], chip: Chip) -> Turn:
     )
 
 
-def _registers(answer: Answer) -> frozenset[int]:
+def registers_of(answer: Answer) -> frozenset[int]:
     """Return the addresses of the registers of the accelerator, those of its power left out."""
     registers = answer.registers
     own = registers.phases != PHASES.index("cnn_enable")

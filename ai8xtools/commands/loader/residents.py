@@ -17,7 +17,8 @@ from ai8xtools.reading import real_path, source_text
 from ai8xtools.synthesis.emit.options import is_plain
 from ai8xtools.synthesis.emit.residents import EXPECTED, shared_files
 from ai8xtools.synthesis.pipeline import Synthesis
-from ai8xtools.synthesis.residents import Resident, kernel_bytes, occupied_by, turn_of
+from ai8xtools.synthesis.residents import Resident, kernel_bytes, occupied_by, registers_of, turn_of
+from ai8xtools.synthesis.summarize.energy import inference_counts
 from ai8xtools.writing import symbols
 from ai8xtools.writing.manifest import listed_files
 from device import chip_named
@@ -172,8 +173,8 @@ def together(residents: Sequence[Resident], own: Answer, result: Synthesis) -> I
         return
     kernels = [kernel_bytes(answer) for answer in answers]
     biases = [answer.biases.values.size for answer in answers]
-    words = turn_of(own, others, chip).words + len(own.registers.addresses)
-    loaded = sum(b.words.size for b in program.kernels) + own.biases.values.size
+    words = turn_of(own, others, chip).words + len(registers_of(own))
+    loaded = inference_counts(result.summary.statistics, program).load_words
     mhz = program.power.loading_mhz
     yield Diagnostic(
         "N430",
