@@ -68,7 +68,9 @@ def sensitivities(
     with torch.no_grad():
         walk = Walk(trained.eval(), simulated.eval(), samples)
         names = walk.order()
-        widest = {name: walk.choose(name, WIDEST).integers for name in names}
+        widest = {
+            name: walk.choose(name, WIDEST).integers for name in tracked("Calibrating", names)
+        }
         layers = dict(simulated.named_modules())
         for name in tracked("Measuring layers", names):
             integers, noise = {WIDEST: widest[name]}, {}

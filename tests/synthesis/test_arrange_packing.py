@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from ai8xtools.reading import progress
 from ai8xtools.synthesis.arrange.blocks import groups_of
 from ai8xtools.synthesis.arrange.decode import Try, decode, orders_of_cells
 from ai8xtools.synthesis.arrange.packing import packer_of
@@ -35,6 +36,21 @@ def test_a_packing_places_all_kernels_where_it_says() -> None:
     for packed in found:
         places = decode(given, Try(packed.starts, orders_of_cells(given)[0], packed.loads))
         assert not places.over and len(places.columns) == len(given.loads)
+
+
+def test_searches_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packing, and where kernels are no rectangles building and changing, up to all of it."""
+    shares: dict[str, float] = {}
+
+    def note(line: progress.Progress, steps: float = 1) -> None:
+        shares[line._title] = shares.get(line._title, 0) + steps / (line._total or 0)
+
+    monkeypatch.setattr(progress.Progress, "advance", note)
+    given = instance(Random(11), 0.95, 0.3, Counter())
+    assert search(given, 8)[0].cost
+    assert search(replace(given, loads=(replace(given.loads[0], fixed=0), *given.loads[1:])), 8)
+    names = ("Packing kernels", "Building places", "Searching for places")
+    assert shares == {f"{name}, at most": pytest.approx(1, abs=0.1) for name in names}
 
 
 def test_given_columns_leave_no_rectangles() -> None:

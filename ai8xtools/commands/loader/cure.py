@@ -35,6 +35,7 @@ from ai8xtools.diagnostics import (
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.diagnostics.outcome import unheard
 from ai8xtools.reading import read_text
+from ai8xtools.reading.progress import progress
 from ai8xtools.synthesis.cure import applied, candidates
 from ai8xtools.synthesis.parse import Edited, parse_file
 from ai8xtools.synthesis.pipeline import examine
@@ -86,9 +87,15 @@ def cure(options: LoaderOptions, messages: Sequence[Diagnostic]) -> Edit | None:
 
     If there is none, the one with fewest warnings, or else one that leaves fewer errors.
     """
+    end = time.process_time() + MOST_SECONDS
+    with progress("Looking for a cure, at most", MOST_SECONDS) as advance:
+        return _cure(options, messages, _Search(_rank(messages), end, advance))
+
+
+def _cure(options: LoaderOptions, messages: Sequence[Diagnostic], search: _Search) -> Edit | None:
+    """Return the likeliest change that a search finds."""
     errors = [d for d in messages if d.severity.is_error]
     words = shlex.split(options.project.command_line)[1:]
-    search = _Search(_rank(messages), time.process_time() + MOST_SECONDS)
     search.among(option_changes(words, errors), lambda one: _messages_of_words(words, one))
     text = _text(options)
     inside = any(d.place is not None and d.place.file == options.config_file for d in errors)
@@ -129,11 +136,13 @@ class _Search:
     """Looks for the change after which least is wrong; `before` are the errors and warnings.
 
     `best` is the least that was found, with its change, after which nothing is wrong in the `cure`;
-    `further` changes were tried since the first cure, which has warnings.
+    `further` changes were tried since the first cure, which has warnings. `advance` gets the
+    seconds that each trial took.
     """
 
     before: tuple[int, int]
     until: float
+    advance: Callable[[float], None]
     best: tuple[int, int] = (1 << 30, 0)
     relief: Edit | None = None
     further: int = 0
@@ -157,7 +166,9 @@ class _Search:
             if self.is_over:
                 return
             self.further += self.best[0] == 0
+            begin = time.process_time()
             rank = _rank(judge(edit))
+            self.advance(time.process_time() - begin)
             if rank < self.best and rank[0] < self.before[0]:
                 self.best, self.relief = rank, edit
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.proof.reference import Reference
+from ai8xtools.reading.progress import progress
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -82,10 +83,9 @@ def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexam
     a limited time of the processor.
     """
     random, size = np.random.default_rng(0), question.size
-    end = time.process_time() + _SECONDS
     named = _inputs(question.reference.network.sample.shape)
     best: list[_Trial] = []
-    while time.process_time() < end:
+    for _ in _for_a_while():
         some = list(itertools.islice(named, size))
         if not some:
             some = [("", _changed(best, random)) for _ in range(size)]
@@ -102,6 +102,17 @@ def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexam
             best.append(_Trial(image, tuple(distance[::-1])))
         best = sorted(best, key=lambda trial: trial.distance, reverse=True)[:_KEPT]
     return None
+
+
+def _for_a_while() -> Iterator[None]:
+    """Yield again and again for `_SECONDS` of the processor."""
+    begin = last = time.process_time()
+    with progress("Searching for an input that differs", _SECONDS) as advance:
+        while last < begin + _SECONDS:
+            yield
+            now = time.process_time()
+            advance(now - last)
+            last = now
 
 
 def _changed(trials: Sequence[_Trial], random: np.random.Generator) -> Integers:

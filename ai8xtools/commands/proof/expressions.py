@@ -10,6 +10,7 @@ from ai8xtools.emulator.proof.fingerprints import LANES, PRIME, Fingerprints, Mi
 from ai8xtools.emulator.proof.machine import combined, finished, pooled
 from ai8xtools.integers.execution import execute
 from ai8xtools.integers.kernels import reduced
+from ai8xtools.reading.progress import progress
 from ai8xtools.synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Tensor
 from ai8xtools.synthesis.simulate.operators import accumulate
 from ai8xtools.synthesis.simulate.pooling import windows_of
@@ -35,12 +36,14 @@ def network_fingerprints(
         values[DATA_BUFFER] = (earlier or {}).get(DATA_BUFFER, np.zeros(shape, np.int64))
 
     def compute(layer: Layer, data: Fingerprints) -> Fingerprints:
+        advance(1)
         if layer.buffer_shift:
             return data
         rounding = average_rounding and not layer.operator.one_dimensional
         return _of_layer(data, layer, mixer, rounding=rounding)
 
-    return execute(nodes_of(network, compute), values)
+    with progress("Layers of the network", len(network.simulated)) as advance:
+        return execute(nodes_of(network, compute), values)
 
 
 def _by_lane(compute: Callable[[int], Tensor]) -> Fingerprints:

@@ -16,6 +16,7 @@ from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import Calibration, weight_names
 from ai8xtools.quantization.bit_search import Step, least_bytes, search, sensitivities, within
 from ai8xtools.reading import tables
+from ai8xtools.reading.progress import tracked
 
 FITS = "FITS"
 
@@ -77,7 +78,7 @@ def first_that_fits(
     from ai8xtools.training.options import TrainingOptions
 
     reasons: tuple[str, ...] = ()
-    for step in steps:
+    for step in tracked("Searching for what fits, at most", steps):
         with tempfile.TemporaryDirectory() as folder:
             policy = str(Path(folder, "policy.yaml"))
             write_bytes(policy, policy_text(step.bits).encode())

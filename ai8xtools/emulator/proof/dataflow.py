@@ -22,6 +22,7 @@ from ai8xtools.emulator.proof.fingerprints import (
 )
 from ai8xtools.emulator.proof.kernels import Convolution, departure
 from ai8xtools.emulator.proof.machine import combined, finished, first_bytes, pooled
+from ai8xtools.reading.progress import tracked
 from ai8xtools.values import frozen
 
 Integers = NDArray[np.int64]
@@ -264,7 +265,8 @@ class Values:
                 groups[one.level, one.kind].append(one)
         self._done = len(self._flow.operations)
         produced = [np.zeros(0, np.int64)]
-        for (_, kind), operations in sorted(groups.items(), key=lambda item: item[0][0]):
+        ordered = sorted(groups.items(), key=lambda item: item[0][0])
+        for (_, kind), operations in tracked("Operations of the program", ordered):
             inputs = np.concatenate([one.inputs for one in operations])
             results = kind.filters if isinstance(kind, Convolution) else 1
             targets = np.concatenate(

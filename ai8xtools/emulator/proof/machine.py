@@ -29,6 +29,7 @@ from ai8xtools.emulator.proof.fingerprints import (
     Mixer,
 )
 from ai8xtools.emulator.state.memory import Memory
+from ai8xtools.reading.progress import tracked
 
 _WIDE_BYTES = 4
 
@@ -69,7 +70,7 @@ class Expressions:
         memories = [self._data, *streams]
         if batch.input_positions is not None:
             self._data[batch.input_positions.reshape(-1)] = image.reshape(-1, LANES)
-        for step in batch.steps:
+        for step in tracked("Layers on the accelerator", batch.steps):
             on_layer(_execute(step, memories, image, mixer))
         return self._data[batch.result_positions]
 

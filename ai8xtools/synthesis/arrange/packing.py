@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from ai8xtools.reading.progress import progress
 from ai8xtools.synthesis.arrange.blocks import Group, KernelBlock, groups_of
 from ai8xtools.synthesis.arrange.values import BLOCK, Problem
 from ai8xtools.values import frozen
@@ -81,14 +82,17 @@ class Packer:
     def packings(self, steps: int) -> Iterator[PackedStarts]:
         """Yield packings of all kernels, until a number of steps has been taken."""
         run = 0
-        while self.steps < steps:
-            run += 1
-            self._stop = min(self.steps + _FIRST_STEPS * _luby(run), steps)
-            self._choose_order(run)
-            self._strict = run % _THOROUGH != 0
-            yield from self._filled(self._beginning())
-            if self.steps < self._stop and not self._strict:
-                return  # everything has been tried
+        with progress("Packing kernels, at most", steps) as advance:
+            while self.steps < steps:
+                run += 1
+                begin = self.steps
+                self._stop = min(begin + _FIRST_STEPS * _luby(run), steps)
+                self._choose_order(run)
+                self._strict = run % _THOROUGH != 0
+                yield from self._filled(self._beginning())
+                if self.steps < self._stop and not self._strict:
+                    return  # everything has been tried
+                advance(self.steps - begin)
 
     def _choose_order(self, run: int) -> None:
         """Choose what comes first in a run: large blocks, of changing importance of both sides, or

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from ai8xtools.reading.progress import tracked
 from ai8xtools.synthesis.arrange.decode import DecodedPlaces, Try, decode
 from ai8xtools.synthesis.arrange.search import repaired
 from ai8xtools.synthesis.arrange.values import Problem
@@ -25,7 +26,7 @@ def polished(problem: Problem, decoded: DecodedPlaces) -> DecodedPlaces:
     if not units or not least:
         return decoded
     random = Random(_SEED)
-    for _ in range(TRIES):
+    for _ in tracked("Searching for fewer cycles", range(TRIES)):
         starts = list(best.tried.starts)
         for unit in random.sample(units, min(len(units), random.randint(1, 2))):
             starts[unit] = random.choice(problem.units[unit].starts)
@@ -53,7 +54,7 @@ def simplified(problem: Problem, decoded: DecodedPlaces) -> DecodedPlaces:
 
     if decoded.tried.kernels is not None:
         accepted(replace(best.tried, kernels=None))
-    for number, unit in enumerate(problem.units):
+    for number, unit in enumerate(tracked("Simplifying places", problem.units)):
         for start in [s for s in unit.starts if s < best.tried.starts[number]]:
             starts = list(best.tried.starts)
             starts[number] = start

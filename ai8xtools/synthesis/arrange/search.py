@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
+from ai8xtools.reading.progress import progress, tracked
 from ai8xtools.synthesis.arrange.construct import LayoutConstructor
 from ai8xtools.synthesis.arrange.decode import (
     DecodedPlaces,
@@ -167,11 +168,13 @@ def _improve(
     last = count + tries // share
     constructions = min(CONSTRUCTIONS, tries // 4) // share
     best, count = _build(problem, best, count, constructions, random)
-    while best.cost and count < last:
-        count += 1
-        decoded = decode(problem, _changed(problem, best.tried, random))
-        if decoded.cost <= best.cost:
-            best = decoded
+    with progress("Searching for places, at most", last - count) as advance:
+        while best.cost and count < last:
+            count += 1
+            decoded = decode(problem, _changed(problem, best.tried, random))
+            if decoded.cost <= best.cost:
+                best = decoded
+            advance(1)
     return best, count
 
 
@@ -182,7 +185,7 @@ def _build(
     constructor = LayoutConstructor(problem)
     order = constructor.order_by_size()
     current = constructor.build(order)
-    for _ in range(tries):
+    for _ in tracked("Building places, at most", range(tries)):
         tried = replace(current.tried, starts=repaired(problem, list(current.tried.starts)))
         decoded = decode(problem, tried)
         count += 1
