@@ -192,6 +192,10 @@ class Parser(argparse.ArgumentParser):
         try:
             value = super()._get_value(action, arg_string)
         except argparse.ArgumentError as exc:
+            if action.type is chip:
+                raise argparse.ArgumentError(
+                    action, f"{exc.message}{self._others(arg_string)}"
+                ) from None
             meant = _meaning(action.type)
             if not exc.message.startswith("invalid ") or meant is None:
                 raise
@@ -256,6 +260,14 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError:
             return False
         return action.choices is None or value in action.choices
+
+    def _others(self, device: str) -> str:
+        """Tell of devices without the accelerator that this tool has, unless it is told already."""
+        from ai8xtools.commands.targets import elsewhere, targets
+
+        names = [name for one in targets(self.prog)[1:] for name in one.names]
+        told = not names or elsewhere(device)
+        return "" if told else f"; without the accelerator {', '.join(names)}"
 
     def _needed(self) -> set[str]:
         """Return the options that no command line can do without."""

@@ -83,9 +83,15 @@ def test_a_new_target_is_a_folder_and_a_line(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("tool", ["train.py", "quantize.py", "ai8xize.py"])
-def test_every_target_is_reached_by_its_names(tool: str) -> None:
+def test_every_target_is_reached_by_its_names(
+    tool: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     known = targets.targets(tool)
     assert known[0].names[0] == "MAX78000"
+    with pytest.raises(SystemExit):
+        known[0].parser(tool).parse_args(["--device", "STM32L4"])
+    refusal = capsys.readouterr().err
+    assert tool == "train.py" or all(name in refusal for one in known for name in one.names)
     for target in known:
         for name in target.names:
             for words in (["--device", name], [f"--device={name.lower()}"]):
