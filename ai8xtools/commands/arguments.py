@@ -135,9 +135,11 @@ class Parser(argparse.ArgumentParser):
         # `-8` is an option of ours, and `--lr -1` has a value all the same
         self._has_negative_number_optionals.clear()
         self._words = args
-        self._typed = {text.split("=")[0] for text in args}
+        self._typed = {text.split("=")[0] for text in args} - {""}
         for word in args:
             self._check(word)
+        if "=" in args:
+            self.error("'=' stands apart from its option: write OPTION VALUE or OPTION=VALUE")
         namespace, unknown = self.parse_known_args(args)
         self._refused += [n.missing() for n in self._needs if not self._relieved(n, namespace)]
         if unknown:

@@ -110,6 +110,15 @@ def test_editors_get_wrong_usage_as_json(
     assert {d["code"] for d in found} == {"E070"} and found[0]["severity"] == "error"
 
 
+def test_a_sign_apart_from_its_option_is_named_and_has_no_edit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*REQUIRED, "--sample-input", "=", "x.npy", "--diagnostics", "json"]
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", *words])
+    [found] = json.loads(refused(words, capsys)[0])
+    assert "write OPTION VALUE or OPTION=VALUE" in found["message"] and found["edit"] is None
+
+
 def test_description_or_model_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_words(["--device", "MAX78000", "--prefix", "b", "--test-dir", "c"])

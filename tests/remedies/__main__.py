@@ -17,7 +17,8 @@ from pathlib import Path
 
 from ai8xtools.answer import FILE_NAME, read_answer
 from tests.remedies.client import Repair, repair
-from tests.remedies.planted import PROJECT, Broken, broken_projects
+from tests.remedies.further import MAKERS as FURTHER
+from tests.remedies.planted import MAKERS, PROJECT, Broken, broken_projects
 
 GOAL = 0.9
 
@@ -65,10 +66,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="a group")
+    parser.add_argument("--further", action="store_true", help="draw further kinds of mistakes")
     parser.add_argument("--show", action="store_true", help="print what is not repaired")
     options = parser.parse_args()
     planted, repaired, silent = Counter[str](), Counter[str](), Counter[str]()
-    for broken in broken_projects(options.count, options.seed):
+    makers = FURTHER if options.further else MAKERS
+    for broken in broken_projects(options.count, options.seed, makers):
         if options.only not in (None, broken.group):
             continue
         with tempfile.TemporaryDirectory() as name:

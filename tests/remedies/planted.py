@@ -294,12 +294,12 @@ MAKERS: tuple[Maker, ...] = (
 )  # fmt: skip
 
 
-def broken_projects(count: int, seed: int) -> Iterator[Broken]:
+def broken_projects(count: int, seed: int, makers: tuple[Maker, ...] = MAKERS) -> Iterator[Broken]:
     """Yield so many projects, of every group in turn."""
     rng = Random(seed)
     made = number = 0
     while made < count:
-        broken = MAKERS[number % len(MAKERS)](rng)
+        broken = makers[number % len(makers)](rng)
         if broken is not None:
             made += 1
             number += 1
