@@ -14,8 +14,15 @@ from pathlib import Path
 from types import FrameType
 
 from ai8xtools.diagnostics.diagnostic import Edit, Place
+from ai8xtools.root import ROOT
 
 _NAMED = re.compile(r"(?:unexpected keyword argument|has no attribute) '(\w+)'")
+_AN_IMPORT = re.compile(r"(?:import|from) (?!__future__)")
+_IMPORTS = {
+    "F": "from torch.nn import functional as F", "ai8x": "import ai8x",
+    "nn": "from torch import nn", "np": "import numpy as np", "torch": "import torch",
+}  # fmt: skip
+"""Statements by the names that they give."""
 _OURS = str(Path(__file__).parents[1])
 _SIGNS = (")", "]", "=", ",", ":", "(", "[", ".", "*")
 _LONGEST_LINE, _MOST_LINES = 200, 2000
@@ -70,12 +77,28 @@ def _near_name(cause: AttributeError | NameError | TypeError) -> Edit | None:
         file = frame.f_code.co_filename
         if file.startswith(_OURS) or "site-packages" in file:
             continue
+        if isinstance(cause, NameError) and (missing := _missing_import(word, file)):
+            return missing
         place = _place_of(word, file, line)
         candidates = {*_names_around(cause, frames, file), *_parameters(frame, line, word)}
         near = get_close_matches(word, candidates - {word}, 1)
         if place is not None and near:
             return Edit(place, word, near[0], certain=False)
     return None
+
+
+def _missing_import(word: str, file: str) -> Edit | None:
+    """Return the edit that imports a name which models usually import."""
+    statement = _IMPORTS.get(word)
+    if statement is None:
+        blocks = (ROOT / "ai8x_blocks.py").read_text(encoding="utf-8")
+        if not re.search(rf"^(?:def|class) {re.escape(word)}\b", blocks, re.MULTILINE):
+            return None
+        statement = f"from ai8x_blocks import {word}"
+    imports = (n for n, x in enumerate(linecache.getlines(file), 1) if _AN_IMPORT.match(x))
+    return next(
+        (Edit(Place(file, n, 1), "", f"{statement}\n", certain=False) for n in imports), None
+    )
 
 
 def _place_of(word: str, file: str, line: int) -> Place | None:

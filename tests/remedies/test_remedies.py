@@ -101,6 +101,40 @@ def test_another_file_of_the_folder_is_the_cure_where_one_is_wrong(folder: Path)
     assert "--checkpoint-file net-q.pth.tar instead of net.pth.tar" in str(error.remedy)
 
 
+def test_layers_in_each_others_place_are_exchanged(folder: Path) -> None:
+    parts = TEXT.split("\n  - ")
+    parts[1:3] = parts[2], parts[1]
+    Path(DESCRIPTION).write_text("\n  - ".join(parts))
+    edits = [d.edit for d in refused(*START.args) if d.edit is not None]
+    assert applied(Path(DESCRIPTION).read_text(), edits[0]).split() == TEXT.split()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("# ", ""), ("kernel_size: 3x3", "kernel_size:\n3x3"), ("arch: ", "arch:\n")],
+)
+def test_lines_without_a_key_are_comments_or_ends_of_others(
+    folder: Path, old: str, new: str
+) -> None:
+    assert old in TEXT
+    Path(DESCRIPTION).write_text(TEXT.replace(old, new, 1))
+    edits = [d.edit for d in refused(*START.args) if d.edit is not None]
+    mended = applied(Path(DESCRIPTION).read_text(), edits[0])
+    assert "".join(mended.split()) == "".join(TEXT.split())
+
+
+def test_one_dash_is_one_too_few(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*START.args, *WRITTEN, "--diagnostics", "json"]
+    words[words.index("--config-file")] = "-config-file"
+    monkeypatch.setattr("sys.argv", ["ai8xize.py", *words])
+    with pytest.raises(SystemExit):
+        run(lambda: create_project(parse(words)))
+    edits = [m["edit"] for m in json.loads(capsys.readouterr().out) if m["edit"] is not None]
+    assert apply(edits[0], words, folder) and words[: len(START.args)] == [*START.args]
+
+
 def test_what_nothing_cures_has_no_edit(folder: Path) -> None:
     Path("net.pth.tar").unlink()
     assert [d.edit for d in refused(*START.args)] == [None]
@@ -183,7 +217,7 @@ class Net(nn.Module):
     [("nn.Conv2d", "nn.Conv2D", 7), ("padding=1", "paddin=1", 8),
      ("self.conv1(x)", "self.con1(x)", 12), ("(self, x):", "(self, x)", 11),
      ("8, 3", "8 3", 8), ("1 = nn", "1 nn", 7), ("(x)", "(x", 12),
-     ("num_channels, 8", "num_chanels, 8", 8)],
+     ("num_channels, 8", "num_chanels, 8", 8), ("from torch import nn\n", "import math\n", 1)],
 )  # fmt: skip
 def test_slips_in_python_files(tmp_path: Path, old: str, new: str, line: int) -> None:
     import torch
@@ -200,7 +234,7 @@ def test_slips_in_python_files(tmp_path: Path, old: str, new: str, line: int) ->
         error.__cause__ = exc
     [diagnostic] = diagnostics_of(error)
     assert diagnostic.edit is not None and diagnostic.edit.place.line == line
-    mended = applied(text, diagnostic.edit)
+    mended = applied(text, diagnostic.edit).replace("import math\n", "")
     assert ast.dump(ast.parse(mended)) == ast.dump(ast.parse(MODEL))
     assert str(diagnostic.edit) == diagnostic.remedy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, product, zip_longest
+from itertools import islice, pairwise, product, zip_longest
 
 from ai8xtools.diagnostics import Diagnostic, Edit, Place
 from ai8xtools.synthesis.cure.lines import DescriptionLine, blocks_of, lines_of
@@ -65,8 +65,10 @@ def candidates(
     yield from drawer.of_network((*names, "test"))
     for line in lines:
         yield from drawer.of_form(line)
+    yield from drawer.of_layout()
     yield from drawer.missing(required=True)
     yield from drawer.blocks_twice()
+    yield from drawer.blocks_exchanged()
     yield from _in_turn(drawer.of_value(line) for line in drawer.wrong_lines(lines))
     yield from _in_turn(drawer.as_usual(line) for line in lines)
     yield from _in_turn(drawer.of_value(line) for line in near)
@@ -228,6 +230,27 @@ class _Drawer:
                 end = "\n" if first + len(text) <= len(self.content) else ""
                 yield self._edit(first, 1, "\n".join(text) + end, "")
             seen.append(stripped)
+
+    def blocks_exchanged(self) -> Iterator[Edit]:
+        """Yield the text with a layer in the place of the next one."""
+        for (first, middle), (_, end) in pairwise(self.blocks):
+            one, two = self.content[first - 1 : middle - 1], self.content[middle - 1 : end - 1]
+            if one != two:
+                yield self._edit(first, 1, "\n".join(one + two), "\n".join(two + one))
+
+    def of_layout(self) -> Iterator[Edit]:
+        """Yield the text with a line without a key as a comment, or as the end of the one
+        before."""
+        known = {line.number for line in self.lines if line.meant is not None}
+        for number, line in enumerate(self.content, 1):
+            text = line.lstrip()
+            if number in known or not text or text.startswith("#"):
+                continue
+            lead = line.removesuffix(text)
+            yield self._edit(number, len(lead) + 1, "", "# ")
+            if number > 1:
+                end = len(self.content[number - 2]) + 1
+                yield self._edit(number - 1, end, f"\n{lead}", " ")
 
     def of_network(self, names: Sequence[str]) -> Iterator[Edit]:
         """Yield the text with a key that the network needs and does not have."""
