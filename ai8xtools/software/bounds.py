@@ -11,8 +11,8 @@ from typing import assert_never
 import numpy as np
 
 from ai8xtools.diagnostics import Diagnostic
-from ai8xtools.software.graph import Int8, Int64, Interval, Join
-from ai8xtools.synthesis.network import Layer
+from ai8xtools.software.graph import Int8, Int64, Interval
+from ai8xtools.synthesis.network import Combination, Layer
 from ai8xtools.values import frozen
 
 LARGEST = (1 << 31) - 1
@@ -87,17 +87,17 @@ def _shifted(value: Int64, right: int) -> Int64:
     return value >> right if right >= 0 else value.clip(-128, 127) << -right
 
 
-def joined(join: Join, operands: list[Interval]) -> Interval:
+def joined(join: Combination, operands: list[Interval]) -> Interval:
     """Return the bounds of combined operands."""
     low, high = operands[0].low, operands[0].high
     match join:
-        case Join.ADD:
+        case Combination.ADD:
             low = np.sum([one.low for one in operands], axis=0)
             high = np.sum([one.high for one in operands], axis=0)
-        case Join.SUB:
+        case Combination.SUB:
             low = low - np.sum([one.high for one in operands[1:]], axis=0)
             high = high - np.sum([one.low for one in operands[1:]], axis=0)
-        case Join.OR | Join.XOR:  # bits in any way: a sign can only come from a sign
+        case Combination.OR | Combination.XOR:  # bits in any way: a sign can only come from a sign
             unsigned = np.all([one.low >= 0 for one in operands], axis=0)
             low, high = np.where(unsigned, 0, -128), np.full_like(high, 127)
         case _:

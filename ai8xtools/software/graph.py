@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.diagnostics import Place
+from ai8xtools.synthesis.network import Combination
 from ai8xtools.values import frozen
 
 Int8 = NDArray[np.int8]
@@ -181,15 +182,6 @@ class Convolution:
         return int(self.weights.size) * self.out_size[0] * self.out_size[1]
 
 
-class Join(enum.StrEnum):
-    """How operands are combined."""
-
-    ADD = "add"
-    SUB = "sub"
-    OR = "or"
-    XOR = "xor"
-
-
 @frozen(kw_only=True)
 class Combine:
     """Operands of the same shape, combined from left to right and clipped once."""
@@ -200,7 +192,7 @@ class Combine:
     name: str
     channels: int
     size: Size
-    join: Join
+    join: Combination
 
 
 @frozen

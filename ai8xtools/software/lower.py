@@ -22,7 +22,6 @@ from ai8xtools.software.graph import (
     Insert,
     Int8,
     Interval,
-    Join,
     Piece,
     Pool,
     PoolKind,
@@ -37,7 +36,6 @@ from ai8xtools.synthesis.network import (
     DATA_BUFFER,
     NETWORK_INPUT,
     Activation,
-    Combination,
     Layer,
     Network,
 )
@@ -188,7 +186,7 @@ class _Lowering:
 
     def _combine(self, layer: Layer, operands: Sequence[int], size: Size) -> int:
         assert layer.combination is not None
-        join = _join(layer.combination)
+        join = layer.combination
         interval = bounds.joined(join, [self.ranges[operand] for operand in operands])
         target = self._tensor(f"{layer} {join}", size, interval)
         self.steps.append(
@@ -331,20 +329,6 @@ def _pool_kind(layer: Layer, *, rounding: bool) -> PoolKind:
         return PoolKind.MAX
     rounds = rounding and not layer.operator.one_dimensional
     return PoolKind.ROUNDED if rounds else PoolKind.AVERAGE
-
-
-def _join(combination: Combination) -> Join:
-    match combination:
-        case Combination.ADD:
-            return Join.ADD
-        case Combination.SUB:
-            return Join.SUB
-        case Combination.OR:
-            return Join.OR
-        case Combination.XOR:
-            return Join.XOR
-        case _:
-            assert_never(combination)
 
 
 def _needed(steps: Sequence[Step], outputs: Sequence[int], kept: int | None) -> tuple[Step, ...]:

@@ -15,7 +15,7 @@ import pytest
 from ai8xtools.software.build import SCHEMES
 from ai8xtools.software.cores import CORES
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import Combine, Convolution, Copy, Join, Pool, Step, StepGraph
+from ai8xtools.software.graph import Combine, Convolution, Copy, Pool, Step, StepGraph
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.buffers import copied_weights
 from ai8xtools.software.plan.chains import longest, passes
@@ -39,6 +39,7 @@ from ai8xtools.software.plan.prediction import START, predicted, work_of
 from ai8xtools.software.plan.schemes import Channels, Planes, Rows, Scheme, Weights
 from ai8xtools.software.plan.task import Level, Task, Traffic
 from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.network import Combination
 from tests.software.networks import random_network
 from tests.software.oracle.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
 from tests.software.oracle.run_rows import just_in_time
@@ -237,7 +238,7 @@ def test_layers_are_as_large_as_tensors_and_need_what_steps_touch() -> None:
 def test_sums_of_maps_need_the_values_in_their_place() -> None:
     for size, channels, count in product([(3, 5), (1, 4), (5, 1)], (1, 3), (2, 3)):
         step = Combine(sources=tuple(range(count)), target=9, layer=0, name="sum",
-                       channels=channels, size=size, join=Join.ADD)  # fmt: skip
+                       channels=channels, size=size, join=Combination.ADD)  # fmt: skip
         layer = geometry_of(step, _graph(40), {})
         assert layer is not None and layer.pointwise and layer.sources == count
         assert [layer.needed(y) for y in range(size[0])] == [(y, y + 1) for y in range(size[0])]
@@ -339,7 +340,7 @@ def test_products_are_those_of_every_result(plans: list[Plan]) -> None:
 def test_sums_of_maps_take_a_product_for_each_value_of_each_operand() -> None:
     for size, channels, count in product([(3, 5), (5, 1)], (1, 4), (2, 3)):
         step = Combine(sources=tuple(range(count)), target=9, layer=0, name="sum",
-                       channels=channels, size=size, join=Join.ADD)  # fmt: skip
+                       channels=channels, size=size, join=Combination.ADD)  # fmt: skip
         assert products(step) == sum(1 for _ in product(*map(range, (*size, channels, count))))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ai8xtools.software.graph import Join, Pool, PoolKind
+from ai8xtools.software.graph import Pool, PoolKind
+from ai8xtools.synthesis.network import Combination
 from tests import plain_arithmetic as plain
 from tests.software.compiled import SANITIZED, compiler
 from tests.software.oracle.arithmetic import finished, joined, mean
@@ -178,8 +179,8 @@ def test_python_averages_alike() -> None:
         assert mean(np.array(sums), pool).tolist() == wanted
 
 
-@pytest.mark.parametrize("join", Join)
-def test_python_joins_all_pairs_of_bytes_alike(join: Join) -> None:
+@pytest.mark.parametrize("join", Combination)
+def test_python_joins_all_pairs_of_bytes_alike(join: Combination) -> None:
     first, second = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128), indexing="ij")
     rows = [side.astype(np.int8).reshape(-1) for side in (first, second)]
     pairs = zip(rows[0].tolist(), rows[1].tolist(), strict=True)

@@ -14,7 +14,6 @@ from ai8xtools.software.graph import (
     Combine,
     Convolution,
     Copy,
-    Join,
     Pool,
     Step,
     StepGraph,
@@ -30,6 +29,7 @@ from ai8xtools.software.plan.streaming import (
     source_rows,
     streams,
 )
+from ai8xtools.synthesis.network import Combination
 from tests.software.networks import random_network
 from tests.software.test_recounted import _network as recounting
 from tests.software.test_recounted import rows_plan
@@ -62,7 +62,7 @@ def branching(seed: int) -> StepGraph:
         if choice.random() < 0.4 and source != other:
             step: Step = Combine(
                 sources=(source, other), target=target, layer=0, name="", channels=1,
-                size=(rows, 1), join=Join.ADD,
+                size=(rows, 1), join=Combination.ADD,
             )  # fmt: skip
         else:
             reach = choice.choice((1, 3, 5, 9))

@@ -14,7 +14,6 @@ from ai8xtools.software.graph import (
     Arithmetic,
     Combine,
     Convolution,
-    Join,
     Load,
     Number,
     Pair,
@@ -25,6 +24,7 @@ from ai8xtools.software.graph import (
 from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.sliding import sliding_plan
+from ai8xtools.synthesis.network import Combination
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.networks import random_network
 from tests.software.streams import MOST, changed_products, judge, random_stream
@@ -159,7 +159,7 @@ def test_operands_of_other_strides_are_refused() -> None:
     assert isinstance(three, Convolution)
     strided = replace(three, source=1, target=3, in_size=(32, 1), out_size=(16, 1))
     join = Combine(sources=(2, 3), target=4, layer=4, name="layer 4", channels=3, size=(16, 1),
-                   join=Join.ADD)  # fmt: skip
+                   join=Combination.ADD)  # fmt: skip
     tensors = (*graph.tensors[:3], Tensor(3, "", 16, 1, 3), Tensor(4, "", 16, 1, 3))
     graph = replace(graph, steps=(one, two, strided, join), tensors=tensors, outputs=(4,))
     assert "layer 4 cannot be computed from a stream: its operands have strides" in said(graph, 2)

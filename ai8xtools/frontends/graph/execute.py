@@ -186,6 +186,16 @@ def _transposed(operator: ConvTranspose, x: Array, weights: Array) -> Array:
     return _convolved(plain, wide[..., *cut], turned(weights, operator.groups))
 
 
+def dilated(weights: Array, dilations: Sequence[int]) -> Array:
+    """Return kernels [O, I, ...] with the zeros between their values."""
+    if max(dilations) == 1:
+        return weights
+    sizes = ((k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilations, strict=True))
+    wide = np.zeros((*weights.shape[:2], *sizes))
+    wide[:, :, *(slice(None, None, d) for d in dilations)] = weights
+    return wide
+
+
 def turned(weights: Array, groups: int) -> Array:
     """Return the kernels [O, I/groups, ...] of the convolution that a transposed one is."""
     inputs, filters, *kernel = weights.shape

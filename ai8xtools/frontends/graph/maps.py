@@ -19,7 +19,7 @@ from ai8xtools.frontends.graph.compositions import (
     linear_weights,
     normalized_by_parts,
 )
-from ai8xtools.frontends.graph.execute import turned, value_of
+from ai8xtools.frontends.graph.execute import dilated, turned, value_of
 from ai8xtools.frontends.graph.nodes import Graph, Node, shape_of
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
@@ -270,7 +270,7 @@ class MapsReader:
             extra = [max(e - b, 0) for b, e in pads]
             pads = tuple((b, e - x) for (b, e), x in zip(pads, extra, strict=True))
         if any(b != e for b, e in pads):
-            weights, pads = _even(_dilated(weights, dilations), pads)
+            weights, pads = _even(dilated(weights, dilations), pads)
             dilations = (1, 1)
         return self._into.convolution(
             node.place, self._maps[node.inputs[0]], weights, bias, (strides[0], strides[1]),
@@ -521,14 +521,6 @@ def _whole(shape: Shape) -> tuple[int, int, int]:
 def _pair(values: Shape) -> Pair:
     """Return rows and columns; series have one column."""
     return (values[0], values[1]) if len(values) == 2 else (values[0], 1)
-
-
-def _dilated(kernels: Floats, dilations: Shape) -> Floats:
-    """Return kernels with the zeros between their values."""
-    sizes = ((k - 1) * d + 1 for k, d in zip(kernels.shape[2:], dilations, strict=True))
-    wide = np.zeros((*kernels.shape[:2], *sizes))
-    wide[:, :, :: dilations[0], :: dilations[1]] = kernels
-    return wide
 
 
 def _even(kernels: Floats, pads: Pads) -> tuple[Floats, Pads]:

@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
+from ai8xtools.frontends.graph.execute import dilated
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.values import frozen
 
@@ -21,7 +22,21 @@ Shape: TypeAlias = tuple[int, int, int]
 
 
 @frozen
-class Weighted:
+class _OfOne:
+    """A step that makes the map `target` of one map."""
+
+    name: str
+    source: int
+    target: int
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+@frozen
+class Weighted(_OfOne):
     """A convolution, or a fully connected layer (`linear`).
 
     `weights` [filters, channels of a group, rows, columns]. Of transposed convolutions pixels are
@@ -29,9 +44,6 @@ class Weighted:
     zeros.
     """
 
-    name: str
-    source: int
-    target: int
     weights: Float64s
     bias: Float64s
     stride: Pair = (1, 1)
@@ -48,36 +60,23 @@ class Weighted:
         return alone and self.spread == (1, 1)
 
     @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
-
-    @property
     def kernel(self) -> Pair:
         """Rows and columns of the kernel."""
         return int(self.weights.shape[2]), int(self.weights.shape[3])
 
 
 @frozen
-class Pool:
+class Pool(_OfOne):
     """The maximum, or the `average`, of windows; what lies outside of the map does not count.
 
     `ceil` keeps the last windows, which begin within the map and end outside.
     """
 
-    name: str
-    source: int
-    target: int
     average: bool
     window: Pair
     stride: Pair
     padding: Pair = (0, 0)
     ceil: bool = False
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
 
     def size(self, shape: Shape) -> Pair:
         """Return rows and columns of the result for those of a map."""
@@ -90,107 +89,64 @@ class Pool:
 
 
 @frozen
-class Clip:
+class Clip(_OfOne):
     """Limits to low..high; a rectifier has 0 and infinity."""
 
-    name: str
-    source: int
-    target: int
     low: float
     high: float
 
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
+
+@frozen
+class _OfSeveral:
+    """A step that makes the map `target` of several maps."""
+
+    name: str
+    sources: tuple[int, ...]
+    target: int
 
 
 @frozen
-class Add:
+class Add(_OfSeveral):
     """The sum of maps of one shape."""
 
-    name: str
-    sources: tuple[int, ...]
-    target: int
-
 
 @frozen
-class Concat:
+class Concat(_OfSeveral):
     """The channels of maps, one after another."""
 
-    name: str
-    sources: tuple[int, ...]
-    target: int
-
 
 @frozen
-class Enlarge:
+class Enlarge(_OfOne):
     """Each pixel as a block of `factor` rows and columns: nearest upsampling."""
 
-    name: str
-    source: int
-    target: int
     factor: Pair
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
 
 
 @frozen
-class Gather:
+class Gather(_OfOne):
     """Rows and columns of a map by their numbers, each as often as wanted: borders, enlargement."""
 
-    name: str
-    source: int
-    target: int
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
-
 
 @frozen
-class Flatten:
+class Flatten(_OfOne):
     """The values of a map [C, H, W] one after the other, along the axes in this order."""
 
-    name: str
-    source: int
-    target: int
     order: tuple[int, int, int] = (0, 1, 2)
 
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
-
 
 @frozen
-class Table:
+class Table(_OfOne):
     """A function of each element."""
 
-    name: str
-    source: int
-    target: int
     function: Callable[[Float64s], Float64s]
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The maps that it reads."""
-        return (self.source,)
 
 
 @frozen
-class Multiply:
+class Multiply(_OfSeveral):
     """The product of two maps; of the second one any axis may have one element for all."""
-
-    name: str
-    sources: tuple[int, int]
-    target: int
 
 
 @frozen
@@ -298,7 +254,7 @@ class GraphBuilder:
         """
         _, rows, columns = self._shapes[source]
         filters = len(weights)
-        weights = _spread(np.asarray(weights, np.float64), dilation)
+        weights = dilated(np.asarray(weights, np.float64), dilation)
         wide = ((n - 1) * s + 1 + e for n, s, e in zip((rows, columns), spread, extra, strict=True))
         size = [
             (n + 2 * p - k) // s + 1
@@ -403,14 +359,3 @@ def _whole(shape: Sequence[int]) -> Shape:
     """Return (C, H, W) for an input of up to three axes."""
     padded = (*map(int, shape), 1, 1)[:3]
     return padded[0], padded[1], padded[2]
-
-
-def _spread(weights: Float64s, dilation: Pair) -> Float64s:
-    """Return kernels with zeros between their values."""
-    if dilation == (1, 1):
-        return weights
-    filters, channels, rows, columns = weights.shape
-    shape = (filters, channels, (rows - 1) * dilation[0] + 1, (columns - 1) * dilation[1] + 1)
-    wide = np.zeros(shape)
-    wide[:, :, :: dilation[0], :: dilation[1]] = weights
-    return wide

@@ -34,7 +34,6 @@ from ai8xtools.software.graph import (
     Convolution,
     Copy,
     Insert,
-    Join,
     Pool,
     Roll,
     Size,
@@ -46,12 +45,15 @@ from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.plan.planner import plan
 from ai8xtools.software.plan.schemes import Scheme
 from ai8xtools.software.profile import PORTABLE
+from ai8xtools.synthesis.network import Combination
 
 _DATA_FRACTION, _WEIGHT_FRACTION = 7, 7
 _BIAS_SHIFT = 7
 _NARROWEST, _WIDEST = -128, 127
 _LONGEST = {"kernel": 255, "dimension": 0xFFFF, "selected": 1024}
-_JOINS = {Join.ADD: Op.ADD, Join.SUB: Op.SUB, Join.XOR: Op.XOR, Join.OR: Op.OR}
+_JOINS = {
+    Combination.ADD: Op.ADD, Combination.SUB: Op.SUB, Combination.XOR: Op.XOR, Combination.OR: Op.OR
+}  # fmt: skip
 
 
 def container_of(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ai8xtools.diagnostics import Place
-from ai8xtools.frontends.graph.execute import turned
+from ai8xtools.frontends.graph.execute import dilated, turned
 from ai8xtools.frontends.graph.nodes import Node
 from ai8xtools.frontends.graph.operators import (
     Array,
@@ -57,7 +56,7 @@ class Weighing(Storage):
             weights = turned(weights, operator.groups)
         kernels = weights.reshape(*weights.shape[:2], *weights.shape[2:], *single)
         if dilations[0] != dilations[1]:
-            kernels = kernels if max(dilations) == 1 else _dilated(kernels, dilations)
+            kernels = dilated(kernels, dilations)
             dilations = (1, 1)
         if isinstance(operator, ConvTranspose):
             reach = [d * (k - 1) for d, k in zip(dilations, kernels.shape[2:], strict=True)]
@@ -154,11 +153,3 @@ def _whole_weights(weights: Array) -> tuple[steps.Int8, int]:
                 break
             return whole.astype(np.int8), bits
     raise RefusedError("its weights do not fit 8 bits", QUANTIZE)
-
-
-def _dilated(kernels: Array, dilations: Sequence[int]) -> Array:
-    """Return kernels with the zeros between their values."""
-    sizes = ((k - 1) * d + 1 for k, d in zip(kernels.shape[2:], dilations, strict=True))
-    wide = np.zeros((*kernels.shape[:2], *sizes))
-    wide[:, :, :: dilations[0], :: dilations[1]] = kernels
-    return wide

@@ -25,6 +25,7 @@ from ai8xtools.quantization.q15.graph import (
 )
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.software import graph
+from ai8xtools.synthesis.network import Combination
 
 _ANYTHING = graph.Interval(np.zeros(1, np.int64), np.zeros(1, np.int64))
 Homes: TypeAlias = Mapping[int, int]
@@ -79,7 +80,7 @@ def _planned(step: Step, number: int, network: QuantizedNetwork, homes: Homes) -
         case Add() if len(sources) == len(step.sources):
             return graph.Combine(
                 sources=sources, target=step.target, layer=number, name=step.name,
-                channels=channels, size=(rows, columns), join=graph.Join.ADD,
+                channels=channels, size=(rows, columns), join=Combination.ADD,
             )  # fmt: skip
         case Clip() | Concat() | Add() | Multiply() | Table() | Gather() | Flatten():
             alike = {shapes[one][1] for one in sources} == {rows}

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.software.graph import Convolution, Int64, Join, Pool, PoolKind
+from ai8xtools.software.graph import Convolution, Int64, Pool, PoolKind
+from ai8xtools.synthesis.network import Combination
 
 Bytes = NDArray[np.int8]
 
@@ -72,12 +73,15 @@ def mean(sums: Int64, pool: Pool) -> Int64:
     return found
 
 
-def joined(join: Join, rows: Sequence[Bytes]) -> Int64:
+def joined(join: Combination, rows: Sequence[Bytes]) -> Int64:
     """Return operands combined from left to right and clipped."""
     wide = [row.astype(np.int64) for row in rows]
     function = {
-        Join.ADD: np.add, Join.SUB: np.subtract, Join.OR: np.bitwise_or, Join.XOR: np.bitwise_xor
-    }[join]  # fmt: skip
+        Combination.ADD: np.add,
+        Combination.SUB: np.subtract,
+        Combination.OR: np.bitwise_or,
+        Combination.XOR: np.bitwise_xor,
+    }[join]
     total: Int64 = wide[0]
     for row in wide[1:]:
         total = function(total, row)
