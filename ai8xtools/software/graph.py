@@ -7,7 +7,6 @@ A graph knows neither memory nor C.
 from __future__ import annotations
 
 import enum
-from functools import cached_property
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -93,24 +92,36 @@ class PoolKind(enum.StrEnum):
 
 
 @frozen(kw_only=True)
-class Pool:
-    """Pooling; window 1x1 keeps every stride-th pixel. Pairs are (rows, columns)."""
+class _Step:
+    """What makes the tensor `target`; `layer` is the one of the network that it is for."""
 
-    source: int
     target: int
     layer: int
     name: str
+
+
+@frozen(kw_only=True)
+class _Sliding(_Step):
+    """Windows that slide over a tensor. Pairs are (rows, columns)."""
+
+    source: int
     channels: int
     in_size: Size
     out_size: Size
-    kind: PoolKind
     window: Size
     stride: Size
     dilation: Size = (1, 1)
 
 
-@frozen(slots=False, kw_only=True)
-class Convolution:
+@frozen(kw_only=True)
+class Pool(_Sliding):
+    """Pooling; window 1x1 keeps every stride-th pixel."""
+
+    kind: PoolKind
+
+
+@frozen(kw_only=True)
+class Convolution(_Step):
     """A convolution, or with one pixel a fully connected layer, with what follows its sums.
 
     `weights` are int8 [filter, channel of the group, kernel row, kernel column]; a transposed
@@ -123,9 +134,6 @@ class Convolution:
     """
 
     source: int
-    target: int
-    layer: int
-    name: str
     place: Place
     weights: Int8
     start: Int64
@@ -176,20 +184,17 @@ class Convolution:
         """Whether there is one pixel, and all of it is used."""
         return self.kernel == (1, 1) and self.out_size == (1, 1) and self.groups == 1
 
-    @cached_property
+    @property
     def macs(self) -> int:
         """Products of weights and data that the sums have, those with padding included."""
         return int(self.weights.size) * self.out_size[0] * self.out_size[1]
 
 
 @frozen(kw_only=True)
-class Combine:
+class Combine(_Step):
     """Operands of the same shape, combined from left to right and clipped once."""
 
     sources: tuple[int, ...]
-    target: int
-    layer: int
-    name: str
     channels: int
     size: Size
     join: Combination
@@ -209,7 +214,7 @@ class Piece:
 
 
 @frozen(kw_only=True)
-class Copy:
+class Copy(_Step):
     """Pieces of tensors that become one tensor: concatenation, cropping, parts of channels.
 
     `by_rows`: row y of the target needs row y of the sources only, and each piece has one run for
@@ -217,9 +222,6 @@ class Copy:
     """
 
     sources: tuple[int, ...]
-    target: int
-    layer: int
-    name: str
     pieces: tuple[Piece, ...]
     by_rows: bool = False
     fill: int | None = None
@@ -277,7 +279,7 @@ Element: TypeAlias = Load | Number | Look | Root | Pair
 
 
 @frozen(kw_only=True)
-class Elements:
+class Elements(_Step):
     """An expression of each element of `size` pixels.
 
     Sources are read in `shapes` [row, column, channel], of which axes of size 1 are broadcast.
@@ -285,9 +287,6 @@ class Elements:
     """
 
     sources: tuple[int, ...]
-    target: int
-    layer: int
-    name: str
     channels: int
     size: Size
     shapes: tuple[tuple[int, int, int], ...]
@@ -301,46 +300,30 @@ class Elements:
 
 
 @frozen(kw_only=True)
-class Windows:
+class Windows(_Sliding):
     """The maxima, or `sums`, of windows, by channel; what lies outside of the data does not count.
 
     `element` is what is computed of that one, the operand 0, before it is stored.
     """
 
-    source: int
-    target: int
-    layer: int
-    name: str
-    channels: int
-    in_size: Size
-    out_size: Size
     sums: bool
-    window: Size
-    stride: Size
     pad: Size
-    dilation: Size
     element: Element
     bits: int
 
 
 @frozen(kw_only=True)
-class Roll:
+class Roll(_Step):
     """A buffer that is kept between runs moves: its oldest `dropped` bytes go, zeros follow."""
 
-    target: int
-    layer: int
-    name: str
     dropped: int
 
 
 @frozen(kw_only=True)
-class Insert:
+class Insert(_Step):
     """The newest bytes of a buffer that is kept between runs become those of a tensor."""
 
     source: int
-    target: int
-    layer: int
-    name: str
 
 
 Step = Convolution | Pool | Combine | Elements | Windows | Copy | Roll | Insert

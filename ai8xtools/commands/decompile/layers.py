@@ -36,6 +36,7 @@ from ai8xtools.synthesis.network import (
     Size,
     Tensor,
 )
+from ai8xtools.synthesis.resolve.shapes import pooled_size
 from ai8xtools.values import frozen
 from device.chip import BIAS_UNIT, PROCESSORS, WORD_BYTES
 from device.masks import mask_of
@@ -196,7 +197,7 @@ class _Work:
             return self.source_size, self.source_size
         if self.flattened:
             source = self.source_size if self.inputs.sources[0] >= 0 else (self.flattened, 1)
-            return source, _pooled(source, self.pooling)
+            return source, pooled_size(source, self.pooling)
         size, own = inputs.size, self.source_size
         if own[1] == size[1] and size[0] <= own[0] < size[0] + inputs.stride:
             size = own
@@ -360,14 +361,6 @@ def with_streams(built: Sequence[Rebuilt], *, first: bool) -> list[Rebuilt]:
         )
         for number, one in enumerate(built)
     ]
-
-
-def _pooled(size: Size, pooling: Pooling) -> Size:
-    rows, columns = (
-        (n - (w - 1) * d - 1) // s + 1
-        for n, w, d, s in zip(size, pooling.window, pooling.dilation, pooling.stride, strict=True)
-    )
-    return rows, columns
 
 
 def _combination(operation: ElementwiseOperation) -> Combination:
