@@ -250,7 +250,7 @@ class Integers:
         self, network: nn.Module, state: Mapping[str, NDArray[Any]], wide: frozenset[str]
     ) -> None:
         self._network = copy.deepcopy(network).double().eval()
-        self._state, self._wide = state, wide
+        self._state, self._wide, self._sums = state, wide, 0
         for name, module in self._network.named_modules():
             self._replace(name, module)
 
@@ -269,7 +269,17 @@ class Integers:
         elif isinstance(module, Mean):
             module.whole = toward_zero
         elif isinstance(module, Branches):
-            module.sum = lambda a, b: (a + b).clamp(-128, 127)
+            module.sum = self._sum
+
+    def _sum(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return a sum; one that has a layer is that of the channels of both."""
+        name = f"add_{self._sums}" if self._sums else "add"
+        self._sums += 1
+        if f"{name}.op.weight" not in self._state:
+            return (a + b).clamp(-128, 127)
+        data = a if torch.equal(a, b) else torch.cat((a, b), 1)
+        result: Tensor = self._operator(name, None)(data)
+        return result
 
     def _operator(self, name: str, module: Any) -> Any:
         """Return what a layer computes: sums, bias, shift, rounding, limits."""
@@ -299,6 +309,7 @@ class Integers:
     @torch.no_grad()
     def run(self, data: Tensor) -> NDArray[np.int64]:
         """Return the results for integers [N, C, ...]."""
+        self._sums = 0
         found: NDArray[np.int64] = self._network(data.double()).numpy().astype(np.int64)
         return found
 

@@ -264,6 +264,7 @@ class _Builder:
             self._limited |= dict.fromkeys([node], max(limits)) if limits else {}
         match operator:
             case Input():
+                self._limited[node] = 1.0
                 return self.graph.placeholder("x")
             case Conv() | ConvTranspose() | Gemm():
                 return self._operator(node, sources[0])
