@@ -280,6 +280,7 @@ def test_sums_without_limits_are_layers_if_their_weights_are_calibrated(
         .replace("self.relu(self.plus(self.second(x), x))", "torch.relu(x - self.first(inputs))")
     )
     text = text.replace("x = self.first(x)", "inputs, x = x, self.first(x)")
+    text = text.replace("self.third =", "self.spare, self.third = ai8x.Linear(2, 2, **kwargs),")
     Path("net.py").write_text(text)
     ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
     torch.manual_seed(1)
@@ -306,6 +307,7 @@ def test_sums_without_limits_are_layers_if_their_weights_are_calibrated(
     assert "Quantize it with --model and --calibrate" in capsys.readouterr().err
     monkeypatch.setattr(sys, "argv", ["quantize.py", *words, "--calibrate", "npz:x.npz"])
     assert quantize.main() == 0, capsys.readouterr().err
+    assert "does not call the layer of spare.op.weight" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", to_generate)
     assert ai8xize.main() == 0, capsys.readouterr().err
     results = [layer.values for layer in read_answer(Path("out/p/answer.npz")).layers][-1]

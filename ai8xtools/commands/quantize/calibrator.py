@@ -26,7 +26,13 @@ from ai8xtools.quantization import Calibration
 from ai8xtools.quantization.calibration import LayerChoice, calibrate
 from ai8xtools.reading import tables
 from ai8xtools.training.catalog.discovery import DatasetEntry, ModelEntry, find_models
-from ai8xtools.training.catalog.imported import completed, imported, is_completed, notes_of
+from ai8xtools.training.catalog.imported import (
+    completed,
+    imported,
+    is_completed,
+    notes_of,
+    uncalled,
+)
 from ai8xtools.training.catalog.onnx_file import is_graph
 from ai8xtools.training.catalog.own_file import named_model, plain_name
 from ai8xtools.training.network.building import build_model
@@ -132,7 +138,9 @@ def prepare(
     constant = {name: tensor.numpy() for name, tensor in constant_tensors(trained).items()
                 if name not in state}  # fmt: skip
     if is_completed(trained):
-        print("\n".join(notes_of(trained)))
+        unused = sorted(name for name in uncalled(trained) & state.keys() if ".op." in name)
+        left_out = [f"Import: the network does not call the layer of {n}" for n in unused]
+        print("\n".join([*notes_of(trained), *left_out]))
         fit_ranges(trained, samples)
         checkpoint.state_dict.clear()
         checkpoint.state_dict.update({n: t.numpy() for n, t in trained.state_dict().items()})
@@ -261,7 +269,8 @@ def _differences(network: nn.Module, state: Mapping[str, Tensor]) -> str:
     """Say what the network lacks or has more than the checkpoint; nothing if they fit."""
     own = network.state_dict()
     names = _trained_names(network)
-    surplus = [name for name in state if name not in own and name.endswith((".weight", ".bias"))]
+    surplus = [name for name in state if name not in own and name.endswith((".weight", ".bias"))
+               and name not in uncalled(network)]  # fmt: skip
     parts = {
         "missing": [n for n in names if n not in state and n not in constant_tensors(network)],
         "of another shape": [n for n in names if n in state and state[n].shape != own[n].shape],

@@ -6,7 +6,7 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -107,7 +107,7 @@ def completed(entry: ModelEntry, name: str, *, prove: bool = True) -> ModelEntry
             made = with_notes(import_network(whole, example, name, common, prove=prove))
         except InputError:
             return network
-        made.meta[_COMPLETED] = True
+        made.meta[_COMPLETED] = whole.state_dict().keys() - made.state_dict().keys()
         return made
 
     return replace(entry, make=make)
@@ -116,6 +116,12 @@ def completed(entry: ModelEntry, name: str, *, prove: bool = True) -> ModelEntry
 def is_completed(network: nn.Module) -> bool:
     """Return whether a network is one that `completed` imported: its weights need calibration."""
     return _COMPLETED in getattr(network, "meta", {})
+
+
+def uncalled(network: nn.Module) -> Set[str]:
+    """Return the tensors of a completed network that stand for layers that it does not call."""
+    names: Set[str] = getattr(network, "meta", {}).get(_COMPLETED, frozenset())
+    return names
 
 
 def with_notes(result: Imported) -> Any:
