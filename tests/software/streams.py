@@ -224,7 +224,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--hops", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--recurrent", action="store_true", help="recurrent networks whose states "
+                        "go on, in the place of random ones")  # fmt: skip
     args = parser.parse_args()
+    if args.recurrent:
+        from tests.software import recurrent_streams
+
+        return recurrent_streams.main(args.hops)
     tried = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(args.seed, args.seed + args.count):

@@ -14,6 +14,7 @@ from ai8xtools.software.graph import (
     Arithmetic,
     Combine,
     Convolution,
+    Insert,
     Load,
     Number,
     Pair,
@@ -133,7 +134,8 @@ def test_layers_that_cannot_slide_are_named() -> None:
     recounted = replace(last, in_size=(16, 2), out_size=(16, 2))
     message = said(replace(graph, steps=(first, recounted)), 1)
     assert "[E915]" in message and "it reads its data in other rows" in message
-    kept = replace(graph, kept=1)
+    insert = Insert(source=1, target=2, layer=2, name="layer 2")
+    kept = replace(graph, steps=(first, insert), kept=2)
     assert "it keeps data from one inference to the next" in said(kept, 1)
 
 
@@ -179,7 +181,12 @@ def test_what_depends_on_all_rows_is_the_tail() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("--stream", "0"), ("--stream", "2", "--scheme", "rows"), ("--stream", "2", "--l2", "1M")],
+    [
+        ("--stateful",),
+        ("--stream", "0"),
+        ("--stream", "2", "--scheme", "rows"),
+        ("--stream", "2", "--l2", "1M"),
+    ],
 )
 def test_wrong_usage_of_streams(words: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -189,5 +196,7 @@ def test_wrong_usage_of_streams(words: tuple[str, ...], tmp_path: Path) -> None:
 
 def test_refusals_reach_the_command_line(tmp_path: Path) -> None:
     assert "Hops that suit: 2, 4." in refusal(tmp_path, "--mcu", "rp2040", "--stream", "1")
+    told = refusal(tmp_path, "--mcu", "rp2040", "--stream", "2", "--stateful")
+    assert "[E915]" in told and "no recurrent layer" in told
     told = refusal(tmp_path, "--mcu", "rp2040", "--stream", "2", "--l1", "4K")
     assert "[E905]" in told and "stream" in told

@@ -136,6 +136,9 @@ def arguments() -> Parser:
     option("--dma", action="store_true", help="copy between memories while the core computes")
     option("--stream", type=hop, metavar="HOP", help="results of a window that slides by HOP rows "
            "(time steps of one-dimensional data), which computes what is new")  # fmt: skip
+    option("--stateful", action="store_true", help="with --stream: states of RNN, GRU and LSTM go "
+           "on from call to call, so that results are those of all rows since the start instead of "
+           "a window")  # fmt: skip
     add_library_options(parser.group(PLAN))
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
@@ -171,6 +174,8 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         if args.mcu is None:
             parser.error("argument --mcu: is required with --container; choose "
                          f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
+    if args.stateful and args.stream is None:
+        parser.error("argument --stateful: add --stream HOP")
     for option in ("scheme", "l2", "l3", "dma", "symbol_prefix", "container"):
         if args.stream is not None and getattr(args, option) != parser.get_default(option):
             parser.error(f"argument --{option.replace('_', '-')}: streams have none, leave it out")

@@ -32,6 +32,10 @@ def create_software(software: SoftwareOptions) -> int:
         from ai8xtools.commands.software.operators import create_from_operators
 
         return create_from_operators(options, software, source)
+    if software.stateful:
+        from ai8xtools.software.operators.stateful import no_recurrence  # few ask for it
+
+        raise no_recurrence()
     if software.qformat:
         from ai8xtools.commands.software.qformat import create_qformat  # few ask for it
 

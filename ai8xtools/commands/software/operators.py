@@ -19,6 +19,7 @@ from ai8xtools.commands.software.finishing import finish
 from ai8xtools.commands.software.graphs import CHANGING
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.planning import completed, planned
+from ai8xtools.commands.software.streams import proven_stream
 from ai8xtools.diagnostics import Diagnostic, print_diagnostics
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.options import no_effect
@@ -35,6 +36,7 @@ from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.stateful import stateful
 from ai8xtools.software.operators.storage import laid
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.values import frozen
@@ -72,16 +74,24 @@ def create_from_operators(
     messages: tuple[Diagnostic, ...] = software.notices
     if isinstance(source, Checkpoint) and options.model is not None:
         messages += (no_effect("--model", "on a checkpoint that holds the network"),)
-    network, path, steps = lowered(options, source)
-    _prove(network, steps, path)
+    network, path = _network(options, source)
+    if software.stateful and software.stream is not None:
+        with told_of(path):
+            form = stateful(network.operators, software.stream)
+        steps = _steps(form.graph, network.name, path)
+        sample, told = proven_stream(network.operators, form, steps, network.sample, path)
+        print(told)
+    else:
+        steps = _steps(network.operators, network.name, path)
+        _prove(network, steps, path)
+        outputs = _results(network.operators, network.sample[0])
+        sample = Sample(_maps(network.sample), tuple(map(_maps, outputs)))
     if isinstance(source, ModelSource) and source.prove:
         source = replace(source, left=network.left)
         messages += prove(source, network.sample[0],
                           lambda one: [value.astype(np.float64).ravel()
                                        for value in _results(network.operators, one)])  # fmt: skip
     built = planned(steps, profile, software)
-    outputs = _results(network.operators, network.sample[0])
-    sample = Sample(_maps(network.sample), tuple(map(_maps, outputs)))
     built = completed(built, sample, profile, options, network.exponents, network.fraction)
     print_diagnostics(options.visible(messages))
     for node in network.left:
@@ -115,15 +125,23 @@ def lowered(
 
     Raises InputError E670 that names each node that no step computes.
     """
+    network, path = _network(options, source)
+    return network, path, _steps(network.operators, network.name, path)
+
+
+def _network(options: LoaderOptions, source: Checkpoint | ModelSource) -> tuple[_Network, str]:
+    """Return the operators of a file, and its path."""
     if isinstance(source, Checkpoint):
         path = str(options.resolve.checkpoint_file)
-        network = _held(source, path, options)
-    else:
-        path, network = source.model, _of_onnx(source, options)
+        return _held(source, path, options), path
+    return _of_onnx(source, options), source.model
+
+
+def _steps(operators: Graph, name: str, path: str) -> StepGraph:
     with told_of(path):
-        lowering = Lowering(network.operators, network.name)
+        lowering = Lowering(operators, name)
     refuse(lowering.refusals, path, _BY)
-    return network, path, lowering.graph()
+    return lowering.graph()
 
 
 def _held(checkpoint: Checkpoint, path: str, options: LoaderOptions) -> _Network:

@@ -45,7 +45,7 @@ class SoftwareOptions:
     a binary file. With `interleaving` fully connected layers of calls take the weights of `_opt`.
     `planning` are options that plans in integers of 16 or 8 bits do not have, as they were typed.
     `qformat`: the checkpoint holds the network, which is no description. `stream`: the window
-    slides by so many rows (None: it does not).
+    slides by so many rows (None: it does not); `stateful`: states of recurrent layers go on.
     """
 
     source: LoaderOptions
@@ -67,6 +67,7 @@ class SoftwareOptions:
     qformat: bool = False
     interleaving: bool = False
     stream: int | None = None
+    stateful: bool = False
 
     def folder(self, options: LoaderOptions) -> Folder:
         """Return where the project goes; `options` are those of the source, as far as known."""

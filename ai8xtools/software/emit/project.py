@@ -64,7 +64,8 @@ def emit(
                                  sample_arrays(outputs, sample))),
         ("main.c", render(f"{folder}/{'library_' if library is not None else ''}main.c.j2",
                           name=name, outputs=outputs, shown=shown,
-                          demands_rows=by_rows, twice=by_rows, hop=header["hop"], **values)),
+                          demands_rows=by_rows, twice=by_rows, hop=header["hop"],
+                          stateful=header["stateful"], **values)),
         ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
         *further.items(),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
@@ -102,6 +103,7 @@ def _header(plan: Plan, code: Code, title: str) -> Mapping[str, Any]:
         "demands_rows": plan.takes_rows,
         "hop": plan.sliding and plan.sliding.hop,
         "hop_macs": plan.macs,
+        "stateful": bool(plan.sliding) and plan.graph.kept is not None,
     }
 
 

@@ -23,13 +23,21 @@ from ai8xtools.software.graph import (
 )
 
 
-def execute(graph: StepGraph, sample: Int64) -> list[Int64]:
-    """Return the results of steps for a sample [row, column, channel], each in one line."""
+def execute(graph: StepGraph, sample: Int64, state: Int64 | None = None) -> list[Int64]:
+    """Return the results of steps for a sample [row, column, channel], each in one line.
+
+    `state` is what the graph keeps from the run before, and becomes what it keeps from this one.
+    """
     nodes = (
         execution.Node(step.target, sources_of(step), partial(_checked, graph, step))
         for step in graph.steps
     )
-    values = execution.execute(nodes, {graph.input: sample.ravel()}, graph.outputs)
+    given, wanted = {graph.input: sample.ravel()}, graph.outputs
+    if graph.kept is None or state is None:
+        values = execution.execute(nodes, given, wanted)
+    else:
+        values = execution.execute(nodes, given | {graph.kept: state}, (*wanted, graph.kept))
+        state[:] = values[graph.kept]
     return [values[one] for one in graph.outputs]
 
 

@@ -6,6 +6,8 @@ order. What is done with elements becomes one expression for each result that ot
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ai8xtools.frontends.graph import passes
@@ -29,10 +31,12 @@ from ai8xtools.frontends.graph.operators import (
 from ai8xtools.frontends.layers import Refusal
 from ai8xtools.software import bounds
 from ai8xtools.software import graph as steps
+from ai8xtools.software.graph import Interval
 from ai8xtools.software.operators.exact import InexactError
 from ai8xtools.software.operators.expressed import OF_ELEMENTS
 from ai8xtools.software.operators.joined import joined
 from ai8xtools.software.operators.moved import Moving
+from ai8xtools.software.operators.stateful import State
 from ai8xtools.software.operators.storage import QUANTIZE, ROUND, RefusedError, Stored, laid
 from ai8xtools.software.operators.weighted import Weighing
 from ai8xtools.software.operators.windows import Windowing
@@ -52,6 +56,7 @@ class Lowering(Moving, Weighing, Windowing):
         super().__init__()
         self.refusals: list[Refusal] = []
         self._name = name
+        self._kept: int | None = None
         self._graph = passes.improved(graph, PASSES)
         self._readers = self._graph.readers()
         self._refused: set[Node] = set()
@@ -60,11 +65,33 @@ class Lowering(Moving, Weighing, Windowing):
         self._outputs = [self._delivered(node) for node in self._graph.outputs]
 
     def graph(self) -> steps.StepGraph:
-        """Return the steps that outputs need, put together."""
+        """Return the steps that outputs need, put together.
+
+        Of a graph that keeps a state, the last output is what it is in the next run.
+        """
         graph = steps.StepGraph(name=self._name, tensors=tuple(self._tensors),
                                 steps=tuple(self._steps), input=0,
                                 outputs=tuple(self._outputs))  # fmt: skip
-        return joined(graph)
+        graph = joined(graph)
+        if self._kept is None:
+            return graph
+        *outputs, last = graph.outputs
+        tensors, more = list(graph.tensors), []
+        kept = tensors[self._kept]
+        name, layer = kept.name, len(self._steps)
+        if tensors[last].bytes_per_value != kept.bytes_per_value:
+            more.append(steps.Elements(
+                sources=(last,), target=len(tensors), layer=layer, name=name,
+                channels=kept.channels, size=(1, 1), shapes=((1, 1, kept.channels),),
+                element=steps.Load(0), bits=32,
+            ))  # fmt: skip
+            last = len(tensors)
+            tensors.append(replace(kept, index=last))
+        piece = steps.Piece(last, 0, 0, 0, 0, kept.size_bytes, 1)
+        keeping = steps.Copy(sources=(last,), target=kept.index, layer=layer, name=name,
+                             pieces=(piece,))  # fmt: skip
+        return replace(graph, steps=(*graph.steps, *more, keeping), outputs=(*outputs,),
+                       tensors=(*tensors,), kept=kept.index)  # fmt: skip
 
     def _visit(self, node: Node) -> None:
         """Store the result of a node, but for what is done with elements if one reads it alone."""
@@ -127,6 +154,11 @@ class Lowering(Moving, Weighing, Windowing):
                 return self._pool(node, operator)
             case Reduce():
                 return self._reduced(node, operator)
+            case State():
+                count = node.shape[1]
+                limits = Interval(np.full(count, operator.low), np.full(count, operator.high))
+                self._kept = self._tensor("state", (1, 1), limits)
+                return self._stored_in(node.shape, self._kept, one)
             case Foreign():
                 raise RefusedError(f"there is no kernel for {node.name}", operator.remedy)
             case _:

@@ -18,10 +18,12 @@ from ai8xtools.software.graph import (
     Convolution,
     Element,
     Elements,
+    Insert,
     Look,
     Number,
     Pair,
     Pool,
+    Roll,
     Root,
     Step,
     StepGraph,
@@ -130,18 +132,21 @@ def _suits(graph: StepGraph, hop: int) -> bool:
 def _split(graph: StepGraph, hop: int) -> _Split:
     """Return which steps slide. Raises DiagnosticError as `sliding_plan` does."""
     window = graph.tensors[graph.input].rows
-    if hop >= window or window % hop:
+    stateful = graph.kept is not None
+    if hop > window - (not stateful) or window % hop:
         raise _refusal(
             f"a window of {window:,} rows is no multiple of a hop of {hop:,}, or no more",
             "Use a window that is a multiple of the hop.",
         )
     rows = {graph.input: _Rows(0, window, 1)}
+    if hop == window:  # all rows are new
+        return _Split(hop, rows, (), graph.steps)
     head: list[Step] = []
     tail: list[Step] = []
     apart: dict[int, tuple[str, int]] = {}
     for step in graph.steps:
         sources, count = sources_of(step), rows_of(step, graph)
-        if graph.kept is not None and graph.kept in (*sources, step.target):
+        if isinstance(step, Roll | Insert):
             raise _cannot(step, "it keeps data from one inference to the next")
         moving = None
         if all(source in rows for source in sources):
@@ -172,7 +177,7 @@ def _slid(step: Step, graph: StepGraph, sources: Sequence[_Rows]) -> _Rows | Non
         raise _cannot(step, "it makes several rows of each")
     if not streams(step, graph):
         whole = rows_of(step, graph) == 1 or isinstance(step, Elements)
-        if not whole:
+        if not whole and graph.kept is None:  # else the window has few rows more than a hop
             raise _cannot(step, "it reads its data in other rows")
         return None
     if len({one.stride for one in sources}) > 1:
@@ -237,7 +242,7 @@ class _Planned:
         self.beats = split.hop // beat
         self.new = {tensor: beat // one.stride for tensor, one in split.rows.items()}
         tail = StepGraph(name=graph.name, tensors=graph.tensors, steps=split.tail,
-                         input=graph.input, outputs=graph.outputs)  # fmt: skip
+                         input=graph.input, outputs=graph.outputs, kept=graph.kept)  # fmt: skip
         self.tail = plan(fuse(tail), core, Scheme.RESIDENT, kernels)
         read = {source for step in split.tail for source in sources_of(step)}
         self.whole = {tensor for tensor in split.rows if tensor in {*read, *graph.outputs}}
@@ -289,7 +294,9 @@ class _Planned:
         blocks = list(self._blocks(slides, last))
         blocks += whole_buffers(0, split.head, kernels, {})
         blocks += [
-            _moved(block, len(head), count)
+            replace(block, last=last)
+            if block.tensor is not None and block.tensor == graph.kept
+            else _moved(block, len(head), count)
             for block in tail.blocks
             if block.tensor not in split.rows
         ]

@@ -107,7 +107,8 @@ def overlaps_of(
     """Yield what may be made in the memory of data that die with that step."""
     for number, task in enumerate(tasks):
         step = graph.steps[task.index]
-        if task.count != 1 or step.target not in rings or lives[step.target][0] != number:
+        begins = step.target in rings and lives[step.target][0] == number
+        if task.count != 1 or not begins or step.target == graph.kept:
             continue
         for source in dict.fromkeys(sources_of(step)):
             whole = rings.get(source) == graph.tensors[source].rows
