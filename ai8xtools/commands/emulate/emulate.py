@@ -163,7 +163,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     for line in describe_times(board):
         print(line)
     if phases is not None:
-        print("\n".join(power_of_board(board, phases)))
+        for line in power_of_board(board, phases):
+            print(line)
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
     trained = trained_on(Path(project))
