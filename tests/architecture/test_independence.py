@@ -1,4 +1,5 @@
-"""The emulator judges what the loader writes: neither computes with the other's code.
+"""The emulator judges what the loader writes: neither computes with the other's code. The
+executors of the tests judge the shared integers of the product in the same way.
 
 Import rules keep the rooms apart; this finds what was copied. Functions and expressions are
 compared without names, texts and annotations, classes by the names of their fields.
@@ -7,6 +8,7 @@ compared without names, texts and annotations, classes by the names of their fie
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tests.conftest import ROOT, room_folder
@@ -100,7 +102,17 @@ def modules(room: str) -> dict[str, str]:
 
 
 def test_loader_and_emulator_share_no_code() -> None:
-    assert shared(modules("synthesis"), modules("emulator")) == []
+    assert shared(modules("synthesis") | modules("integers"), modules("emulator")) == []
+
+
+def test_executors_of_tests_neither_use_nor_copy_those_of_the_product() -> None:
+    files = [*(ROOT / "tests/software/oracle").glob("*.py"), ROOT / "tests/plain_arithmetic.py"]
+    judges = {file.name: file.read_text() for file in files}
+    assert len(judges) > 8
+    executors = r"\bintegers\b.*import|import.*\bintegers\b|\.(simulate|execute|engine)\b"
+    assert not {name for name, text in judges.items() if re.search(executors, text)}
+    product = modules("integers") | modules("synthesis/simulate") | modules("quantization/q15")
+    assert shared(product, judges) == []
 
 
 def test_a_copy_with_other_names_is_found() -> None:
