@@ -59,14 +59,17 @@ def test_sums_are_those_of_all_products(seed: int, monkeypatch: pytest.MonkeyPat
         assert np.array_equal(found, expected), block
 
 
-@pytest.mark.parametrize("bits", [11, 12, 13, 24, 26, 27, 30, 31])
-def test_sums_are_exact_whatever_they_need(bits: int) -> None:
-    """Around what floats hold: products of 2^(2 bits), and one odd one."""
-    data = np.array([[1 << bits, -(1 << bits), 1, (1 << bits) - 1]])
-    weights = np.array([[1 << bits, (1 << bits) - 1, 1, 0], [0, 0, 0, 1]])
-    expected = [(1 << 2 * bits) - (1 << bits) * ((1 << bits) - 1) + 1, (1 << bits) - 1]
-    assert kernels.multiplied(data, weights).tolist() == [expected]
-    assert kernels.multiplied(-data, -weights[:1]).tolist() == [expected[:1]]
+@pytest.mark.parametrize("bits", [22, 23, 24, 25, 51, 52, 53, 54, 60])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_are_exact_whatever_they_need(bits: int, sign: int) -> None:
+    """Around what floats hold: 2^bits and one more, of one product or of two."""
+    large = 1 << bits // 2
+    data = np.array([[large, large, 1]]) * sign
+    once, twice = (1 << bits) // large, (1 << bits - 1) // large
+    weights = np.array([[once, 0, 1], [twice, twice, 1]])
+    for some in (weights, weights[:1], weights[1:], -weights):
+        expected = [[int(row[2]) * sign * ((1 << bits) + 1) for row in some]]
+        assert kernels.multiplied(data, some).tolist() == expected
 
 
 def test_blocks_bound_memory(monkeypatch: pytest.MonkeyPatch) -> None:
