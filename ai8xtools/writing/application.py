@@ -33,6 +33,14 @@ _LEAST_CLASSES = 2
 _LINE = 16
 """Bytes of an array in a line of C."""
 _PIXEL_BYTES = 2
+ZEPHYR = "zephyr"
+"""In the place of a board: a program for Zephyr's drivers."""
+_ZEPHYR = {
+    "microphone": "CONFIG_AUDIO=y\nCONFIG_AUDIO_DMIC=y\n",
+    "series": "CONFIG_SENSOR=y\n",
+}
+"""What Zephyr has a common interface for, with its configuration."""
+_AXES = 3
 _PORTS = {"FTHR_RevA": "MXC_I2C1"}
 
 
@@ -97,7 +105,7 @@ class Application:
     not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
     `header`: prepare.h makes inputs of them. `names` are those of the classes that are marked on
     pictures, `detector` is how objects are found. `head` is one of `HEADS`. `board` is that of the
-    vendor's SDK, empty without it.
+    vendor's SDK, `ZEPHYR`, or empty for a driver of the user's own.
     """
 
     kind: str
@@ -116,11 +124,12 @@ class Application:
 
         Raises DiagnosticError E913 for a network that takes no such data.
         """
-        sdk = bool(self.board)
-        values = {
+        zephyr = self.board == ZEPHYR
+        sdk = bool(self.board) and not zephyr
+        values: dict[str, Any] = {
             **self._values(library), **self._of_head(library), "library": library,
             "kind": self.kind, "name": self.name, "head": self.head, "names": KINDS[self.kind],
-            "sdk": sdk,
+            "sdk": sdk, "zephyr": zephyr,
             "port": _PORTS.get(self.board, "MXC_I2C2"),
         }  # fmt: skip
         kept = {
@@ -131,11 +140,20 @@ class Application:
             kept["bench.h"] = render("application/bench.h.j2")
         if self.head not in _WITHOUT_HEADER:
             kept["head.h"] = render("application/head.h.j2", head=self.head)
+        if zephyr:
+            if self.kind not in _ZEPHYR or values.get("channels", 0) > _AXES:
+                raise self._refused("Zephyr has no interface that all its boards share",
+                                    "Leave out --board-name, and write sensor_read().")  # fmt: skip
+            sources = sorted({_MAIN, "sensor.c", *(one for one in kept if one.endswith(".c"))})
+            kept["CMakeLists.txt"] = render("application/zephyr.txt.j2", library=library,
+                                            sources=sources)  # fmt: skip
+            kept["prj.conf"] = f"CONFIG_MAIN_STACK_SIZE=4096\n{_ZEPHYR[self.kind]}"
+        drivers = ZEPHYR if zephyr else "sdk" if sdk else "own"
         return {
             **kept,
             _MAIN: render("application/main.c.j2", **values),
             "sensor.h": render("application/sensor.h.j2", **values),
-            "sensor.c": render(f"application/sensor_{'sdk' if sdk else 'own'}.c.j2", **values),
+            "sensor.c": render(f"application/sensor_{drivers}.c.j2", **values),
             "README.md": render("application/README.md.j2", **values),
         }
 
@@ -237,8 +255,10 @@ class Application:
         text = [" ".join(f"0x{byte:02X}," for byte in line) for line in lines]
         return {"output_bytes": description.output_bytes, "told": text}
 
-    def _refused(self, why: str) -> DiagnosticError:
-        return refused(
-            "E913", f"no program for a {KINDS[self.kind].sensor}: {why}", Place(option=OPTION),
-            "Use --application minimal, and write sensor_read() for your data.",
-        )  # fmt: skip
+    def _refused(
+        self,
+        why: str,
+        remedy: str = "Use --application minimal, and write sensor_read() for your data.",
+    ) -> DiagnosticError:
+        message = f"no program for a {KINDS[self.kind].sensor}: {why}"
+        return refused("E913", message, Place(option=OPTION), remedy)

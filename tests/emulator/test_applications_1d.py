@@ -54,7 +54,7 @@ STEPS = 16
 
 def create(
     folder: Path, target: tuple[str, ...], kind: str, text: str, layers: dict[str, Any],
-    shape: tuple[int, ...],
+    shape: tuple[int, ...], *words: str,
 ) -> Path:  # fmt: skip
     """Write a project of layers with weights and output shifts."""
     state: dict[str, Any] = {}
@@ -71,20 +71,20 @@ def create(
     line = [
         *target, "--config-file", str(folder / "net.yaml"), "--checkpoint-file",
         str(folder / "q.pth.tar"), "--sample-input", str(folder / "sample.npy"), "--prefix", "net",
-        "--test-dir", str(folder), "--symbol-prefix", "net", "--application", kind,
+        "--test-dir", str(folder), "--symbol-prefix", "net", "--application", kind, *words,
     ]  # fmt: skip
     assert targets.main("ai8xize.py", line) == 0
     return folder / "net"
 
 
-def tones(folder: Path, target: tuple[str, ...]) -> Path:
+def tones(folder: Path, target: tuple[str, ...], *words: str) -> Path:
     """A network that tells which of two tones a frame holds: two products of each, absolute."""
     phase = 2 * np.pi * np.arange(FRAME) / RATE
     waves = [wave(tone * phase) for tone in (LOW, HIGH) for wave in (np.cos, np.sin)]
     frames = np.round(np.array(waves) * 127)
     both = np.array([[1, 1, -1, -1], [-1, -1, 1, 1]]) * 64
     layers = {"frames": (frames, -5), "both": (both, 0)}
-    return create(folder, target, "microphone", _TONES, layers, (FRAME, 1, 1))
+    return create(folder, target, "microphone", _TONES, layers, (FRAME, 1, 1), *words)
 
 
 def tone(height: int, count: int = 32) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from ai8xtools.commands.software.options import ContainerOptions, SoftwareOption
 from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.software.profile import names as profiles
-from ai8xtools.writing.application import ARGMAX, BENCH
+from ai8xtools.writing.application import ARGMAX, BENCH, ZEPHYR
 from device import MAX78002
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
@@ -140,6 +140,10 @@ def arguments() -> Parser:
            "on from call to call, so that results are those of all rows since the start instead of "
            "a window")  # fmt: skip
     add_library_options(parser.group(PLAN))
+    parser.group(PLAN).add_argument(
+        "--board-name", choices=("none", ZEPHYR), default="none", help="with --application: whose "
+        "drivers sensor.c uses; none: you write them (default: none)",
+    )  # fmt: skip
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
            "the project firmware that runs such files")  # fmt: skip
@@ -183,6 +187,8 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         parser.error("argument --head: add --application")
     if args.head != ARGMAX and args.application == BENCH:
         parser.error("argument --head: --application bench gives all outputs back, leave it out")
+    if args.board_name != "none" and args.application is None:
+        parser.error("argument --board-name: add --application")
     if args.application is not None and args.symbol_prefix is None:
         parser.error("argument --application: add --symbol-prefix NAME")
     if args.build and args.application:
