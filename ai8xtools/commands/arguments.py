@@ -248,7 +248,8 @@ class Parser(argparse.ArgumentParser):
             o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings
         ]
         words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split()]
-        closest = {w: get_close_matches(w, options, 1) for w in words if w.startswith("-")}
+        typed = [word for word in words if word.startswith("-")]
+        closest = {w: get_close_matches(w.lower(), options, 1) for w in typed}
         meant = ", ".join(option for matches in closest.values() for option in matches)
         edits = {w: Edit(Place(option=w), w, near) for w, matches in closest.items()
                  for near in matches}  # fmt: skip

@@ -9,7 +9,7 @@ import re
 import traceback
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from types import FrameType
 
@@ -24,7 +24,7 @@ _IMPORTS = {
 }  # fmt: skip
 """Statements by the names that they give."""
 _OURS = str(Path(__file__).parents[1])
-_SIGNS = (")", "]", "=", ",", ":", "(", "[", ".", "*")
+_SIGNS = (")", "]", "=", ",", ":", "(", "[", ".", "*", "def ")
 _LONGEST_LINE, _MOST_LINES = 200, 2000
 _SEARCHED_LINES = 12
 """A call may begin so many lines in front of the keyword that it does not take."""
@@ -45,7 +45,8 @@ def edit_of(error: BaseException) -> Edit | None:
 
 
 def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | None:
-    """Return the edit that inserts a sign with which Python can read the file.
+    """Return the edit that inserts a sign with which Python can read the file, or takes away the
+    second of two equal lines.
 
     The sign that Python names comes first, and the place that is nearest to the column.
     """
@@ -53,17 +54,26 @@ def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | Non
     content = "".join(lines[line - 1 : line]).rstrip("\n")
     if len(content) > _LONGEST_LINE or len(lines) > _MOST_LINES:
         return None
+    for number, (one, two) in enumerate(pairwise(lines), 2):
+        if one == two and one.strip() and _is_python([*lines[: number - 1], *lines[number:]]):
+            return Edit(Place(file, number, 1), two, "", certain=False)
     named = re.findall(r"'([:()\[\],=])'", message) + [","] * ("comma" in message)
-    places = sorted({m.end() for m in re.finditer(r"[A-Za-z_]+|\d+|\S|^", content)}, reverse=True)
+    ends = {match.end() for match in re.finditer(r"[A-Za-z_]+|\d+|\S", content)}
+    places = sorted({len(content) - len(content.lstrip()), *ends}, reverse=True)
     places.sort(key=lambda place: abs(place - column + 1))
     for sign, place in product(dict.fromkeys((*named, *_SIGNS)), places):
         changed = f"{content[:place]}{sign}{content[place:]}\n"
-        try:
-            ast.parse("".join((*lines[: line - 1], changed, *lines[line:])))
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            continue
-        return Edit(Place(file, line, place + 1), "", sign, certain=False)
+        if _is_python((*lines[: line - 1], changed, *lines[line:])):
+            return Edit(Place(file, line, place + 1), "", sign, certain=False)
     return None
+
+
+def _is_python(lines: Iterable[str]) -> bool:
+    try:
+        ast.parse("".join(lines))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return True
 
 
 def _near_name(cause: AttributeError | NameError | TypeError) -> Edit | None:

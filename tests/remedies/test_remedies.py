@@ -111,7 +111,12 @@ def test_layers_in_each_others_place_are_exchanged(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("# ", ""), ("kernel_size: 3x3", "kernel_size:\n3x3"), ("arch: ", "arch:\n")],
+    [
+        ("# ", ""),
+        ("  - name: conv2\n", "  - name: conv2\n  - name: conv2\n"),
+        ("kernel_size: 3x3", "kernel_size:\n3x3"),
+        ("arch: ", "arch:\n"),
+    ],
 )
 def test_lines_without_a_key_are_comments_or_ends_of_others(
     folder: Path, old: str, new: str
@@ -123,11 +128,12 @@ def test_lines_without_a_key_are_comments_or_ends_of_others(
     assert "".join(mended.split()) == "".join(TEXT.split())
 
 
-def test_one_dash_is_one_too_few(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("wrong", ["-config-file", "--CONFIG-FILE"])
+def test_options_in_another_form(
+    folder: Path, wrong: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [*START.args, *WRITTEN, "--diagnostics", "json"]
-    words[words.index("--config-file")] = "-config-file"
+    words[words.index("--config-file")] = wrong
     monkeypatch.setattr("sys.argv", ["ai8xize.py", *words])
     with pytest.raises(SystemExit):
         run(lambda: create_project(parse(words)))
@@ -210,11 +216,13 @@ class Net(nn.Module):
     def forward(self, x):
         return self.conv1(x)
 """
+TWICE = "            num_channels, 8, 3, padding=1, **kwargs\n"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line"),
-    [("nn.Conv2d", "nn.Conv2D", 7), ("padding=1", "paddin=1", 8),
+    [("nn.Conv2d", "nn.Conv2D", 7), ("def forward", "forward", 11),
+     (TWICE, 2 * TWICE, 9), ("padding=1", "paddin=1", 8),
      ("self.conv1(x)", "self.con1(x)", 12), ("(self, x):", "(self, x)", 11),
      ("8, 3", "8 3", 8), ("1 = nn", "1 nn", 7), ("(x)", "(x", 12),
      ("num_channels, 8", "num_chanels, 8", 8), ("from torch import nn\n", "import math\n", 1)],

@@ -239,8 +239,13 @@ class _Drawer:
                 yield self._edit(first, 1, "\n".join(one + two), "\n".join(two + one))
 
     def of_layout(self) -> Iterator[Edit]:
-        """Yield the text with a line without a key as a comment, or as the end of the one
-        before."""
+        """Yield the text without the second of two equal lines, and with a line without a key as a
+        comment, or as the end of the one before."""
+        for number, (one, two) in enumerate(pairwise(self.content), 2):
+            if one == two != "":
+                yield self._edit(
+                    number, 1, f"\n{two}" if number == len(self.content) else f"{two}\n", ""
+                )
         known = {line.number for line in self.lines if line.meant is not None}
         for number, line in enumerate(self.content, 1):
             text = line.lstrip()
