@@ -12,6 +12,7 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES, Architecture
 from ai8xtools.emulator.cpu.instructions import Kind, instructions
 from ai8xtools.emulator.plain import compile_plain, run_plain
+from ai8xtools.reading.progress import Progress
 from tests.cores import DIFFERENT
 
 NETWORK = """
@@ -79,6 +80,23 @@ def test_counting_changes_nothing_and_is_exact(tmp_path: Path) -> None:
     assert run.functions["cnn_run"].instructions == 1 + 3 * 2 + 1
     assert run.functions["cnn_run"].cycles == 1 + 3 * (1 + 3) + 3
     assert run.status == 0 and run.passed is None
+
+
+@pytest.mark.parametrize(("printed", "shown"), [("", True), ("line\\n", True), ("line", False)])
+def test_a_long_program_tells_how_long_it_may_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, shown: bool
+) -> None:
+    """Unless it has printed a part of a line, which would be hidden."""
+    text = (
+        f'#include <stdio.h>\nint main(void) {{ printf("{printed}%c", 10 * {int(shown)}); '
+        "for (volatile int forever = 1; forever;) {} }"
+    )
+    seconds: list[float] = []
+    monkeypatch.setattr(Progress, "reach", lambda _, done: seconds.append(done))
+    program = compile_plain(project(tmp_path, text), ARCHITECTURES["cortex-m4"])
+    with pytest.raises(EmulatorError, match="within 0.2 s"):
+        run_plain(program, time_limit=0.2)
+    assert (max(seconds, default=0) > 0.1) == shown
 
 
 REFUSED = {

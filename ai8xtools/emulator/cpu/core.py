@@ -78,6 +78,8 @@ class Core:
         self._late = False
         self._probing = False  # accesses have no effect and end the run
         self._accesses = 0
+        self.on_tick: Callable[[], None] = lambda: None
+        """Called now and then by another thread while the program runs."""
         self.slept = 0.0
         """Microseconds that have passed while the program slept."""
         self._uc = self._core()
@@ -379,6 +381,7 @@ class Core:
 
     def _look(self, idle: bool) -> None:
         """Stop for the interrupt that the idle program waits for, or for good at its end."""
+        self.on_tick()
         if self.observer.satisfied:
             self.stop()
         elif idle and self.observer.expecting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 from ai8xtools.emulator.cpu.core import Core
@@ -13,6 +14,7 @@ from ai8xtools.emulator.errors import SlotError
 from ai8xtools.emulator.plain.compiling import PlainProgram
 from ai8xtools.emulator.plain.engine import CopyEngine
 from ai8xtools.emulator.plain.sensors import PlainSensor
+from ai8xtools.reading.progress import Progress
 from ai8xtools.values import frozen
 
 _NETWORKS = ("cnn_stream", "cnn_run", "Inference")
@@ -100,7 +102,7 @@ def run_plain(
         core.write_memory(arena[0], bytes([_PAINT]) * arena[1])
     for name, data in (contents or {}).items():
         _replace(core, image, name, data)
-    status = core.run(time_limit)
+    status = _run(core, console, time_limit)
     text = "".join(console.characters)
     return PlainRun(
         status=status,
@@ -117,6 +119,21 @@ def run_plain(
             size for name, size in image.function_bytes.items() if name in program.own - {"main"}
         ),
     )
+
+
+def _run(core: Core, console: _Console, time_limit: float) -> int | None:
+    """Run main() and show for how long, of the time that it may take, between lines of output."""
+    line, begin = Progress("Emulated program, at most", time_limit), time.process_time()
+
+    def show() -> None:
+        if not console.characters or console.characters[-1] == "\n":
+            line.reach(time.process_time() - begin)
+
+    core.on_tick = show
+    try:
+        return core.run(time_limit)
+    finally:
+        line.close()
 
 
 def _replace(core: Core, image: Image, name: str, data: bytes) -> None:
