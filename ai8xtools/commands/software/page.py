@@ -43,9 +43,9 @@ class StepRow:
     kernel: str
     products: int
     cycles: float | None
-    share: float
-    shape: str
     weights: int = 0
+    share: float = 0.0
+    shape: str = ""
     result: OutputRange | None = None
     picture: Picture | None = None
 

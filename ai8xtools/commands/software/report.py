@@ -6,6 +6,7 @@ Of a network that does not fit, the smallest plan is shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
@@ -28,19 +29,9 @@ from ai8xtools.synthesis.emit.report_pictures import picture_of
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.report.build import output_range
 from ai8xtools.synthesis.simulate import simulate
-from ai8xtools.values import frozen
 
-
-@frozen
-class _Part:
-    """A step or a group of them: its last step, how it is computed, and what it costs."""
-
-    name: str
-    last: Step
-    kernel: str
-    products: int
-    weights: int
-    cycles: float | None
+_Part = tuple[Step, StepRow]
+"""A step, or the last one of a group, and what computes it."""
 
 
 def report_of(
@@ -89,14 +80,22 @@ def _of_steps(plan: Plan) -> Iterator[_Part]:
         cycles = None if cost is None else cost.cycles * float(share)
         weights = code.weights[number].nbytes if number in code.weights else 0
         kernel = kernels.get(step.target, "")
-        yield _Part(step.name, step, kernel, int(_products(step) * share), weights, cycles)
+        products = int(_products(step) * share)
+        yield step, _row(step, step.name, kernel, products, cycles, weights)
 
 
 def _of_task(task: Task, cycles: float | None) -> _Part:
     steps = [one.step for one in task.layers]
     weights = sum(step.weights.nbytes for step in steps if isinstance(step, Convolution))
     products = sum(map(_products, steps))
-    return _Part(task.name, task.step, unit_text(task), products, weights, cycles)
+    return task.step, _row(task.step, task.name, unit_text(task), products, cycles, weights)
+
+
+def _row(
+    step: Step, name: str, kernel: str, products: int, cycles: float | None, weights: int
+) -> StepRow:
+    kind = type(step).__name__.lower()
+    return StepRow(step.layer, name, kind, kernel, products, cycles, weights)
 
 
 def _products(step: Step) -> int:
@@ -132,25 +131,18 @@ def _rows(
     parts: Sequence[_Part], tensors: Sequence[Tensor], network: Network, options: LoaderOptions
 ) -> Iterator[StepRow]:
     outputs = simulate(network, average_rounding=options.encode.average_rounding).outputs
-    last = {part.last.layer: number for number, part in enumerate(parts)}
-    cycles = [part.cycles for part in parts if part.cycles is not None]
-    measure = cycles if len(cycles) == len(parts) else [float(part.products) for part in parts]
+    last = {step.layer: number for number, (step, _) in enumerate(parts)}
+    cycles = [row.cycles for _, row in parts if row.cycles is not None]
+    measure = cycles if len(cycles) == len(parts) else [float(row.products) for _, row in parts]
     whole = max(sum(measure), 1.0)
     wide = {layer.index: layer.output_width != 8 for layer in network.layers}
-    for number, part in enumerate(parts):
-        step = part.last
+    for number, (step, row) in enumerate(parts):
         values = outputs.get(step.layer) if last[step.layer] == number else None
         tensor = tensors[step.target] if step.target < len(tensors) else None
-        yield StepRow(
-            layer=step.layer,
-            name=part.name,
-            kind=type(step).__name__.lower(),
-            kernel=part.kernel,
-            products=part.products,
-            cycles=part.cycles,
+        yield replace(
+            row,
             share=measure[number] / whole,
             shape="" if tensor is None else f"{tensor.channels}×{tensor.rows}×{tensor.columns}",
-            weights=part.weights,
             result=None if values is None else output_range(values, wide=wide[step.layer]),
             picture=None if values is None else picture_of(step.layer, values, PIXELS // len(last)),
         )
