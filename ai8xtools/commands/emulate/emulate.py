@@ -166,7 +166,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         for line in power_of_board(board, phases):
             print(line)
     if outcome.run is not None:
-        show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
+        show_run(outcome.run, board.accelerator.memory, options, not outcome.reported_failure)
     trained = trained_on(Path(project))
     if trained is not None and trained.sample_class is not None:
         print(f"The sample is of the class {trained.sample_class}.")

@@ -61,28 +61,50 @@ def judge(
         return Verdict(False, "FAIL", reason=objection)
     missing = _missing(board, outcome)
     if missing is None and not outcome.reported_success:
-        source = input_of(board)
-        takes_any = check is not None and check.takes_any_input
-        ended = outcome.exit_code == 0 or board.sensors.ended is not None
-        if ended and (source is not None or takes_any):
-            summary = "; ".join([_inferences(outcome), *_input(board, played, source)])
-            return Verdict(True, f"DONE ({summary}; nothing is said of the output)")
-        missing = (
-            "the program ended without a result: it printed neither *** PASS *** nor *** FAIL ***"
-            if not outcome.exit_code
-            else f"the program ended with status {outcome.exit_code}"
-        )
+        missing = _doubtful(board, outcome)
+        if missing is None:
+            notes = [*_done(board, outcome, check, played), *_lost(lost)]
+            return Verdict(True, f"DONE ({'; '.join(notes)})")
     if missing is None:
         missing = _uncompared(board, outcome, check)
     if missing is not None:
         return Verdict(False, f"NOT PASSED: {missing}")
-    notes = [_inferences(outcome)]
-    if lost:
-        notes.append(f"{FILE_NAME} is missing")
+    notes = [_inferences(outcome), *_lost(lost)]
     notes += _unchecked(board, outcome, check)
     if not _has_input(board):
         notes.append("the input is all zeros")
     return Verdict(True, f"PASS{_evidence(board, check)} ({'; '.join(notes)})")
+
+
+def _lost(lost: bool) -> list[str]:
+    return [f"{FILE_NAME} is missing"] if lost else []
+
+
+def _doubtful(board: Board, outcome: FirmwareOutcome) -> str | None:
+    """Say what speaks against a program that says nothing of its output; None if nothing does."""
+    assert outcome.run is not None
+    if outcome.exit_code:
+        return f"the program ended with status {outcome.exit_code}"
+    if not _has_input(board) and not board.sensors.count:
+        return "the input is all zeros: the program has loaded none"
+    if any(not finding.harmless for finding in outcome.run.findings):
+        return "the program compares nothing, and the warnings above say what may be wrong"
+    return None
+
+
+def _done(
+    board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None, played: Played
+) -> Iterator[str]:
+    """Say what is known of a program that says nothing of its output itself."""
+    yield _inferences(outcome)
+    yield from _input(board, played, input_of(board))
+    if board.repeats:
+        yield "it repeats itself"
+    trusted = check is not None and check.all_words_right and check.has_results
+    if trusted and _outputs(board, outcome, check) <= board.results_read:
+        yield f"words and layers are as in {FILE_NAME}, the program itself compares nothing"
+    else:
+        yield "nothing is said of the output"
 
 
 def input_of(board: Board) -> str | None:
@@ -120,8 +142,7 @@ def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
         return "the program never started the accelerator"
     if not outcome.inferences:
         return "the accelerator was started, but the program did not wait until it had finished"
-    assert board.bus.addresses is not None
-    if not _data_words(outcome.read, board.bus.addresses):
+    if not board.has_data(board.results_read if board.repeats else outcome.read):
         return "the program never read the output of the accelerator"
     return None
 
@@ -184,14 +205,6 @@ def _has_input(board: Board) -> bool:
     _, area, _ = addresses.split(writes.address)
     is_data = (area == DATA) | np.isin(writes.address, [*addresses.fifos])
     return bool(writes.value[is_data].any())
-
-
-def _data_words(read: frozenset[int], addresses: AddressMap) -> bool:
-    """Whether data memory or a transposing port was read."""
-    if read & set(addresses.transposers):
-        return True
-    _, area, _ = addresses.split(np.array(sorted(read), np.int64))
-    return bool((area == DATA).any())
 
 
 def _last_outputs(outcome: FirmwareOutcome, addresses: AddressMap) -> frozenset[int]:

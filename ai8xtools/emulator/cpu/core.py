@@ -82,6 +82,7 @@ class Core:
         """Called now and then by another thread while the program runs."""
         self.slept = 0.0
         """Microseconds that have passed while the program slept."""
+        self._accessing = False  # in the middle of one
         self._uc = self._core()
         self._debugger: Debugger | None = None
         self._target = DebugTarget(self._uc, self.architecture, self._memory, self._areas)
@@ -266,6 +267,7 @@ class Core:
             if self._probing:
                 self._uc.emu_stop()
                 return 0
+            self._accessing = True
             try:
                 address = area.base + offset
                 if not area.has_something_at(address):
@@ -274,16 +276,21 @@ class Core:
             except Exception as exc:
                 self._fail(exc)
                 return 0
+            finally:
+                self._accessing = False
 
         def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
             self._accesses += 1
             if self._probing:
                 self._uc.emu_stop()
                 return
+            self._accessing = True
             try:
                 area.write(area.base + offset, width, value)
             except Exception as exc:
                 self._fail(exc)
+            finally:
+                self._accessing = False
 
         try:
             uc.mmio_map(area.base, area.size_bytes, on_read, None, on_write, None)
@@ -379,13 +386,15 @@ class Core:
             for code in self._family.sleep_instructions
         )
 
-    def _look(self, idle: bool) -> None:
+    def _look(self, idle: bool) -> bool:
         """Stop for the interrupt that the idle program waits for, or for good at its end."""
         self.on_tick()
         if self.observer.satisfied:
             self.stop()
-        elif idle and self.observer.expecting:
+        elif idle and not self._accessing and self.observer.expecting:
             self._uc.emu_stop()
+            return True
+        return False
 
     def _end_for_time(self) -> None:
         self._late = True

@@ -11,6 +11,8 @@ from ai8xtools.reading.system import asked_to_end
 
 IDLE_SECONDS = 0.02
 """A program that computes for so long without using the bus is waiting."""
+_BRIEF_SECONDS = 0.001
+"""The same of one that has just been found to wait for interrupts."""
 
 
 @contextmanager
@@ -18,13 +20,14 @@ def watched(
     time_limit: float,
     count_accesses: Callable[[], int],
     on_timeout: Callable[[], None],
-    on_tick: Callable[[bool], None],
+    on_tick: Callable[[bool], bool],
     on_signal: Callable[[], None],
 ) -> Iterator[None]:
     """Watch a program from a thread: `time_limit` in seconds.
 
     `on_timeout` is called when time is up, and again until the program has ended, `on_tick` every
-    now and then before that; it learns whether `count_accesses` stands still. Seconds are processor
+    now and then before that; it learns whether `count_accesses` stands still, and tells whether the
+    program will soon do so again. Seconds are processor
     time: on a busy machine a program that has to wait for its turn is neither idle nor late.
 
     `on_signal` is called when a signal has asked this process to end, and again until the program
@@ -35,7 +38,8 @@ def watched(
 
     def watch() -> None:
         accesses, since, ending = -1, time.process_time(), False
-        while not finished.wait(IDLE_SECONDS / 2):
+        patience, waited = IDLE_SECONDS, since
+        while not finished.wait(patience / 2):
             ending = ending or ends()
             if ending:
                 on_signal()
@@ -45,10 +49,14 @@ def watched(
             if now > deadline:
                 on_timeout()
                 continue
-            idle = now - since >= IDLE_SECONDS
-            on_tick(idle)
+            idle = now - since >= patience
+            again = on_tick(idle)
             if idle:
                 since = now
+            if idle and again:
+                patience, waited = _BRIEF_SECONDS, now
+            elif now - waited > IDLE_SECONDS:
+                patience = IDLE_SECONDS
 
     with asked_to_end() as ends:
         thread = threading.Thread(target=watch, daemon=True)

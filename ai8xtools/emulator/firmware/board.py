@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,8 @@ from device.fields import Register, flag
 
 PROBING_SECONDS = 2.0
 _PROBES = 16
+_MICROSECONDS = 1e6
+_SHORTEST_SPIN_US, _LONGEST_SPIN_US = 1_000.0, 20_000.0
 _COMPARISONS = ("check_output", "cnn_check")  # the second name is that of the first SDKs
 _OK = 1
 _SEMAPHORE_INTERRUPT = 0x4003E040
@@ -127,6 +129,8 @@ class Board:
         self.sensors.attach(core.write_memory, core.now, core.pass_time, core.stop)
         self.first_run: NetworkRun | None = None
         self.progress = Progress()
+        self.repeats = False
+        """Whether the program was ended because it did the same again and again."""
         self.time = Timekeeper(self.bus)
         self.last_run: NetworkRun | None = None
         self.first_memory: Memory | None = None
@@ -148,6 +152,7 @@ class Board:
         self._accelerator: Accelerator | None = None
         self._read_before: set[int] = set()  # addresses read after earlier inferences
         self._applied = 0  # writes of the bus that the accelerator has seen
+        self._asked_at = 0.0  # whether it waits, in seconds of processor time
         self._polled = False  # the network has run, and its interrupt has still to come
         self.bus.on_polling = self._run_while_polled
         self.bus.on_loss = self._lose
@@ -345,16 +350,41 @@ class Board:
     @property
     def expecting(self) -> bool:
         """Whether the network was started, or has run while the program looked for its end."""
-        return self.bus.start_requested or self._polled
+        awaited = self.bus.start_requested or self._polled or self.sensors.interrupts
+        return awaited or self._wakes_the_first()
+
+    def _wakes_the_first(self) -> bool:
+        """Whether the program on the RISC-V core has woken the one on the Arm core."""
+        woken = _SEMAPHORE.unpack(self.bus.words.get(_SEMAPHORE_INTERRUPT, 0))["wake"]
+        return self.wrapper is not None and bool(woken)
 
     @property
     def satisfied(self) -> bool:
-        """Whether the program has passed and does nothing new any more."""
-        return self.progress.satisfied
+        """Whether the program has its verdict, or cannot get one, and does nothing new any more."""
+        if self.progress.satisfied:
+            return True
+        repeats = self.progress.repeats(self.sensors.count)
+        self.repeats = repeats and self.has_data(self.results_read)
+        return self.repeats
+
+    def has_data(self, read: Iterable[int]) -> bool:
+        """Whether among the addresses that a program has read some are of the accelerator's data.
+
+        Those of a port that transposes them count, too.
+        """
+        addresses = self.bus.addresses
+        if addresses is None:
+            return False
+        known = np.array(sorted(read), np.int64)
+        _, area, _ = addresses.split(known)
+        return bool((area == DATA).any()) or bool(np.isin(known, addresses.transposers).any())
 
     def wait(self, sleeping: bool) -> int:
         """The program waits: run the network if it was started, which causes the interrupt."""
         if PASS in self.console:  # from here on everything repeats
+            self.core.stop()
+            return 0
+        if self._wakes_the_first():  # and waits for ever
             self.core.stop()
             return 0
         if self._polled:
@@ -365,11 +395,18 @@ class Board:
             if self.sensors.mode != LOW_POWER or self.core.architecture is not CORTEX_M4:
                 return accelerator_interrupt(self.core.architecture)
             self._polled = True  # it waits until something else wakes the core
-        return TIMER_INTERRUPTS if sleeping else 0
+        self.sensors.spin(None if sleeping else self._spun_us())
+        return TIMER_INTERRUPTS if sleeping or self.sensors.interrupts else 0
+
+    def _spun_us(self) -> float:
+        """Return the time to count for what a program has computed since it was last asked."""
+        before, self._asked_at = self._asked_at, time.process_time()
+        elapsed = (self._asked_at - before) * _MICROSECONDS
+        return min(max(elapsed, _SHORTEST_SPIN_US), _LONGEST_SPIN_US)
 
     def asleep(self, alone: bool) -> None:
         """The program sleeps: its timers have woken it, or nothing will."""
-        if not alone and not self.progress.only_ticks():
+        if self.sensors.spins or (not alone and not self.progress.only_ticks()):
             return
         if self.bus.start_requested:
             reason = "the FIFOs hold less than an image"
@@ -393,7 +430,7 @@ class Board:
         if not is_running(self.bus.words, CPU1_CLOCK):
             raise EmulatorError("E825", "the Arm core sleeps, but it did not start the RISC-V core")
         self.core.run(self.time_limit)
-        if _SEMAPHORE.unpack(self.bus.words.get(_SEMAPHORE_INTERRUPT, 0))["wake"]:
+        if self._wakes_the_first():
             return WAKE_INTERRUPT
         if PASS not in self.console and FAIL not in self.console:
             raise EmulatorError("E825", "the RISC-V program ends without waking the Arm core")
@@ -431,6 +468,7 @@ class Board:
         if self.first_memory is None:
             self.first_memory = accelerator.memory.snapshot()
         resumes = accelerator.resumes
+        known = len(self.inputs)
         if accelerator.is_finished and not resumes:
             self.inputs.add(hash(input_values(accelerator.memory)))
         self._read_before.update(self.bus.reads or ())
@@ -441,7 +479,8 @@ class Board:
         self._errors |= dict.fromkeys(self.last_run.errors)
         self.first_run = self.first_run or self.last_run
         if self.accelerator.is_finished and not resumes:
-            self.progress.inferred()
+            self.sensors.news()
+            self.progress.inferred(anew=len(self.inputs) > known)
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()
         self.bus.watch_reads()

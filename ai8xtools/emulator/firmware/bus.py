@@ -12,6 +12,7 @@ from operator import or_
 
 from ai8xtools.emulator.bits import bytes_at, with_bytes, word_address
 from ai8xtools.emulator.cpu.io import IoArea
+from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.emulator.firmware.system_area import SystemArea
 from ai8xtools.emulator.machine.timing import MarkLog
 from ai8xtools.emulator.sensors import Sensors
@@ -49,6 +50,7 @@ _TESTS_DONE = reduce(
     (test.done for chip in CHIPS for test in chip.memory_tests),
     MAX78002.control_registers["SRAM_TEST"].pack(cleared=1),
 )
+_WITHOUT_HARDWARE = "If it waits for hardware, run the network alone: --accelerator-only."
 _PLL_CONTROL = 0x40000010
 _CLOCK_CONTROL = 0x40000008
 _CLOCKS = Register(
@@ -68,8 +70,21 @@ _PLL = Register(
 )
 
 
+_PATIENCE = 1_000_000
+"""Reads of one word in a row, always with the same value, after which a program waits in vain."""
 POLLS = 16
 """Reads of control registers in a row, without a write, by which a program awaits the end."""
+
+
+def _in_vain(address: int) -> StoppedError:
+    """Return the error of a program that waits for a register."""
+    reason, remedy = "which does not change", _WITHOUT_HARDWARE
+    if address == _PLL_CONTROL:
+        reason = "but the PLL was not enabled"
+        remedy = "Enable it first: MXC_GCR->ipll_ctrl |= MXC_F_GCR_IPLL_CTRL_EN."
+    return StoppedError(
+        "E825", f"the program waits for register 0x{address:08x}, {reason}", remedy=remedy
+    )
 
 
 class Bus:
@@ -115,6 +130,7 @@ class Bus:
         self._lost = PowerLoss()  # by what was written to the registers of power
         self.on_loss: Callable[[PowerLoss], None] = lambda _lost: None
         """Called when groups lose what they hold."""
+        self._looked_at, self._looks = (0, 0), 0  # a word that is read again and again
         self._control_reads = (0, 0)  # number of writes before them, reads of control registers
         if chip is not None:
             self._identify(chip)
@@ -216,6 +232,12 @@ class Bus:
             self._poll()
         if value is None:
             value = self.words.get(word, 0)
+        if (word, value) == self._looked_at:
+            self._looks += 1
+            if self._looks > _PATIENCE:
+                raise _in_vain(word)
+        else:
+            self._looked_at, self._looks = (word, value), 0
         return bytes_at(value, address, size)
 
     def _note_read(self, is_control: bool) -> None:

@@ -14,6 +14,8 @@ from ai8xtools.emulator.errors import EmulatorError, OutOfTimeError
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 QUIET_SECONDS = 2.0
 """Of processor time; a program that has passed and does nothing new for so long is ended."""
+REPEATING_SECONDS = 5.0
+"""The same of one that has no verdict of its own: its network has run and its output was read."""
 PATIENCE = 50_000
 """Calls of one stand-in, with nothing new between them, after which a program waits for it."""
 INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_read")
@@ -34,7 +36,8 @@ class Progress:
         self.inferences = 0
         self.stand_ins: dict[str, int] = {}
         self._clock = clock
-        self._news_at = clock()
+        self._news_at = self._fresh_at = clock()
+        self._delivered = 0  # by sensors
         self._calls: dict[str, int] = {}  # of stand-ins since the last news
         self._ticks = 0  # of timers since then
         self._line = ""  # what is printed of it so far
@@ -50,6 +53,15 @@ class Progress:
         """Whether the program has passed and does nothing new any more."""
         return self.passed and self._clock() - self._news_at > QUIET_SECONDS
 
+    def repeats(self, delivered: int) -> bool:
+        """Whether a program has long had no new input and printed no new line, but old ones.
+
+        `delivered` counts what sensors have delivered.
+        """
+        if delivered != self._delivered:
+            self._delivered, self._fresh_at = delivered, self._clock()
+        return self.inferences > 0 and self._clock() - self._fresh_at > REPEATING_SECONDS
+
     def printed(self, character: str) -> None:
         """The program prints a character; after it has passed, lines as before are nothing new."""
         self.console += character
@@ -59,13 +71,17 @@ class Progress:
                 self._news()
             return
         line, self._line = _DIGITS.sub("0", self._line), ""
+        if line not in self._lines:
+            self._fresh_at = self._clock()
         if line not in self._lines or not self.passed:
             self._news()
         self._lines.add(line)
 
-    def inferred(self) -> None:
-        """The network has run to its end."""
+    def inferred(self, *, anew: bool = True) -> None:
+        """The network has run to its end; `anew`: on an input that it had not had before."""
         self.inferences += 1
+        if anew:
+            self._fresh_at = self._clock()
         self._news()
 
     def called(self, name: str) -> None:

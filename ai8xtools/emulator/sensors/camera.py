@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.emulator.sensors.clock import NEVER, PATIENCE_US, Board
+from ai8xtools.emulator.sensors.clock import NEVER, PATIENCE_US, Board, steps
 from ai8xtools.emulator.sensors.recorded import Picture, Recorded
 
 NAME = "camera"
@@ -64,6 +64,7 @@ class Camera:
         if picture is None:
             return
         self.delivered += 1
+        self._board.news()
         self._encoded = [encoded(row, self._format, self._bytes) for row in picture]
 
     @property
@@ -74,7 +75,7 @@ class Camera:
         """Deliver the rows whose time has come."""
         if self._began is None or self._awaits:
             return
-        due = min(self._height, int((self._board.now - self._began) / self._row_us))
+        due = min(self._height, steps(self._board.now - self._began, self._row_us))
         for row in range(self._seen, due):
             if not self._streams:
                 continue

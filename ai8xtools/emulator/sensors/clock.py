@@ -10,6 +10,14 @@ PATIENCE_US = 1000
 """Most time that passes while a program looks at something that is not there yet."""
 
 
+_ROUNDING = 1e-6
+
+
+def steps(microseconds: float, step: float) -> int:
+    """Return how many steps of so many microseconds are over; rounding keeps none back."""
+    return int(microseconds / step + _ROUNDING)
+
+
 class Board(Protocol):
     """A board as sensors see it."""
 
@@ -22,6 +30,9 @@ class Board(Protocol):
 
     def store(self, address: int, data: bytes) -> None:
         """Write into the memory of the core, as DMA does."""
+
+    def news(self) -> None:
+        """Something new has come for the program."""
 
     def is_over(self, sensor: str) -> None:
         """A program waits for a sensor whose recording is over: it ends."""

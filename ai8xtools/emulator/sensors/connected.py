@@ -12,6 +12,7 @@ from enum import IntEnum, auto
 from ai8xtools.emulator.cpu.io import IoArea
 from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.emulator.sensors import camera, microphone, serial
+from ai8xtools.emulator.sensors.buttons import Buttons
 from ai8xtools.emulator.sensors.camera import Camera
 from ai8xtools.emulator.sensors.clock import NEVER
 from ai8xtools.emulator.sensors.microphone import Microphone
@@ -32,12 +33,13 @@ LOW_POWER, OFF, RESTART = 1, 2, 3
 
 
 class Event(IntEnum):
-    """What wakes a program."""
+    """What wakes a program; the number of a timer is added to TIMER."""
 
     NONE = 0
-    TIMER = auto()
     SAMPLES = auto()
     COPIED = auto()
+    PRESSED = auto()
+    TIMER = 16
 
 
 _REGISTERS = [
@@ -62,14 +64,16 @@ _REGISTERS = [
     "copy_bytes",
     "values_to",
     "values",
+    "timer",
+    "timer_first_us",
     "timer_us",
     "watchdog_ms",
     "feed",
     "next",
     "event",
     "mode",
-    "since_tick",
-    "timer_once",
+    "button",
+    "pins",
     "copied",
     "line",
     "line_level",
@@ -88,6 +92,7 @@ class Sensors:
         self.recorded = recorded or Recorded()
         self.ended: str | None = None
         self.camera, self.microphone = Camera(self, self.recorded), Microphone(self, self.recorded)
+        self.buttons = Buttons(self)
         self.serial = Serial(self.recorded.line)
         self.mode = 0
         self.on_mode: Callable[[int], None] = lambda _mode: None
@@ -100,7 +105,8 @@ class Sensors:
         self._pass: Callable[[float], None] = lambda _microseconds: None
         self._registers = dict.fromkeys(_REGISTERS, 0)
         self._rows: Iterator[bytes] | None = None
-        self._period = self._timer = 0.0
+        self._timers: dict[int, tuple[float, float]] = {}  # when due, and the period
+        self._spins_us: float | None = None
         self._limit = self._fed = 0.0
         values = self._registers
         self._answers: dict[str, Callable[[], int]] = {
@@ -109,6 +115,8 @@ class Sensors:
             "rows": lambda: self.camera.rows,
             "overflows": lambda: self.camera.overflows,
             "values": lambda: self._values(values["values"]),
+            "timer_us": self._until_timer,
+            "button": self.buttons.look,
             "next": self._next,
             "event": self._event,
             "line": lambda: self.serial.connected,
@@ -128,6 +136,7 @@ class Sensors:
             "watchdog_ms": self._start_watchdog,
             "feed": self._feed,
             "mode": self._enter,
+            "pins": self._watch_pins,
             "line_byte": self.serial.send,
         }
 
@@ -160,6 +169,11 @@ class Sensors:
         return None
 
     @property
+    def count(self) -> int:
+        """How much came from all sensors."""
+        return self.camera.delivered + self.microphone.delivered + self.measured
+
+    @property
     def source(self) -> str | None:
         """The sensor that has delivered something, by its option."""
         if self.camera.delivered:
@@ -183,10 +197,28 @@ class Sensors:
         """Write into the memory of the core, as DMA does."""
         self._store(address, data)
 
+    def news(self) -> None:
+        """Something new has come for the program, or its network has run."""
+        self.buttons.news()
+
     def is_over(self, sensor: str) -> None:
         """A program waits for a sensor whose recording is over: it ends."""
         self.ended = sensor
         self._stop()
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether something will interrupt the program, or end it, if time passes."""
+        return bool(self._timers or self._limit or self.microphone.listens or self.buttons.pins)
+
+    @property
+    def spins(self) -> bool:
+        """Whether the program that waits for an interrupt computes meanwhile."""
+        return self._spins_us is not None
+
+    def spin(self, microseconds: float | None) -> None:
+        """The program computes for so long, and may wait for an interrupt; None: it sleeps."""
+        self._spins_us = microseconds
 
     # Registers of the chip
 
@@ -230,8 +262,17 @@ class Sensors:
         else:
             self.microphone.stop()
 
-    def _start_timer(self, microseconds: int) -> None:
-        self._period, self._timer = microseconds, self.now + microseconds
+    def _start_timer(self, period: int) -> None:
+        """Start the chosen timer, which fires once without a period; or stop it."""
+        number, first = self._registers["timer"], self._registers["timer_first_us"]
+        self._timers.pop(number, None)
+        if first:
+            self._timers[number] = self.now + first, period
+
+    def _until_timer(self) -> int:
+        """Return the microseconds until a timer fires."""
+        due = min((due for due, _ in self._timers.values()), default=math.inf)
+        return NEVER if due == math.inf else math.ceil(max(0.0, due - self.now))
 
     def _start_watchdog(self, milliseconds: int) -> None:
         self._limit, self._fed = milliseconds * 1000.0, self.now
@@ -243,6 +284,9 @@ class Sensors:
     def _feed(self, _value: int) -> None:
         self._watch()
         self._fed = self.now
+
+    def _watch_pins(self, count: int) -> None:
+        self.buttons.pins = count
 
     def _values(self, count: int) -> int:
         """Store the next measurements; the result of a transfer that does not answer is not 0."""
@@ -269,18 +313,25 @@ class Sensors:
 
     def _next(self) -> int:
         """Return the microseconds until something wakes a program that sleeps."""
-        times = [self.camera.next_us(), self.microphone.next_us()]
-        if self._period:
-            times.append(max(0.0, self._timer - self.now))
+        times = [self.camera.next_us(), self.microphone.next_us(), self._until_timer()]
+        times.append(self.buttons.next_us(alone=min(times) == NEVER))
         if self._limit:
             times.append(self._fed + self._limit - self.now + 1)
+        if self._spins_us is not None:
+            times.append(self._spins_us)
         return min(NEVER, math.ceil(min(times)))
 
-    def _event(self) -> Event:
-        """Return what is due, the earliest first."""
-        if self._period and self._timer <= self.now:
-            self._timer += self._period
-            return Event.TIMER
+    def _event(self) -> int:
+        """Return what is due, the earliest timer first."""
+        number = min(self._timers, key=lambda one: self._timers[one][0], default=0)
+        due, period = self._timers.get(number, (math.inf, 0.0))
+        if due <= self.now:
+            del self._timers[number]
+            if period:
+                self._timers[number] = due + period, period
+            return Event.TIMER + number
+        if self.buttons.interrupts():
+            return Event.PRESSED
         copies = self.microphone.copies
         if self.microphone.step():
             return Event.COPIED if copies else Event.SAMPLES

@@ -10,7 +10,7 @@ from collections import deque
 import numpy as np
 
 from ai8xtools.emulator.bits import truncated
-from ai8xtools.emulator.sensors.clock import NEVER, Board
+from ai8xtools.emulator.sensors.clock import NEVER, Board, steps
 from ai8xtools.emulator.sensors.recorded import Recorded
 from device.fields import Register, flag
 
@@ -71,8 +71,8 @@ class Microphone:
     def _due(self) -> int:
         if self._began is None:
             return 0
-        passed = (self._board.now - self._began) / _SECOND_US
-        return min(len(self._samples), int(passed * self._rate))
+        passed = self._board.now - self._began
+        return min(len(self._samples), steps(passed, _SECOND_US / self._rate))
 
     def _hear(self) -> None:
         if len(self._fifo) < _DEPTH:
@@ -117,6 +117,11 @@ class Microphone:
         self.flags = FLAGS.by_name["filled"].set(self.flags, 1)
         self._serving = True
         return True
+
+    @property
+    def listens(self) -> bool:
+        """Whether samples come."""
+        return self._began is not None
 
     @property
     def copies(self) -> bool:

@@ -65,5 +65,9 @@ int camera_get_stream_buffer_size(void);
 stream_stat_t *get_camera_stream_statistic(void);
 uint8_t *camera_get_pixel_format(void);
 uint32_t camera_get_image_length(void);
+void bayer_passthrough(uint8_t *srcimg, uint32_t w, uint32_t h, uint16_t *dstimg);
+void bayer_bilinear_demosaicing(uint8_t *srcimg, uint32_t w, uint32_t h, uint16_t *dstimg);
+void bayer_malvarhe_demosaicing(uint8_t *srcimg, uint32_t w, uint32_t h, uint16_t *dstimg);
+void color_correction(uint16_t *srcimg, uint32_t w, uint32_t h);
 
 #endif

@@ -99,6 +99,22 @@ void MXC_GPIO_OutToggle(mxc_gpio_regs_t *port, uint32_t mask);
 void MXC_GPIO_OutPut(mxc_gpio_regs_t *port, uint32_t mask, uint32_t value);
 uint32_t MXC_GPIO_OutGet(mxc_gpio_regs_t *port, uint32_t mask);
 uint32_t MXC_GPIO_InGet(mxc_gpio_regs_t *port, uint32_t mask);
+#define MXC_GPIO_GET_IDX(p) \
+    ((p) == MXC_GPIO0 ? 0 : (p) == MXC_GPIO1 ? 1 : (p) == MXC_GPIO2 ? 2 : (p) == MXC_GPIO3 ? 3 : -1)
+#ifdef __riscv
+#define MXC_GPIO_GET_IRQ(i) ((i) == 0 ? GPIO0_IRQn : (i) == 1 ? GPIO1_IRQn : GPIO2_IRQn)
+#else
+#define MXC_GPIO_GET_IRQ(i) ((IRQn_Type) (GPIO0_IRQn + (i)))
+#endif
+void MXC_GPIO_RegisterCallback(const mxc_gpio_cfg_t *cfg, mxc_gpio_callback_fn callback, void *argument);
+int MXC_GPIO_IntConfig(const mxc_gpio_cfg_t *cfg, mxc_gpio_int_pol_t polarity);
+void MXC_GPIO_EnableInt(mxc_gpio_regs_t *port, uint32_t mask);
+void MXC_GPIO_DisableInt(mxc_gpio_regs_t *port, uint32_t mask);
+uint32_t MXC_GPIO_GetFlags(mxc_gpio_regs_t *port);
+void MXC_GPIO_ClearFlags(mxc_gpio_regs_t *port, uint32_t flags);
+void MXC_GPIO_Handler(unsigned int port);
+void MXC_GPIO_SetWakeEn(mxc_gpio_regs_t *port, uint32_t mask);
+void MXC_GPIO_ClearWakeEn(mxc_gpio_regs_t *port, uint32_t mask);
 
 /* Board: lamps, buttons, console */
 #define LED1 0
@@ -119,7 +135,13 @@ int LED_Init(void);
 void LED_On(unsigned int idx);
 void LED_Off(unsigned int idx);
 void LED_Toggle(unsigned int idx);
+int PB_Init(void);
 int PB_Get(unsigned int idx);
+int PB_RegisterCallback(unsigned int idx, pb_callback callback);
+void PB_IntEnable(unsigned int idx);
+void PB_IntDisable(unsigned int idx);
+void PB_IntClear(unsigned int idx);
+int PB_IsPressedAny(void);
 int Board_Init(void);
 int Console_Init(void);
 #define POWER_OFF 0
@@ -249,16 +271,49 @@ typedef struct {
 void MXC_TMR_Delay(mxc_tmr_regs_t *tmr, uint32_t us, ...);
 void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr);
 unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr);
+int MXC_TMR_Init(mxc_tmr_regs_t *tmr, mxc_tmr_cfg_t *cfg, ...);
+void MXC_TMR_Shutdown(mxc_tmr_regs_t *tmr);
+void MXC_TMR_Start(mxc_tmr_regs_t *tmr);
+void MXC_TMR_Stop(mxc_tmr_regs_t *tmr);
+void MXC_TMR_SetCompare(mxc_tmr_regs_t *tmr, uint32_t compare);
+uint32_t MXC_TMR_GetCompare(mxc_tmr_regs_t *tmr);
+void MXC_TMR_SetCount(mxc_tmr_regs_t *tmr, uint32_t count);
 uint32_t MXC_TMR_GetCount(mxc_tmr_regs_t *tmr);
+uint32_t MXC_TMR_GetFlags(mxc_tmr_regs_t *tmr);
+void MXC_TMR_ClearFlags(mxc_tmr_regs_t *tmr);
+void MXC_TMR_EnableInt(mxc_tmr_regs_t *tmr);
+void MXC_TMR_DisableInt(mxc_tmr_regs_t *tmr);
+void MXC_TMR_EnableWakeup(mxc_tmr_regs_t *tmr, ...);
+void MXC_TMR_DisableWakeup(mxc_tmr_regs_t *tmr, ...);
+int MXC_TMR_GetTicks(mxc_tmr_regs_t *tmr, uint32_t time, mxc_tmr_unit_t units, uint32_t *ticks);
 int MXC_TMR_GetTime(mxc_tmr_regs_t *tmr, uint32_t ticks, uint32_t *time, mxc_tmr_unit_t *units);
 void MXC_TMR_TO_Start(mxc_tmr_regs_t *tmr, unsigned long us);
 int MXC_TMR_TO_Check(mxc_tmr_regs_t *tmr);
 unsigned int MXC_TMR_TO_Elapsed(mxc_tmr_regs_t *tmr);
+unsigned int MXC_TMR_TO_Remaining(mxc_tmr_regs_t *tmr);
+void MXC_TMR_TO_Stop(mxc_tmr_regs_t *tmr);
+void MXC_TMR_TO_Clear(mxc_tmr_regs_t *tmr);
 #define MXC_RTC_MAX_SSEC 4096
-#define MXC_RTC_INT_EN_LONG 1
-#define MXC_RTC_INT_EN_SHORT 2
-#define MXC_RTC_INT_EN_READY 4
+#define MXC_F_RTC_CTRL_TOD_ALARM_IE (1u << 1)
+#define MXC_F_RTC_CTRL_SSEC_ALARM_IE (1u << 2)
+#define MXC_F_RTC_CTRL_RDY_IE (1u << 5)
+#define MXC_F_RTC_CTRL_TOD_ALARM (1u << 6)
+#define MXC_F_RTC_CTRL_SSEC_ALARM (1u << 7)
+#define MXC_RTC_INT_EN_LONG MXC_F_RTC_CTRL_TOD_ALARM_IE
+#define MXC_RTC_INT_EN_SHORT MXC_F_RTC_CTRL_SSEC_ALARM_IE
+#define MXC_RTC_INT_EN_READY MXC_F_RTC_CTRL_RDY_IE
+#define MXC_RTC_INT_FL_LONG MXC_F_RTC_CTRL_TOD_ALARM
+#define MXC_RTC_INT_FL_SHORT MXC_F_RTC_CTRL_SSEC_ALARM
 int MXC_RTC_Init();
+int MXC_RTC_SetTimeofdayAlarm(uint32_t second);
+int MXC_RTC_SetSubsecondAlarm(uint32_t count);
+int MXC_RTC_EnableInt(uint32_t mask);
+int MXC_RTC_DisableInt(uint32_t mask);
+int MXC_RTC_GetFlags(void);
+int MXC_RTC_ClearFlags(int flags);
+int MXC_RTC_GetBusyFlag(void);
+void MXC_LP_EnableRTCAlarmWakeup(void);
+void MXC_LP_DisableRTCAlarmWakeup(void);
 int MXC_RTC_Start(void);
 int MXC_RTC_Stop(void);
 int MXC_RTC_GetSecond(void);
@@ -347,6 +402,8 @@ unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart);
 int MXC_UART_Transaction(mxc_uart_req_t *request);
 int MXC_UART_TransactionAsync(mxc_uart_req_t *request);
 int MXC_UART_TransactionDMA(mxc_uart_req_t *request);
+int MXC_UART_ReadyForSleep(mxc_uart_regs_t *uart);
+int MXC_UART_GetActive(mxc_uart_regs_t *uart);
 
 /* Other serial interfaces: transfers end at once; nothing answers */
 typedef enum { SPI_WIDTH_3WIRE, SPI_WIDTH_STANDARD, SPI_WIDTH_DUAL, SPI_WIDTH_QUAD } mxc_spi_width_t;
@@ -442,6 +499,7 @@ typedef mxc_i2s_req_t mxc_i2s_config_t;
 #define MXC_F_I2S_CTRL0CH0_RX_EN (1u << 7)
 #define MXC_F_I2S_CTRL0CH0_FLUSH (1u << 18)
 #define MXC_F_I2S_CTRL0CH0_RST (1u << 19)
+#define MXC_F_I2S_DMACH0_DMA_RX_EN (1u << 15)
 #define MXC_F_I2S_DMACH0_TX_LVL (0xFFu << 8)
 #define MXC_F_I2S_DMACH0_RX_LVL_POS 24
 #define MXC_F_I2S_DMACH0_RX_LVL (0xFFu << 24)
@@ -454,7 +512,7 @@ typedef mxc_i2s_req_t mxc_i2s_config_t;
 #define MXC_F_I2S_INTEN_TX_OB_CH0 (1u << 2)
 #define MXC_F_I2S_INTEN_TX_HE_CH0 (1u << 3)
 
-/* DMA: nothing is moved */
+/* DMA: memory is moved at once, samples come in their time, nothing else comes */
 typedef enum {
     MXC_DMA_REQUEST_MEMTOMEM, MXC_DMA_REQUEST_PCIFRX = 13, MXC_DMA_REQUEST_I2SRX = 30,
     MXC_DMA_REQUEST_I2STX = 62
@@ -477,7 +535,33 @@ typedef struct {
     mxc_dma_priority_t prio;
     unsigned int reqwait_en, tosel, pssel, burst_size;
 } mxc_dma_adv_config_t;
+typedef void (*mxc_dma_complete_cb_t)(void *dest);
+typedef mxc_dma_srcdst_t (*mxc_dma_trans_chain_t)(mxc_dma_srcdst_t dest);
 #define MXC_DMA_CHANNELS 4
+#define MXC_F_DMA_STATUS_CTZ_IF (1 << 2)
+#define MXC_F_DMA_CTRL_DIS_IE (1u << 30)
+#define MXC_F_DMA_CTRL_CTZ_IE (1u << 31)
+int MXC_DMA_Init();
+void MXC_DMA_DeInit();
+int MXC_DMA_AcquireChannel();
+int MXC_DMA_ReleaseChannel(int ch);
+int MXC_DMA_ConfigChannel(mxc_dma_config_t config, mxc_dma_srcdst_t srcdst);
+int MXC_DMA_AdvConfigChannel(mxc_dma_adv_config_t config);
+int MXC_DMA_SetSrcDst(mxc_dma_srcdst_t srcdst);
+int MXC_DMA_SetSrcReload(mxc_dma_srcdst_t srcdst);
+int MXC_DMA_SetCallback(int ch, void (*callback)(int ch, int reason));
+int MXC_DMA_SetChannelInterruptEn(int ch, bool channel_disables, bool count_to_zero);
+int MXC_DMA_ChannelEnableInt(int ch, int flags);
+int MXC_DMA_ChannelDisableInt(int ch, int flags);
+int MXC_DMA_ChannelGetFlags(int ch);
+int MXC_DMA_ChannelClearFlags(int ch, int flags);
+int MXC_DMA_EnableInt(int ch);
+int MXC_DMA_DisableInt(int ch);
+int MXC_DMA_Start(int ch);
+int MXC_DMA_Stop(int ch);
+void MXC_DMA_Handler();
+int MXC_DMA_MemCpy(void *dest, void *src, int len, mxc_dma_complete_cb_t callback);
+int MXC_DMA_DoTransfer(mxc_dma_config_t config, mxc_dma_srcdst_t first, mxc_dma_trans_chain_t callback);
 
 /* Converters, keys, noise */
 typedef enum { MXC_ADC_CH_0, MXC_ADC_CH_1, MXC_ADC_CH_2, MXC_ADC_CH_3, MXC_ADC_CH_4 } mxc_adc_chsel_t;
@@ -485,6 +569,27 @@ typedef struct {
     mxc_adc_chsel_t channel;
     unsigned int scale, rawData;
 } mxc_adc_conversion_req_t;
+typedef void (*mxc_adc_complete_t)(void *request, int error);
+int MXC_ADC_Init();
+int MXC_ADC_StartConversion();
+int MXC_ADC_StartConversionAsync(mxc_adc_chsel_t channel, mxc_adc_complete_t callback);
+int MXC_ADC_GetData(uint16_t *value);
+void MXC_ADC_Handler(void);
+typedef struct {
+    uint32_t *dataBuffer, dataLen, resultCRC;
+} mxc_crc_req_t;
+int MXC_CRC_Init(void);
+int MXC_CRC_Shutdown(void);
+void MXC_CRC_SetPoly(uint32_t poly);
+uint32_t MXC_CRC_GetPoly(void);
+int MXC_CRC_Compute(mxc_crc_req_t *request);
+int MXC_TRNG_Init(void);
+int MXC_TRNG_Shutdown(void);
+int MXC_TRNG_RandomInt(void);
+int MXC_TRNG_Random(uint8_t *data, uint32_t length);
+#define MXC_SYS_USN_LEN 13
+int MXC_SYS_GetUSN(uint8_t *usn, ...);
+int MXC_SYS_GetRevision(void);
 typedef enum { MXC_PT_SCALE_1, MXC_PT_SCALE_2 } mxc_ptg_scale_t;
 typedef struct {
     unsigned int channel, bps, pattern, ptLength, loop, loopDelay;

@@ -23,6 +23,7 @@ enum {
     BLACK, NAVY, DARK_GREEN, DARK_CYAN, MAROON, PURPLE, OLIVE, LIGHT_GREY, DARK_GREY, BLUE, GREEN, CYAN,
     RED, MAGENTA, YELLOW, WHITE, ORANGE, GREEN_YELLOW, GREY
 };
+#define RGB(r, g, b) RGB565(r, g, b)
 #define RGB565(r, g, b) ((((r) & 0xF8) << 8) | (((g) & 0xFC) << 3) | ((b) >> 3))
 #define DISPLAY_WIDTH 320
 #define DISPLAY_HEIGHT 240

@@ -111,8 +111,12 @@ WEAK void MXC_WUT_Config(const mxc_wut_cfg_t *cfg)
     wake_up.ticks = cfg->cmp_cnt;
     wake_up.once = cfg->mode == MXC_WUT_MODE_ONESHOT;
 }
-WEAK void MXC_WUT_Enable(void) { emulator_wake_up(wake_up_microseconds(), wake_up.once); }
-WEAK void MXC_WUT_Disable(void) { emulator_wake_up(0, false); }
+WEAK void MXC_WUT_Enable(void)
+{
+    uint32_t us = wake_up_microseconds();
+    emulator_set_timer(WUT_IRQn, us, wake_up.once ? 0 : us);
+}
+WEAK void MXC_WUT_Disable(void) { emulator_set_timer(WUT_IRQn, 0, 0); }
 WEAK int MXC_WUT_GetTicks(uint32_t time, mxc_wut_unit_t units, uint32_t *ticks)
 {
     static const uint32_t in_a_second[] = {1000000000u, 1000000u, 1000u, 1u};

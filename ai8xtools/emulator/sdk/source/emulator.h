@@ -47,7 +47,10 @@ void emulator_other_tasks(void);
 
 /* Call the handlers of what sensors and the wake-up timer have brought; tell whether sensors did. */
 bool emulator_deliver(void);
-void emulator_wake_up(uint32_t microseconds, bool once); /* period of the wake-up timer, 0: off */
+/* Have a timer fire after so many microseconds (0: stop it), and again after each period (0: once). */
+void emulator_set_timer(unsigned int number, uint32_t first, uint32_t period);
+void emulator_press(void); /* a button or another input */
+void emulator_pass_time(uint32_t us); /* with what comes meanwhile */
 
 static inline uint64_t emulator_microseconds(void)
 {

@@ -20,14 +20,18 @@ typedef struct {
     volatile uint32_t copy_to, copy_bytes;
     volatile uint32_t values_to;    /* where measurements go; then their number; reading it is the transfer */
     volatile uint32_t values;
-    volatile uint32_t timer_us;     /* period of the wake-up timer, 0: off */
+    volatile uint32_t timer;        /* number of a timer; then: */
+    volatile uint32_t timer_first_us; /* until it fires, 0: never */
+    volatile uint32_t timer_us;     /* its period, 0: once; read: until the next of all fires */
     volatile uint32_t watchdog_ms;  /* 0: off */
     volatile uint32_t feed;
     volatile uint32_t next;         /* microseconds until something wakes the program */
     volatile uint32_t event;        /* what is due; reading it takes it */
     volatile uint32_t mode;         /* how deeply the core is about to sleep */
+    volatile uint32_t button;       /* whether one is pressed */
+    volatile uint32_t pins;         /* how many inputs may interrupt the program */
     /* What the run time keeps here, since the SRAM belongs to the program: */
-    volatile uint32_t since_tick, timer_once, copied;
+    volatile uint32_t copied;
     volatile uint32_t line;         /* whether somebody is at the other end of the console's UART */
     volatile uint32_t line_level;   /* bytes that have come; reading it takes time while there is none */
     volatile uint32_t line_byte;    /* the next of them, or one to send */
@@ -35,6 +39,8 @@ typedef struct {
 #define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
 #define SENSORS_NEVER 0xFFFFFFFFu
 enum { MODE_SLEEP, MODE_LOW_POWER, MODE_OFF, MODE_RESTART };
-enum { EVENT_NONE, EVENT_TIMER, EVENT_SAMPLES, EVENT_COPIED };
+enum { EVENT_NONE, EVENT_SAMPLES, EVENT_COPIED, EVENT_PRESSED, EVENT_TIMER = 16 };
+/* Timers have the numbers of their interrupts, and these */
+enum { SYSTEM_TIMER = 125, SUBSECOND_ALARM = 126 };
 
 #endif

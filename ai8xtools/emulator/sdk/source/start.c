@@ -27,16 +27,18 @@ typedef void (*handler_t)(void);
 __attribute__((used)) void emulator_interrupt(unsigned int irq);
 static volatile handler_t vectors[INTERRUPTS];
 static volatile bool enabled[INTERRUPTS], pending[INTERRUPTS], masked;
-WEAK void CNN_IRQHandler(void);
-WEAK void I2S_IRQHandler(void);
 
-/* Timers, whose interrupts come while the program sleeps and nothing else would wake it */
-#define TIMERS(F) F(TMR0) F(TMR1) F(TMR2) F(TMR3) F(RTC) F(WUT)
-#define TICK_MICROSECONDS 1000
+#define BOTH_CORES(F) \
+    F(CNN) F(I2S) F(TMR0) F(TMR1) F(TMR2) F(TMR3) F(RTC) F(WUT) F(DMA0) F(DMA1) F(DMA2) F(DMA3) \
+    F(GPIO0) F(GPIO1) F(GPIO2) F(UART0) F(UART1) F(SPI0) F(SPI1) F(I2C0) F(I2C1) F(ADC) F(PCIF) F(WDT0)
+#ifdef __riscv
+#define NAMES(F) BOTH_CORES(F)
+#else
+#define NAMES(F) BOTH_CORES(F) F(TMR4) F(TMR5) F(UART2) F(I2C2) F(GPIO3) F(FLC0) F(TRNG) F(CNN_FIFO)
+#endif
 #define DECLARE(name) WEAK void name##_IRQHandler(void);
-TIMERS(DECLARE)
+NAMES(DECLARE)
 WEAK void SysTick_Handler(void);
-static volatile bool system_tick;
 
 /* Of FreeRTOS, where the program has it: the time until a task goes on (0: none), and its tasks' turn */
 WEAK uint32_t emulator_until_task(void);
@@ -45,12 +47,25 @@ volatile unsigned int emulator_handlers;
 
 static bool is_peripheral(IRQn_Type irq) { return (int) irq >= 0 && (int) irq < INTERRUPTS; }
 
+/* What a program set up itself, without the drivers, may be a timer of any period. */
+#define TICK_MICROSECONDS 1000
+static bool timed[INTERRUPTS];
+static void enable(IRQn_Type irq)
+{
+    bool timer = irq == RTC_IRQn || (irq >= TMR0_IRQn && irq <= TMR3_IRQn);
+    if (timer && vectors[irq] && !enabled[irq] && !timed[irq])
+        emulator_set_timer((unsigned int) irq, TICK_MICROSECONDS, TICK_MICROSECONDS);
+    enabled[irq] = true;
+}
 static void set_vector(IRQn_Type irq, handler_t handler)
 {
     if (!is_peripheral(irq))
         return;
     vectors[irq] = handler;
-    enabled[irq] = handler != NULL;
+    if (handler)
+        enable(irq);
+    else
+        enabled[irq] = false;
 }
 WEAK void MXC_NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { set_vector(irq, handler); }
 WEAK void NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { set_vector(irq, handler); }
@@ -80,17 +95,26 @@ __attribute__((noinline)) static void handle(unsigned int irq)
         call_handler(vectors[irq]);
 }
 
+/* A timer has reached its end. */
+static void fire(unsigned int number)
+{
+    if (number == SYSTEM_TIMER) {
+        if (SysTick_Handler && !masked)
+            SysTick_Handler();
+        return;
+    }
+    if (number == SUBSECOND_ALARM || number == RTC_IRQn)
+        MXC_RTC->ctrl |= number == RTC_IRQn ? MXC_F_RTC_CTRL_TOD_ALARM : MXC_F_RTC_CTRL_SSEC_ALARM;
+    handle(number == SUBSECOND_ALARM ? RTC_IRQn : number);
+}
+
 /* What sensors have delivered and the wake-up timer has reached since: their handlers, in this order. */
 bool emulator_deliver(void)
 {
     bool any = false;
-    for (;;)
-        switch (SENSORS->event) {
-        case EVENT_TIMER:
-            if (SENSORS->timer_once)
-                emulator_wake_up(0, false);
-            handle(WUT_IRQn);
-            break;
+    for (;;) {
+        uint32_t event = SENSORS->event;
+        switch (event) {
         case EVENT_SAMPLES:
             any = true;
             if (MXC_I2S->inten & MXC_F_I2S_INTEN_RX_THD_CH0)
@@ -101,48 +125,45 @@ bool emulator_deliver(void)
             if (SENSORS->copied)
                 ((void (*)(int channel, int reason)) (uintptr_t) SENSORS->copied)(0, 0);
             break;
-        default:
+        case EVENT_PRESSED:
+            any = true;
+            emulator_press();
+            break;
+        case EVENT_NONE:
             return any;
+        default:
+            fire(event - EVENT_TIMER);
         }
+    }
 }
-void emulator_wake_up(uint32_t microseconds, bool once)
+void emulator_set_timer(unsigned int number, uint32_t first, uint32_t period)
 {
-    SENSORS->timer_once = once;
-    SENSORS->timer_us = microseconds;
+    if (number < INTERRUPTS)
+        timed[number] = true;
+    SENSORS->timer = number;
+    SENSORS->timer_first_us = first;
+    SENSORS->timer_us = period;
 }
-
-#define NUMBER(name) name##_IRQn,
-static const uint8_t timers[] = {TIMERS(NUMBER)};
-
-/* Whether a timer interrupts at every tick; the wake-up timer may have a period of its own. */
-__attribute__((noinline)) static bool ticks(unsigned int irq)
+void emulator_pass_time(uint32_t us)
 {
-    return enabled[irq] && vectors[irq] && !(irq == WUT_IRQn && SENSORS->timer_us);
+    for (uint32_t step; (step = SENSORS->timer_us) < us; us -= step) {
+        HOST->delay = step;
+        emulator_deliver();
+    }
+    HOST->delay = us;
+    emulator_deliver();
 }
 
-/* Let time pass while the program sleeps, and call the handlers of the timers that may interrupt. */
+/* Let time pass while the program waits, and call the handlers of what interrupts it then. */
 static void call_timers(void)
 {
-    bool any = system_tick, delivered;
-    uint32_t task = emulator_until_task ? emulator_until_task() : 0, sensor = SENSORS->next, delay;
-    for (unsigned int i = 0; i < sizeof timers; i++)
-        any |= ticks(timers[i]);
-    delay = task && !any ? task : TICK_MICROSECONDS - SENSORS->since_tick;
-    if (sensor < delay || (sensor != SENSORS_NEVER && !any && !task))
-        delay = sensor;
-    HOST->delay = delay;
-    delivered = sensor != SENSORS_NEVER && emulator_deliver();
-    SENSORS->since_tick += delay;
-    if (SENSORS->since_tick >= TICK_MICROSECONDS) {
-        SENSORS->since_tick = 0;
-        if (system_tick && !masked)
-            SysTick_Handler();
-        for (unsigned int i = 0; i < sizeof timers; i++)
-            if (ticks(timers[i]))
-                handle(timers[i]);
-    }
-    if (!delivered)
-        HOST->asleep = !any && !task && sensor == SENSORS_NEVER;
+    uint32_t task = emulator_until_task ? emulator_until_task() : 0, next = SENSORS->next;
+    if (task && task < next)
+        next = task;
+    if (next != SENSORS_NEVER)
+        HOST->delay = next;
+    if (next == SENSORS_NEVER || !emulator_deliver())
+        HOST->asleep = next == SENSORS_NEVER;
 }
 
 /* The emulator calls this when an interrupt comes. It waits while interrupts are off. */
@@ -169,21 +190,18 @@ WEAK void NVIC_EnableIRQ(IRQn_Type irq)
 {
     if (!is_peripheral(irq))
         return;
-    if (irq == CNN_IRQn && !vectors[irq])
-        vectors[irq] = CNN_IRQHandler;
-    if (irq == I2S_IRQn && !vectors[irq])
-        vectors[irq] = I2S_IRQHandler;
 #define NAMED(name) \
     if (irq == name##_IRQn && !vectors[irq]) \
         vectors[irq] = name##_IRQHandler;
-    TIMERS(NAMED)
-    enabled[irq] = true;
+    NAMES(NAMED)
+    enable(irq);
     deliver_pending();
 }
 WEAK uint32_t SysTick_Config(uint32_t ticks)
 {
-    (void) ticks;
-    system_tick = SysTick_Handler != NULL;
+    uint32_t period = (uint32_t) ((uint64_t) ticks * 1000000 / SystemCoreClock);
+    if (SysTick_Handler)
+        emulator_set_timer(SYSTEM_TIMER, period ? period : 1, period ? period : 1);
     return 0;
 }
 WEAK void NVIC_DisableIRQ(IRQn_Type irq)
@@ -193,7 +211,7 @@ WEAK void NVIC_DisableIRQ(IRQn_Type irq)
 }
 WEAK void NVIC_SetPendingIRQ(IRQn_Type irq)
 {
-    if (is_peripheral(irq))
+    if (is_peripheral(irq) && vectors[irq])
         emulator_interrupt((unsigned int) irq);
 }
 WEAK void NVIC_ClearPendingIRQ(IRQn_Type irq)

@@ -48,20 +48,15 @@ WEAK int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock)
 }
 
 /* Time: waiting makes the clock advance, without taking time outside */
-static void pass_time(uint32_t us)
-{
-    HOST->delay = us;
-    emulator_deliver();
-    emulator_other_tasks();
-}
 WEAK int MXC_Delay(uint32_t us)
 {
-    pass_time(us);
+    emulator_pass_time(us);
+    emulator_other_tasks();
     return E_NO_ERROR;
 }
 WEAK int MXC_DelayAsync(uint32_t us, mxc_delay_complete_t done)
 {
-    pass_time(us);
+    MXC_Delay(us);
     if (done)
         done(E_NO_ERROR);
     return E_NO_ERROR;
@@ -72,9 +67,9 @@ WEAK void MXC_DelayHandler(void) {}
 WEAK void MXC_TMR_Delay(mxc_tmr_regs_t *tmr, uint32_t us, ...)
 {
     (void) tmr;
-    pass_time(us);
+    MXC_Delay(us);
 }
-WEAK void MXC_WUT_Delay_MS(uint32_t ms) { pass_time(1000 * ms); }
+WEAK void MXC_WUT_Delay_MS(uint32_t ms) { MXC_Delay(1000 * ms); }
 WEAK int usleep(unsigned int us) { return MXC_Delay(us); }
 WEAK unsigned int sleep(unsigned int seconds) { return (unsigned int) MXC_Delay(1000000 * seconds); }
 WEAK void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr) { HOST->stopwatch_start = (uint32_t) (uintptr_t) tmr; }
@@ -82,121 +77,6 @@ WEAK unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr)
 {
     HOST->stopwatch_stop = (uint32_t) (uintptr_t) tmr;
     return HOST->stopwatch;
-}
-WEAK uint32_t MXC_TMR_GetCount(mxc_tmr_regs_t *tmr)
-{
-    (void) tmr;
-    return (uint32_t) emulator_microseconds();
-}
-WEAK int MXC_TMR_GetTime(mxc_tmr_regs_t *tmr, uint32_t ticks, uint32_t *time, mxc_tmr_unit_t *units)
-{
-    (void) tmr;
-    *time = ticks; /* the counter counts microseconds */
-    *units = TMR_UNIT_MICROSEC;
-    return E_NO_ERROR;
-}
-static uint64_t timeout_start, timeout_length;
-WEAK void MXC_TMR_TO_Start(mxc_tmr_regs_t *tmr, unsigned long us)
-{
-    (void) tmr;
-    timeout_start = emulator_microseconds();
-    timeout_length = us;
-}
-WEAK unsigned int MXC_TMR_TO_Elapsed(mxc_tmr_regs_t *tmr)
-{
-    (void) tmr;
-    return (unsigned int) (emulator_microseconds() - timeout_start);
-}
-WEAK int MXC_TMR_TO_Check(mxc_tmr_regs_t *tmr)
-{
-    return MXC_TMR_TO_Elapsed(tmr) >= timeout_length ? E_TIME_OUT : E_NO_ERROR;
-}
-
-WEAK int MXC_RTC_Init() { return E_NO_ERROR; }
-WEAK int MXC_RTC_Start(void) { return E_NO_ERROR; }
-WEAK int MXC_RTC_Stop(void) { return E_NO_ERROR; }
-WEAK int MXC_RTC_GetTime(uint32_t *seconds, uint32_t *subseconds)
-{
-    uint64_t us = emulator_microseconds();
-    *seconds = (uint32_t) (us / 1000000);
-    *subseconds = (uint32_t) (us % 1000000 * 4096 / 1000000);
-    return E_NO_ERROR;
-}
-WEAK int MXC_RTC_GetSeconds(uint32_t *seconds)
-{
-    uint32_t subseconds;
-    return MXC_RTC_GetTime(seconds, &subseconds);
-}
-WEAK int MXC_RTC_GetSubSeconds(uint32_t *subseconds)
-{
-    uint32_t seconds;
-    return MXC_RTC_GetTime(&seconds, subseconds);
-}
-WEAK int MXC_RTC_GetSecond(void)
-{
-    uint32_t seconds;
-    MXC_RTC_GetSeconds(&seconds);
-    return (int) seconds;
-}
-WEAK int MXC_RTC_GetSubSecond(void)
-{
-    uint32_t subseconds;
-    MXC_RTC_GetSubSeconds(&subseconds);
-    return (int) subseconds;
-}
-
-/* Pins: outputs are read back; nothing is connected to inputs, so that pull-ups make them high */
-WEAK int MXC_GPIO_Config(const mxc_gpio_cfg_t *cfg)
-{
-    if (!cfg || !cfg->port)
-        return E_NULL_PTR;
-    if (cfg->func == MXC_GPIO_FUNC_OUT)
-        cfg->port->outen_set = cfg->mask;
-    if (cfg->pad == MXC_GPIO_PAD_PULL_UP || cfg->pad == MXC_GPIO_PAD_WEAK_PULL_UP)
-        cfg->port->in |= cfg->mask;
-    return E_NO_ERROR;
-}
-WEAK void MXC_GPIO_OutSet(mxc_gpio_regs_t *port, uint32_t mask)
-{
-    port->out_set = mask;
-    port->out |= mask;
-}
-WEAK void MXC_GPIO_OutClr(mxc_gpio_regs_t *port, uint32_t mask)
-{
-    port->out_clr = mask;
-    port->out &= ~mask;
-}
-WEAK void MXC_GPIO_OutToggle(mxc_gpio_regs_t *port, uint32_t mask) { port->out ^= mask; }
-WEAK void MXC_GPIO_OutPut(mxc_gpio_regs_t *port, uint32_t mask, uint32_t value)
-{
-    port->out = (port->out & ~mask) | (value & mask);
-}
-WEAK uint32_t MXC_GPIO_OutGet(mxc_gpio_regs_t *port, uint32_t mask) { return port->out & mask; }
-WEAK uint32_t MXC_GPIO_InGet(mxc_gpio_regs_t *port, uint32_t mask)
-{
-    emulator_stand_in("MXC_GPIO_InGet");
-    return port->in & mask;
-}
-
-/* Lamps and buttons; lamps are said to exist, since most programs have them */
-const unsigned int num_leds __attribute__((weak)) = 2, num_pbs __attribute__((weak)) = 2;
-const mxc_gpio_cfg_t led_pin[2] __attribute__((weak)) = {
-    {MXC_GPIO2, MXC_GPIO_PIN_0, MXC_GPIO_FUNC_OUT, MXC_GPIO_PAD_NONE, MXC_GPIO_VSSEL_VDDIOH, 0},
-    {MXC_GPIO2, MXC_GPIO_PIN_1, MXC_GPIO_FUNC_OUT, MXC_GPIO_PAD_NONE, MXC_GPIO_VSSEL_VDDIOH, 0},
-};
-const mxc_gpio_cfg_t pb_pin[2] __attribute__((weak)) = {
-    {MXC_GPIO0, MXC_GPIO_PIN_2, MXC_GPIO_FUNC_IN, MXC_GPIO_PAD_PULL_UP, MXC_GPIO_VSSEL_VDDIOH, 0},
-    {MXC_GPIO1, MXC_GPIO_PIN_7, MXC_GPIO_FUNC_IN, MXC_GPIO_PAD_PULL_UP, MXC_GPIO_VSSEL_VDDIOH, 0},
-};
-WEAK int LED_Init(void) { return E_NO_ERROR; }
-WEAK void LED_On(unsigned int idx) { (void) idx; }
-WEAK void LED_Off(unsigned int idx) { (void) idx; }
-WEAK void LED_Toggle(unsigned int idx) { (void) idx; }
-WEAK int PB_Get(unsigned int idx)
-{
-    (void) idx;
-    emulator_stand_in("PB_Get");
-    return 0;
 }
 
 /* UART: the console's shows what it sends, or has a line on which bytes come, too */

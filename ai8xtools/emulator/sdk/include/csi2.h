@@ -1,0 +1,1 @@
+#include "mipi_camera.h"
