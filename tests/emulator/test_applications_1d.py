@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,21 @@ def test_the_memory_of_the_interface_holds_eight_samples() -> None:
     assert microphone.flags == 0
     board.wait(4000)
     assert microphone.step() and microphone.level() == 8  # as many as interrupt the program
+
+
+def test_no_sample_waits_for_a_rounded_microsecond() -> None:
+    """A program that sleeps until the next sample gets it, whenever the microphone was started."""
+    for start in (0.1, 252165.71, 1e6 / 3):
+        board = _Clock(microphone=lambda _rate: np.ones(500, np.int16))
+        microphone = board.sensors.microphone
+        board.wait(start)
+        microphone.set_up(16000, 4)
+        microphone.start()
+        for _ in range(500):
+            board.wait(math.ceil(microphone.next_us()))
+            assert microphone.step()
+            while microphone.take():
+                pass
 
 
 def test_rows_of_a_camera_come_in_turn() -> None:
