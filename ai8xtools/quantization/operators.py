@@ -54,7 +54,7 @@ PASSES = (
 )  # fmt: skip
 """What is done with a graph before; into_weights behind what makes factors and offsets."""
 
-_INPUT_FRACTION, _SUM_BITS = 7, 31
+_INPUT_FRACTION, _SUM_BITS, _LIMIT_BITS = 7, 31, 16
 _MOVES = Reshape | Transpose | Slice | Concat | Resize | Pad
 _WEIGHTED = Conv | ConvTranspose | Gemm
 _SUMS = Conv | ConvTranspose | Gemm | MeanVarianceNormalization
@@ -164,6 +164,8 @@ class _Quantizer(Integers):
                 self._finish(node)
             case Each() | Clip() | Dropout():
                 inputs = [self._value(one) for one in node.inputs]
+                if isinstance(operator, Clip):
+                    operator = Clip(_in_steps(operator.low), _in_steps(operator.high))
                 self._real[node] = make(place, operator, *inputs)
                 self._finish(node)
             case Reshape() | Transpose() | Slice() | Concat() | Resize() | Pad():
@@ -281,6 +283,12 @@ class _Quantizer(Integers):
             value = float(to_fixed(operator.value, fraction, bits))
             operator = replace(operator, value=value)
         return make(node.place, operator, *inputs), fraction
+
+
+def _in_steps(limit: float) -> float:
+    """Return a limit as a multiple of a step far below those of results."""
+    return math.ldexp(round(math.ldexp(limit, _LIMIT_BITS)), -_LIMIT_BITS) if (
+        math.isfinite(limit)) else limit  # fmt: skip
 
 
 def _falls(exponent: Node) -> bool:

@@ -269,6 +269,11 @@ TORCH: dict[str, Any] = {
     "constantpad": nn.ConstantPad2d(1, 0.0), "reflectionpad": nn.ReflectionPad2d(1),
     "replicationpad": nn.ReplicationPad2d(1), "circularpad": nn.CircularPad2d(1),
     "channelshuffle": nn.ChannelShuffle(2), "pixelshuffle": nn.PixelShuffle(2),
+    "pixelunshuffle": nn.PixelUnshuffle(2), "getattr": lambda a, b: a.mT,
+    "stack": lambda a, b: torch.stack((a, b), 1).flatten(1, 2),
+    "expand": lambda a, b: a.mean((2, 3), True).expand(-1, 4, 6, 6),
+    "expandas": lambda a, b: a.mean((2, 3), True).expand_as(a),
+    "repeat": lambda a, b: a.repeat(1, 1, 2, 1), "tile": lambda a, b: a.tile(1, 1, 2, 1),
 }  # fmt: skip
 for _name in ("cat", "concat", "concatenate"):
     TORCH[_name] = (lambda f: lambda a, b: f((a, b), 1))(getattr(torch, _name))
@@ -445,7 +450,9 @@ ONNX: dict[str, Build] = {
     "Slice": lambda g: g("Slice", g.a, _i(0, 0), _i(6, 4), _i(2, 3), _i(2, 2)),
     "Split": lambda g: g("Concat", *reversed(g("Split", g.a, axis=1, outputs=2)), axis=1),
     "Gather": lambda g: g("Gather", g.a, _i(1, 2), axis=1),
-    "Expand": lambda g: g("Expand", g.a, _i(1, 4, 6, 6)),
+    "Expand": lambda g: g("Expand", g("GlobalAveragePool", g.a), _i(1, 4, 6, 6)),
+    "Tile": lambda g: g("Tile", g.a, _i(1, 1, 2, 1)),
+    "SpaceToDepth": lambda g: g("SpaceToDepth", g.a, blocksize=2),
     "Pad": lambda g: g("Pad", g.a, _i(0, 0, 1, 1, 0, 0, 1, 1)),
     "DepthToSpace": lambda g: g("DepthToSpace", g.a, blocksize=2),
     "Resize": lambda g: g("Resize", g.a, None, _f(1, 1, 2, 2),

@@ -223,6 +223,11 @@ class Resize:
     places: tuple[Shape, ...]
 
 
+def repeated(taken: Shape, shape: Shape) -> Resize:
+    """Return what repeats data, as often as an axis goes into that of the result."""
+    return Resize(tuple(tuple(range(n)) * (m // n) for n, m in zip(taken, shape, strict=True)))
+
+
 @frozen
 class Softmax:
     """Shares along an axis, or their logarithms."""

@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from ai8xtools.frontends.graph.nodes import Node as Result
-from ai8xtools.frontends.graph.operators import Concat, Foreign, Reshape, Slice, Transpose
+from ai8xtools.frontends.graph.operators import (
+    Concat,
+    Foreign,
+    Reshape,
+    Slice,
+    Transpose,
+    repeated,
+)
 from ai8xtools.frontends.modules.calls import Call, handles, listed, operand
 
 
@@ -30,6 +37,31 @@ def _cat(call: Call) -> Result:
 
 
 _SIZES = ("size", "chunks", "split_size", "split_sizes", "split_size_or_sections")
+
+
+@handles("stack", "dim")
+def _stack(call: Call) -> Result:
+    axis = int(call.get("dim", 0)) % len(call.shape)
+    parts = [operand(one) for one in call.args[0]]
+    apart = [call.make(Reshape((*one.shape[:axis], 1, *one.shape[axis:])), one) for one in parts]
+    return call.make(Concat(axis), *apart)
+
+
+@handles("expand expandas repeat tile")
+def _repeat(call: Call) -> Result:
+    data, shape = call.data, call.shape
+    if len(shape) > len(data.shape):
+        data = call.make(Reshape((*(1,) * (len(shape) - len(data.shape)), *data.shape)), data)
+    return data if data.shape == shape else call.make(repeated(data.shape, shape), data)
+
+
+@handles("getattr")
+def _transposed(call: Call) -> Result:
+    """Return what an attribute of data is."""
+    axes = range(len(call.shape))
+    orders = {"mT": (*axes[:-2], *axes[:-3:-1]), "T": tuple(reversed(axes))}
+    return call.make(Transpose(orders[call.args[1]]), call.data) if call.args[1] in orders else (
+        call.foreign(call.name))  # fmt: skip
 
 
 @handles("chunk split splitwithsizes tensorsplit unbind", "size dim")
@@ -91,9 +123,14 @@ def _along(call: Call) -> Result:
     return _getitem(replace(call, args=[call.data, index]))
 
 
-@handles("channelshuffle pixelshuffle", "factor")
+@handles("channelshuffle pixelshuffle pixelunshuffle", "factor")
 def _shuffle(call: Call) -> Result:
     batch, channels, *size = call.data.shape
+    if call.name == "pixelunshuffle":
+        factor = int(call.get("downscale_factor", call.get("factor", 1)))
+        rows, columns = (n // factor for n in size)
+        parts = call.make(Reshape((batch, channels, rows, factor, columns, factor)), call.data)
+        return call.make(Reshape(call.shape), call.make(Transpose((0, 1, 3, 5, 2, 4)), parts))
     if call.name == "channelshuffle":
         groups = int(call.get("groups", call.get("factor", 1)))
         parts = call.make(Reshape((batch, groups, channels // groups, *size)), call.data)

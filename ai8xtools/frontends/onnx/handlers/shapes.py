@@ -18,6 +18,7 @@ from ai8xtools.frontends.graph.operators import (
     Shape,
     Slice,
     Transpose,
+    repeated,
 )
 from ai8xtools.frontends.onnx.calls import Call, UnknownError, handles
 
@@ -130,7 +131,10 @@ def _gather(call: Call) -> Node:
     chosen = [int(n) % shape[axis] for n in index.ravel()]
     step = chosen[1] - chosen[0] if len(chosen) > 1 else 1
     if chosen != [chosen[0] + step * n for n in range(len(chosen))] or step == 0:
-        raise UnknownError("its indices are not evenly apart", "Use slices.")
+        places = (*(tuple(range(n)) for n in shape[:axis]), tuple(chosen))
+        return call.make(
+            Resize((*places, *(tuple(range(n)) for n in shape[axis + 1 :]))), call.data
+        )
     ranges = [range(n) for n in shape]
     ranges[axis] = range(chosen[0], chosen[0] + step * len(chosen), step)
     cut = _cut(call, ranges)
@@ -139,12 +143,20 @@ def _gather(call: Call) -> Node:
     return call.make(Reshape((*shape[:axis], *shape[axis + 1 :])), cut)
 
 
-@handles("Expand")
-def _expand(call: Call) -> Node:
-    shape = np.broadcast_shapes(call.data.shape, call.integers(1) or ())
-    if shape != call.data.shape:
-        raise UnknownError("it repeats its data", "Let operators broadcast.")
-    return call.data
+@handles("Expand", "Tile")
+def _repeat(call: Call) -> Node:
+    data, stated = call.data, call.integers(1) or ()
+    if call.name == "Tile":
+        shape = tuple(n * m for n, m in zip(data.shape, stated, strict=True))
+    else:
+        shape = np.broadcast_shapes(data.shape, stated)
+    if shape == data.shape:
+        return data
+    if shape[:1] != (1,) and data.constant is None:
+        raise UnknownError("it repeats the batch", "Let operators broadcast.")
+    if len(shape) > len(data.shape):
+        data = call.make(Reshape((*(1,) * (len(shape) - len(data.shape)), *data.shape)), data)
+    return call.make(repeated(data.shape, shape), data)
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
@@ -179,6 +191,14 @@ def _depth_to_space(call: Call) -> Node:
         parts, order = (batch, outputs, size, size, rows, columns), (0, 1, 4, 2, 5, 3)
     apart = call.make(Transpose(order), call.make(Reshape(parts), call.data))
     return call.make(Reshape((batch, outputs, rows * size, columns * size)), apart)
+
+
+@handles("SpaceToDepth")
+def _space_to_depth(call: Call) -> Node:
+    size, (batch, channels, rows, columns) = call.get("blocksize"), call.data.shape
+    parts = (batch, channels, rows // size, size, columns // size, size)
+    apart = call.make(Transpose((0, 3, 5, 1, 2, 4)), call.make(Reshape(parts), call.data))
+    return call.make(Reshape((batch, channels * size**2, rows // size, columns // size)), apart)
 
 
 @handles("Resize", "Upsample")
