@@ -296,10 +296,12 @@ class _Builder:
             case Resize() if geometry.doubles(operator, data[0].shape):
                 return self._doubled(node, sources[0])
             case Resize():
+                first = 1 if node.shape[1] != data[0].shape[1] else 2
                 raise _RefusedError(
-                    f"it makes {times(node.shape[2:])} of {times(data[0].shape[2:])}",
-                    "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.",
-                )
+                    f"it makes {times(node.shape[first:])} of {times(data[0].shape[first:])}",
+                    "Use torch.cat." if first == 1
+                    else "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.",
+                )  # fmt: skip
             case Clip():
                 ends = "..".join("" if math.isinf(n) else f"{n:g}"
                                  for n in (operator.low, operator.high))  # fmt: skip
