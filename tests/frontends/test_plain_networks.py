@@ -373,8 +373,8 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor
      lambda x: x[:, :, ::2, ::2]),
     (lambda x: functional.pad(x, (1, 1, 1, 1), mode="reflect"), "pad: the accelerator pads with",
      lambda x: functional.pad(x, (1, 1, 1, 1))),
-    (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1), "repeat: it makes 4x14x14 of 2x14x14\n  Use torch.cat.",
-     lambda x: x),
+    (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1),
+     "repeat: it makes 4x14x14 of 2x14x14\n  Use torch.cat.", lambda x: x),
 ]  # fmt: skip
 
 
