@@ -111,6 +111,9 @@ def test_main_in_another_language_is_told(project: Path, run: Emulate, tmp_path:
     (folder / "main.c").rename(folder / "main.cpp")
     _, text = run(folder)
     assert "note: main() is in main.cpp, and C++ is not compiled: the network is run alone" in text
+    (folder / "main.c").write_text("int best(int); int main(void) { return best(1); }\n")
+    (folder / "main.cpp").write_text('extern "C" int best(int value) { return value; }\n')
+    assert "in main.c:1, but it is in main.cpp, and C++ is not compiled" in run(folder)[1]
 
 
 def test_tree_without_a_makefile(digits: Path, run: Emulate, tmp_path: Path) -> None:

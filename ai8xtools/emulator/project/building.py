@@ -220,20 +220,29 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
             continue
         users = [source for source, names in symbols.items() if name in names.needed]
         where = " and ".join(_use(tree, source, name) for source in users[:2])
+        named = re.compile(rf"\b{re.escape(name)}\s*\(")
+        other = _in_cpp(tree, named)
+        lacks = f"it is in {other}, and C++ is not compiled" if other else "no file defines it"
         raise EmulatorError(
             "E811",
-            f"function {name!r} is used in {where}, but no file defines it{reason}",
+            f"function {name!r} is used in {where}, but {lacks}{'' if other else reason}",
             str(tree.root),
             "Name further folders with --include, or use --accelerator-only.",
         )
 
 
 def _without_main(tree: ProjectTree) -> str:
+    other = _in_cpp(tree, MAIN)
+    return f"main() is in {other}, and C++ is not compiled" if other else "no file defines main()"
+
+
+def _in_cpp(tree: ProjectTree, text: re.Pattern[str]) -> str | None:
+    """Return the first C++ file of a tree in which a text is found; None if there is none."""
     for pattern in ("*.cpp", "*.cc", "*.cxx", "*.ino"):
         for path in tree.files(pattern):
-            if MAIN.search(source_text(path)):
-                return f"main() is in {tree.shown(path)}, and C++ is not compiled"
-    return "no file defines main()"
+            if text.search(source_text(path)):
+                return tree.shown(path)
+    return None
 
 
 def _declared(tree: ProjectTree) -> frozenset[str]:
