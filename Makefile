@@ -177,7 +177,7 @@ measure-verdicts: $(DEVELOPMENT) ## 2,000 random networks, with and without plac
 measure-fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the answer file tells of them
 	@$(PYTHON) -m tests.emulator.faults $(ARGS)
 
-measure-remedies: $(DEVELOPMENT) ## 100 broken projects, mended by a client that applies the edits of messages (ARGS="--seed N --show")
+measure-remedies: $(DEVELOPMENT) ## 100 broken projects, mended by a client that applies the edits of messages (ARGS="--seed N --show --further")
 	@$(PYTHON) -m tests.remedies $(ARGS)
 
 measure-c-faults: $(DEVELOPMENT) build/digits build/mnist ## damage single words in the C of two projects, compile and run them
