@@ -24,7 +24,7 @@ _IMPORTS = {
 }  # fmt: skip
 """Statements by the names that they give."""
 _OURS = str(Path(__file__).parents[1])
-_SIGNS = (")", "]", "=", ",", ":", "(", "[", ".", "*", "def ")
+_SIGNS = (")", "]", "=", ",", ":", "(", "[", ".", "*")
 _LONGEST_LINE, _MOST_LINES = 200, 2000
 _SEARCHED_LINES = 12
 """A call may begin so many lines in front of the keyword that it does not take."""
@@ -45,8 +45,8 @@ def edit_of(error: BaseException) -> Edit | None:
 
 
 def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | None:
-    """Return the edit that inserts a sign with which Python can read the file, or takes away the
-    second of two equal lines.
+    """Return the edit that inserts a sign or `def` with which Python can read the file, or takes
+    away the second of two equal lines.
 
     The sign that Python names comes first, and the place that is nearest to the column.
     """
@@ -58,8 +58,12 @@ def _missing_sign(message: str, file: str, line: int, column: int) -> Edit | Non
         if one == two and one.strip() and _is_python([*lines[: number - 1], *lines[number:]]):
             return Edit(Place(file, number, 1), two, "", certain=False)
     named = re.findall(r"'([:()\[\],=])'", message) + [","] * ("comma" in message)
-    ends = {match.end() for match in re.finditer(r"[A-Za-z_]+|\d+|\S", content)}
-    places = sorted({len(content) - len(content.lstrip()), *ends}, reverse=True)
+    for number in range(min(line, len(lines)), max(line - _SEARCHED_LINES, 0), -1):
+        text = lines[number - 1].lstrip()
+        lead = lines[number - 1].removesuffix(text)
+        if _is_python([*lines[: number - 1], f"{lead}def {text}", *lines[number:]]):
+            return Edit(Place(file, number, len(lead) + 1), "", "def ", certain=False)
+    places = sorted({m.end() for m in re.finditer(r"[A-Za-z_]+|\d+|\S|^", content)}, reverse=True)
     places.sort(key=lambda place: abs(place - column + 1))
     for sign, place in product(dict.fromkeys((*named, *_SIGNS)), places):
         changed = f"{content[:place]}{sign}{content[place:]}\n"

@@ -221,7 +221,7 @@ TWICE = "            num_channels, 8, 3, padding=1, **kwargs\n"
 
 @pytest.mark.parametrize(
     ("old", "new", "line"),
-    [("nn.Conv2d", "nn.Conv2D", 7), ("def forward", "forward", 11),
+    [("nn.Conv2d", "nn.Conv2D", 7), ("def __init__(", "__init__(\n", 5),
      (TWICE, 2 * TWICE, 9), ("padding=1", "paddin=1", 8),
      ("self.conv1(x)", "self.con1(x)", 12), ("(self, x):", "(self, x)", 11),
      ("8, 3", "8 3", 8), ("1 = nn", "1 nn", 7), ("(x)", "(x", 12),
