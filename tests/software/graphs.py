@@ -155,7 +155,7 @@ def roots(of: Node | None = None) -> Graph:
     root = m(Clip(1.0, np.inf), m.each("Floor", m.each("Sqrt", inside)))
     less = m.each("Mul", m.each("Sub", m.each("Mul", a, 4.0), total), m.numbers(4, 1, 1, most=999))
     ratio = m.each("Add", m.each("Div", less, root), m.numbers(4, 1, 1))
-    joined = m(Concat(1), a, m(Reduce(Reduction.MAX, (1,), True), squares))
+    joined = m(Concat(1), a, m(Reduce(Reduction.MIN, (1,), True), squares))
     return m.graph(m.to8(ratio, 3), m.each("Floor", m.each("Div", total, root)), joined)
 
 

@@ -468,6 +468,16 @@ def truncations(node: Node, _readers: Readers) -> Node:
     return node
 
 
+def minima(node: Node, _readers: Readers) -> Node:
+    """The minimum over axes is the negative of the maximum of the negatives."""
+    operator = node.operator
+    if not isinstance(operator, Reduce) or operator.reduction is not Reduction.MIN:
+        return node
+    largest = replace(operator, reduction=Reduction.MAX)
+    less = make(node.place, Each(Function.NEG), node.inputs[0])
+    return make(node.place, Each(Function.NEG), make(node.place, largest, less))
+
+
 def reductions(node: Node, _readers: Readers) -> Node:
     """What reduces one axis after the other reduces both, also where axes of one element go."""
     operator, before = node.operator, node.inputs[0]

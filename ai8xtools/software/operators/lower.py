@@ -43,7 +43,7 @@ from ai8xtools.software.operators.windows import Windowing
 
 PASSES = (
     compositions, passes.normalizations, passes.limits, passes.truncations, passes.sections,
-    passes.padding,
+    passes.padding, passes.minima,
     passes.reductions, passes.transposes,
 )  # fmt: skip
 """What is done with a graph before."""
