@@ -7,7 +7,7 @@ loops, borders and addresses count for nothing: what a kernel takes above is its
 
 | kind | a step | products |
 |---|---|---|
-| pairs, Cortex-M4 | 8 SMLAD, 4 SXTB16, a load of the pixels' pairs, one of weights | 16 |
+| pairs, Cortex-M4 | 8 SMLAD, 2 SXTB16, a load of the pixels' pairs, one of weights | 16 |
 | two pixels in a word, Cortex-M4 | 4 MLA, 4 loads | 8 |
 | the same, RV32IMC | 4 products, 4 sums, 4 loads | 8 |
 | the same, Cortex-M0+, whose product destroys an operand | 2 products, 2 sums, 3 loads | 4 |
@@ -30,9 +30,10 @@ from ai8xtools.software.kernels.lanes import common_runs, input_bounds
 _END = {"cortex-m4": 3, "cortex-m0plus": 4, "rv32imc": 4, "rv32ec": 4}
 """An output: shifted, limited (by one instruction, or by two comparisons), stored."""
 _TAKEN_OUT = 4
-_PAIRS = (8 + 4 + 2) / 16
-_WIDENED = (1 + 2 + 1) / 4
-"""A value of a patch in pairs: a word is loaded, taken apart and stored; each filter uses it."""
+_PAIRS = (8 + 2 + 2) / 16
+_WIDENED = (1 + 2 + 2 + 1) / 4
+"""A value of a patch in pairs: a word is loaded, taken apart, added to the sum of inputs, stored;
+each filter uses it."""
 _LANES = {"cortex-m4": (4 + 4) / 8, "rv32imc": (4 + 4 + 4) / 8, "cortex-m0plus": (2 + 2 + 3) / 4}
 _NIBBLES = (2 + 2 * 4) / 2
 _DEPTHWISE = {

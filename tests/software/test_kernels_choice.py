@@ -95,15 +95,12 @@ def test_weights_stand_where_the_c_of_their_kernel_reads_them(
     plain = [_weight(conv, f, n) for f in range(conv.filters) for n in range(inputs)]
     assert PORTABLE.pack(conv).values.tolist() == plain
     assert BUCKETS.pack(conv).values.view(np.int8).tolist() == plain
-    assert DSP.pack(conv).values.tolist() == [
-        _weight(conv, f + second, n + i)
-        for f in range(0, conv.filters, 2) for n in fours for second in (0, 1) for i in range(4)
-    ]  # fmt: skip
-    assert DSP_PIXEL.pack(conv).values.tolist() == [
-        (_weight(conv, f + pair + second, n + i) + (0 if second else 128)) % 256
-        for f in range(0, conv.filters, 4) for n in fours for pair in (0, 2)
-        for i in (0, 2, 1, 3) for second in (0, 1)
-    ]  # fmt: skip
+    for kernel, filters in ((DSP, 2), (DSP_PIXEL, 4)):
+        assert kernel.pack(conv).values.tolist() == [
+            (_weight(conv, f + pair + second, n + i) + (0 if second else 128)) % 256
+            for f in range(0, conv.filters, filters) for n in fours for pair in range(0, filters, 2)
+            for i in (0, 2, 1, 3) for second in (0, 1)
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", PACKED, ids=str)

@@ -249,20 +249,20 @@ def _nibbles(params: Parameters, read: Read, _small: bool) -> _Unpacked:
     return values.reshape(1, params.filters, params.inputs), []
 
 
-def _pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
-    pairs, quads = -(-params.filters // 2), -(-params.inputs // 4)
-    values = _signed(read(params.weights_at, 8 * pairs * quads)).reshape(pairs, quads, 2, 4)
-    return _first(values.transpose(0, 2, 1, 3).reshape(2 * pairs, -1), params), []
+def _pairs(pairs: int) -> Callable[[Parameters, Read, bool], _Unpacked]:
+    """Return what reads weights of so many pairs of filters at a time."""
 
+    def read_pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+        groups, quads = -(-params.filters // (2 * pairs)), -(-params.inputs // 4)
+        data = read(params.weights_at, 8 * pairs * groups * quads)
+        values = np.frombuffer(data, np.uint8).reshape(groups, quads, pairs, 4, 2)
+        first = values[..., 0].astype(np.int64) - _OFFSET
+        both = np.stack([first, values[..., 1].view(np.int8).astype(np.int64)], axis=-1)
+        both = both[:, :, :, [0, 2, 1, 3]]  # which is its own inverse
+        filters = 2 * pairs * groups
+        return _first(both.transpose(0, 2, 4, 1, 3).reshape(filters, -1), params), []
 
-def _pixel_pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
-    fours, quads = -(-params.filters // 4), -(-params.inputs // 4)
-    data = read(params.weights_at, 16 * fours * quads)
-    values = np.frombuffer(data, np.uint8).reshape(fours, quads, 2, 4, 2)
-    first = values[..., 0].astype(np.int64) - _OFFSET
-    both = np.stack([first, values[..., 1].view(np.int8).astype(np.int64)], axis=-1)
-    both = both[:, :, :, [0, 2, 1, 3]]  # which is its own inverse
-    return _first(both.transpose(0, 2, 4, 1, 3).reshape(4 * fours, -1), params), []
+    return read_pairs
 
 
 def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
@@ -324,8 +324,8 @@ KERNELS: Mapping[
     "nn_conv_c": (_portable, lambda _params, _small: 0),
     "nn_depthwise": (_depthwise, lambda params, _small: 8 * params.taps),
     "nn_conv_nomul": (_nibbles, lambda params, _small: 4 * params.inputs),
-    "nn_conv_dsp": (_pairs, _pairs_bytes),
-    "nn_conv_dsp_pixel": (_pixel_pairs, _patch_bytes),
+    "nn_conv_dsp": (_pairs(1), _pairs_bytes),
+    "nn_conv_dsp_pixel": (_pairs(2), _patch_bytes),
     "nn_conv_lanes": (_lanes, lambda params, small: (4 if small else 8) * params.inputs),
     "nn_conv_pixel": (_words, _patch_bytes),
 }

@@ -9,29 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels.dsp import OFFSET, QUAD, pack_pairs, whole_filters
 from ai8xtools.software.kernels.lanes import common_runs, input_bounds
 from ai8xtools.software.kernels.registry import Core, Kernel, Packed
 
-_QUAD = 4
-_OFFSET = 128
-"""What weights are made greater by so that they are not negative."""
-
 
 def _suits(conv: Convolution, core: Core) -> bool:
-    single = conv.out_size[1] == 1 and conv.filters > _QUAD // 2
+    single = conv.out_size[1] == 1 and conv.filters > QUAD // 2
     return core.multiplier and single and conv.groups == 1 and not conv.transposed
 
 
 def _suits_dsp(conv: Convolution, core: Core) -> bool:
     return core.simd and _suits(conv, core)
-
-
-def _quads_of_filters(conv: Convolution, inputs: int) -> NDArray[np.int8]:
-    """Return weights int8 [group of four filters, filter, input], zeros where there are none."""
-    flat = conv.weights.transpose(0, 2, 3, 1).reshape(conv.filters, -1)
-    padded = np.zeros((-(-conv.filters // _QUAD) * _QUAD, inputs), np.int8)
-    padded[: conv.filters, : flat.shape[1]] = flat
-    return padded.reshape(-1, _QUAD, inputs)
 
 
 def _pack(conv: Convolution) -> Packed:
@@ -43,36 +32,23 @@ def _pack(conv: Convolution) -> Packed:
     inputs = conv.weights[0].size
     low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
     parts: list[NDArray[np.uint32]] = []
-    for four in _quads_of_filters(conv, inputs):
+    for four in whole_filters(conv, QUAD, inputs).reshape(-1, QUAD, inputs):
         runs = common_runs(four, low, high)
-        bytes_ = (four.astype(np.int64) + _OFFSET).astype(np.uint32)
+        bytes_ = (four.astype(np.int64) + OFFSET).astype(np.uint32)
         words = bytes_[0] | bytes_[2] << 8 | bytes_[1] << 16 | bytes_[3] << 24
         begins = np.cumsum([0, *runs[:-1]])
         parts += [np.insert(words, begins, runs), np.zeros(1, np.uint32)]
     return Packed(np.concatenate(parts).astype(np.uint32))
 
 
-def _pack_dsp(conv: Convolution) -> Packed:
-    """Order weights by four filters, four inputs, pair of filters, then inputs 0, 2, 1, 3.
-
-    The weights of both filters of a pair follow each other, those of the first 128 greater.
-    """
-    inputs = -(-conv.weights[0].size // _QUAD) * _QUAD
-    four = _quads_of_filters(conv, inputs).reshape(-1, 2, 2, inputs // _QUAD, 2, 2)
-    # group, pair, filter of the pair, quad, half, odd -> group, quad, pair, odd, half, filter
-    values = np.ascontiguousarray(four.transpose(0, 3, 1, 5, 4, 2)).view(np.uint8)
-    values[..., 0] += _OFFSET
-    return Packed(values.reshape(-1))
-
-
 def _scratch_bytes(conv: Convolution) -> int:
     """The patch under the kernel, which stands in the image already if it is a whole pixel."""
-    in_place = conv.kernel == (1, 1) and conv.pad == (0, 0) and conv.channels % _QUAD == 0
-    return 0 if in_place else -(-conv.weights[0].size // _QUAD) * _QUAD
+    in_place = conv.kernel == (1, 1) and conv.pad == (0, 0) and conv.channels % QUAD == 0
+    return 0 if in_place else -(-conv.weights[0].size // QUAD) * QUAD
 
 
 PIXEL = Kernel("nn_conv_pixel", "conv_pixel.c", _suits, _pack, _scratch_bytes, helpers=("patch.c",))
 DSP_PIXEL = Kernel(
-    "nn_conv_dsp_pixel", "conv_dsp_pixel.c", _suits_dsp, _pack_dsp, _scratch_bytes,
-    sets=frozenset({"dsp"}), helpers=("patch.c",),
+    "nn_conv_dsp_pixel", "conv_dsp_pixel.c", _suits_dsp, lambda conv: pack_pairs(conv, 2),
+    _scratch_bytes, sets=frozenset({"dsp"}), helpers=("patch.c",),
 )  # fmt: skip
