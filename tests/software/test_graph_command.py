@@ -145,11 +145,15 @@ def test_libraries_have_the_units_and_shapes_of_the_network(folder: Path) -> Non
     assert found.shape == wanted.shape and abs(found - wanted).max() < 0.05
 
 
+def save_weights_of_library_file(path: Path) -> None:
+    """Write weights for the two layers of LIBRARY_FILE's network."""
+    layers = {"first": torch.nn.Conv2d(2, 1, 3), "deep": torch.nn.Conv2d(1, 3, (3, 5))}
+    torch.save(torch.nn.ModuleDict(layers).state_dict(), path)
+
+
 def test_results_may_be_held_by_dictionaries_but_are_no_constants(folder: Path) -> None:
     text = LIBRARY_FILE[: LIBRARY_FILE.index("        x = ")]
-    torch.save(torch.nn.ModuleDict({
-        "first": torch.nn.Conv2d(2, 1, 3), "deep": torch.nn.Conv2d(1, 3, (3, 5)),
-    }).state_dict(), folder / "held.pth")  # fmt: skip
+    save_weights_of_library_file(folder / "held.pth")
     made = "self.deep(self.first(x))"
     (folder / "held.py").write_text(f"{text}        return {{'a': [{made}]}}\n")
     assert quantize(folder, "held") == 0
@@ -167,11 +171,12 @@ def test_results_may_be_held_by_dictionaries_but_are_no_constants(folder: Path) 
 
 def test_samples_are_not_changed_by_networks_that_change_their_input(folder: Path) -> None:
     text = LIBRARY_FILE[: LIBRARY_FILE.index("        x = ")]
+    save_weights_of_library_file(folder / "added.pth")
     samples = []
     for shifted in ("x.add_(1)", "x + 1"):
-        (folder / "held.py").write_text(f"{text}        return self.deep(self.first({shifted}))\n")
-        assert quantize(folder, "held") == 0
-        samples.append(read_checkpoint(folder / "held-q.pth.tar").entries["sample"])
+        (folder / "added.py").write_text(f"{text}        return self.deep(self.first({shifted}))\n")
+        assert quantize(folder, "added") == 0
+        samples.append(read_checkpoint(folder / "added-q.pth.tar").entries["sample"])
     assert np.array_equal(*samples)
 
 
