@@ -34,6 +34,7 @@ _LINE = 16
 """Bytes of an array in a line of C."""
 _PIXEL_BYTES = 2
 ZEPHYR = "zephyr"
+NO_BOARD = "none"
 """In the place of a board: a program for Zephyr's drivers."""
 _ZEPHYR = {
     "microphone": "CONFIG_AUDIO=y\nCONFIG_AUDIO_DMIC=y\n",
@@ -105,12 +106,12 @@ class Application:
     not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
     `header`: prepare.h makes inputs of them. `names` are those of the classes that are marked on
     pictures, `detector` is how objects are found. `head` is one of `HEADS`. `board` is that of the
-    vendor's SDK, `ZEPHYR`, or empty for a driver of the user's own.
+    vendor's SDK, `ZEPHYR`, or `NO_BOARD` for a driver of the user's own.
     """
 
     kind: str
     name: str
-    board: str = ""
+    board: str = NO_BOARD
     data: str = ""
     fold: int = 1
     rate: int = 16000
@@ -125,11 +126,11 @@ class Application:
         Raises DiagnosticError E913 for a network that takes no such data.
         """
         zephyr = self.board == ZEPHYR
-        sdk = bool(self.board) and not zephyr
+        sdk = self.board not in (ZEPHYR, NO_BOARD)
         values: dict[str, Any] = {
             **self._values(library), **self._of_head(library), "library": library,
             "kind": self.kind, "name": self.name, "head": self.head, "names": KINDS[self.kind],
-            "sdk": sdk, "zephyr": zephyr,
+            "sdk": sdk, "zephyr": zephyr, "played": sdk or f"{library.prefix}_cnn.h" not in files,
             "port": _PORTS.get(self.board, "MXC_I2C2"),
         }  # fmt: skip
         kept = {

@@ -148,3 +148,9 @@ def test_words_for_other_tools_are_explained(
     with pytest.raises(SystemExit):
         parse_words([*REQUIRED, "--device", word])
     assert said in capsys.readouterr().err
+
+
+def test_applications_on_the_accelerator_have_drivers_of_the_sdk_or_none() -> None:
+    words = ("--symbol-prefix", "net", "--application", "minimal", "--board-name")
+    assert [one.code for one in parse(*words, "zephyr").usage] == ["E092"]
+    assert parse(*words, "none").usage == ()

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.loader.prepare_code import HEADER
-from ai8xtools.writing.application import ZEPHYR, Application
+from ai8xtools.writing.application import NO_BOARD, ZEPHYR, Application
 from ai8xtools.writing.detector import Detector
 from datasets.own.preparation import DESCRIPTION, DETECTOR_FILE, Preparation
 
@@ -20,7 +20,7 @@ def application_of(options: LoaderOptions, *, sdk: bool = True) -> Application |
     project, files = options.project, dict(options.files)
     if project.application is None:
         return None
-    board = project.board_name if sdk or project.board_name == ZEPHYR else ""
+    board = project.board_name if sdk or project.board_name == ZEPHYR else NO_BOARD
     result = Application(project.application, project.name, board, head=project.head)
     if DESCRIPTION not in files:
         return result

@@ -26,7 +26,7 @@ from ai8xtools.commands.software.options import ContainerOptions, SoftwareOption
 from ai8xtools.commands.targets import choices
 from ai8xtools.diagnostics import Diagnostic, Place, Severity
 from ai8xtools.software.profile import names as profiles
-from ai8xtools.writing.application import ARGMAX, BENCH, ZEPHYR
+from ai8xtools.writing.application import ARGMAX, BENCH, NO_BOARD, ZEPHYR
 from device import MAX78002
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
@@ -141,8 +141,9 @@ def arguments() -> Parser:
            "a window")  # fmt: skip
     add_library_options(parser.group(PLAN))
     parser.group(PLAN).add_argument(
-        "--board-name", choices=("none", ZEPHYR), default="none", help="with --application: whose "
-        "drivers sensor.c uses; none: you write them (default: none)",
+        "--board-name", choices=(NO_BOARD, ZEPHYR), default=NO_BOARD,
+        help="with --application: whose drivers sensor.c uses; none: you write them "
+        "(default: none)",
     )  # fmt: skip
     option = parser.group(CONTAINER).add_argument
     option("--container", metavar="FILE.nnb", help="write the network as one binary file, and as "
@@ -187,7 +188,7 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
         parser.error("argument --head: add --application")
     if args.head != ARGMAX and args.application == BENCH:
         parser.error("argument --head: --application bench gives all outputs back, leave it out")
-    if args.board_name != "none" and args.application is None:
+    if args.board_name != NO_BOARD and args.application is None:
         parser.error("argument --board-name: add --application")
     if args.application is not None and args.symbol_prefix is None:
         parser.error("argument --application: add --symbol-prefix NAME")

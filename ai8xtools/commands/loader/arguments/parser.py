@@ -123,7 +123,12 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     option("--define", default="", metavar="NAMES", help="preprocessor definitions")
     option("--define-default-arm", default="MXC_ASSERT_ENABLE ARM_MATH_CM4", metavar="NAMES",
            help="default preprocessor definitions")  # fmt: skip
-    option("--board-name", default="EvKit_V1", metavar="NAME", help="board (default: %(default)s)")
+    option(
+        "--board-name",
+        default="EvKit_V1",
+        metavar="NAME",
+        help="board (default: %(default)s); none: with --application, you write sensor.c",
+    )
     option("--eclipse-includes", default="", metavar="PATHS", help="include paths for the IDE")
     option("--eclipse-variables", default="", metavar="VARS", help="variables for the IDE")
     option("--eclipse-openocd-args", metavar="ARGS", help="debugger arguments for the IDE")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ai8xtools.commands.loader.arguments.rtl_parser import CAMERA, SIMULATION_ONLY
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.diagnostics.options import excludes, needs, no_effect
+from ai8xtools.writing.application import ZEPHYR
 
 NONE = "none"
 """What --top-level and --autogen take for: no such thing."""
@@ -77,6 +78,8 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
         yield excludes("--verify-project", "--compare-project")
     if args.verify and args.application is not None:
         yield excludes("--application", "--verify")
+    if args.board_name == ZEPHYR and args.application is not None:
+        yield excludes("--application", f"--board-name {ZEPHYR}")
 
 
 def _only_with(
