@@ -108,9 +108,9 @@ typedef struct {
     const int8_t *rows[3]; /* at the first column; the last may be NULL */
     const int8_t *weights; /* of the first of them */
     const int32_t *start;
-    int8_t *out;
-    uint32_t channels; /* of a pixel */
     int8_t *end;       /* of `out` of the first pixel, behind it */
+    uint32_t channels; /* of a pixel */
+    int8_t *out;
     int32_t right;
     int32_t low;
 } nn_depthwise_pixels;
@@ -149,7 +149,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     NN_DEPTHWISE_SECOND("r4") NN_DEPTHWISE_THIRD("r3")                                             \
     NN_DEPTHWISE_COLUMN(", lr", turned) NN_DEPTHWISE_SECOND("r5") NN_DEPTHWISE_THIRD("r4")         \
     NN_DEPTHWISE_COLUMN(", r2, lsl #2", turned) NN_DEPTHWISE_THIRD("r5")
-#define NN_DEPTHWISE_HALF(start, other, first, next, behind, turned)                               \
+#define NN_DEPTHWISE_HALF(start, other, next, behind, turned)                                      \
     "ldrd r1, r3, [sp, #12]\n"                                                                    \
     "ldr r7, [r3, #" start "]\n"                                                                   \
     "ldr r8, [r3, #" other "]\n"                                                                   \
@@ -157,7 +157,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     "ldr pc, [sp, #" next "]\n"                                                                    \
     ".balign 4\n" behind "4:\n" NN_DEPTHWISE_WINDOW("8", turned)                                  \
     ".balign 4\n" behind "5:\n"                                                                    \
-    "ldr r0, [sp, #20]\n"                                                                          \
+    "ldr r0, [sp, #28]\n"                                                                          \
     "ldrd r3, r4, [sp, #32]\n"                                                                     \
     "asr r7, r7, r3\n"                                                                             \
     "asr r8, r8, r3\n"                                                                             \
@@ -181,7 +181,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
     "usat r11, #7, r11\n"                                                                          \
     "usat r12, #7, r12\n"                                                                          \
     "3:\n"                                                                                         \
-    "strb r7, [r0" first "\n"                                                                      \
+    "strb r7, [r0, #" behind "]!\n"                                                                \
     "strb r9, [r0, r2]\n"                                                                          \
     "strb r11, [r0, r2, lsl #1]\n"                                                                 \
     "strb r8, [r0, #2]!\n"                                                                         \
@@ -190,6 +190,8 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
         "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
         "sub sp, sp, #52\n"
         "ldmia r0, {r1, r2, r3, r4, r5, r6, r7, r8, r9, r10}\n"
+        "subs r6, r6, #1\n" /* `out` is a byte ahead of its channels, and so is its end */
+        "subs.w r8, r8, #1\n"
         "stmia.w sp, {r1, r2, r3, r4, r5, r6, r7, r8, r9, r10}\n"
         "mov r2, r7\n"
         "add lr, r2, r2, lsl #1\n"
@@ -202,20 +204,17 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
         "orr r4, r4, #1\n"
         "orr r5, r5, #1\n"
         "strd r4, r5, [sp, #40]\n"
-        "1:\n" NN_DEPTHWISE_HALF("0", "8", "]", "40", "1", "")
-        NN_DEPTHWISE_HALF("4", "12", ", #1]!", "44", "2", ", ror #8")
-        "ldmia.w sp, {r3, r4, r5, r6}\n"
+        "1:\n" NN_DEPTHWISE_HALF("0", "8", "40", "1", "")
+        NN_DEPTHWISE_HALF("4", "12", "44", "2", ", ror #8")
+        "ldmia.w sp, {r3, r4, r5, r6, r7, r8}\n"
         "adds r3, r3, #4\n"
         "adds r4, r4, #4\n"
         "adds r5, r5, #4\n"
         "adds r6, r6, #36\n"
-        "stmia.w sp, {r3, r4, r5, r6}\n"
-        "ldr r3, [sp, #16]\n"
-        "adds r0, r0, #1\n"
-        "adds r3, r3, #16\n"
-        "strd r3, r0, [sp, #16]\n"
-        "ldr r3, [sp, #28]\n"
-        "cmp r0, r3\n"
+        "adds r7, r7, #16\n"
+        "stmia.w sp, {r3, r4, r5, r6, r7}\n"
+        "str r0, [sp, #28]\n"
+        "cmp r0, r8\n"
         "bne.w 1b\n"
         "add sp, sp, #52\n"
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
