@@ -47,7 +47,7 @@ int main(void)
 
 def project(folder: Path, text: str = NETWORK) -> Path:
     (folder / "main.c").write_text(text)
-    (folder / "cnn.h").write_text("#define CNN_MACS 1000\n")
+    (folder / "cnn.h").write_text("#define CNN_MACS 1000u\n")
     return folder
 
 

@@ -30,7 +30,7 @@ _LINKING = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler")
 _HELPER = re.compile(r"undefined (?:symbol: |reference to `)__")
 """Fractions need functions of the compiler's own run time, which takes time to build."""
 _MACS = re.compile(
-    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++(?:\w*_)?CNN_(?:HOP_)?MACS[^\S\n]++(\d{1,18})\b",
+    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++(?:\w*_)?CNN_(?:HOP_)?MACS[^\S\n]++(\d{1,18})u?\b",
     re.MULTILINE,
 )
 _MAIN = re.compile(r"\bmain\s*+\(")
