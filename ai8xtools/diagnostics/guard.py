@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import NoReturn, TextIO, cast
 
@@ -173,6 +174,12 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
             )
         case ToolError():
             return tuple(map(_of_tool, (exc, *exc.others)))
+        case ModuleNotFoundError(name=str(name)) if find_spec(name.partition(".")[0]) is None:
+            diagnostic = Diagnostic(
+                "E624", f"the package {name} is not installed for {sys.executable}",
+                remedy="Use .venv/bin/python, which `make setup` makes, or install what "
+                "requirements.txt names for this Python.",
+            )  # fmt: skip
         case _:
             _note_defect(exc)
             if os.environ.get("AI8X_TRACEBACK"):

@@ -90,3 +90,9 @@ def test_import_that_was_interrupted_is_no_defect(number: str, words: bytes) -> 
     )
     assert ended.returncode == 1
     assert b"[E001]" in ended.stderr and words in ended.stderr
+
+
+def test_a_package_that_is_not_installed_is_no_defect() -> None:
+    ended = end("__import__('package_of_nobody.part')")
+    assert ended.returncode == 1
+    assert b"the package package_of_nobody is not installed for" in ended.stderr
