@@ -163,12 +163,13 @@ static inline void nn_store_four(const nn_conv *conv, void *pixel, uint32_t filt
     unsigned i;
 
     if (conv->flags == 0 && conv->right >= 0) {
+        const int32_t right = conv->right, low = conv->low; /* not read again behind each store */
         int8_t *to = (int8_t *)pixel + filter;
 
         for (i = 0; i < count; i++) {
             const int32_t sum = (int32_t)((uint32_t)start[i] + sums[i]);
 
-            to[i] = (int8_t)nn_clip(sum >> conv->right, conv->low, 127);
+            to[i] = (int8_t)nn_clip(sum >> right, low, 127);
         }
         return;
     }
