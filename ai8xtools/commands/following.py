@@ -22,5 +22,14 @@ def deploy_it(source: str, checkpoint: str, device: str, *network: str) -> None:
     suggest("ai8xize.py", *words, "--prefix", _stem(checkpoint), "--test-dir", "projects")
 
 
+def written_for_cores(checkpoint: str, devices: str) -> str:
+    """Return what a checkpoint for microcontrollers is good for; its costs depend on the core."""
+    return (
+        f"Wrote {checkpoint}: ai8xize.py --device {devices} makes a project of it\n"
+        "Memory, time and energy depend on the core: ai8xize.py --fits --device MCU --mcu NAME "
+        f"--checkpoint-file {checkpoint} tells what is known"
+    )
+
+
 def _stem(checkpoint: str) -> str:
     return Path(checkpoint).name.partition(".")[0]

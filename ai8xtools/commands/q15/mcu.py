@@ -11,7 +11,7 @@ import numpy as np
 
 from ai8xtools.checkpoint import Checkpoint, write_checkpoint
 from ai8xtools.checkpoint.values import NETWORK
-from ai8xtools.commands.following import deploy_it
+from ai8xtools.commands.following import deploy_it, written_for_cores
 from ai8xtools.commands.loader.graph_proof import optimized
 from ai8xtools.commands.q15.mcu_arguments import McuOptions
 from ai8xtools.commands.same_files import refuse_overwriting
@@ -95,7 +95,7 @@ def quantize_mcu(options: McuOptions) -> int:
         cure = "Train it with normalization, or use --device Q15."
         warn(agreement, path, f"; {worst} costs most", cure)
     deploy_it(path, options.output, "MCU")
-    print(f"Wrote {options.output}: ai8xize.py --device MCU makes a project of it")
+    print(written_for_cores(str(options.output), "MCU"))
     return 0
 
 

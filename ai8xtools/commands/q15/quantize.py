@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ai8xtools.checkpoint import write_checkpoint
 from ai8xtools.commands.deliver import Folder, deliver
-from ai8xtools.commands.following import deploy_it
+from ai8xtools.commands.following import deploy_it, written_for_cores
 from ai8xtools.commands.q15.arguments import Q15Options
 from ai8xtools.commands.same_files import refuse_overwriting
 from ai8xtools.quantization.q15.file import StoredNetwork, to_checkpoint
@@ -83,7 +83,7 @@ def _write(
         stored = StoredNetwork(network, sample.input, options.column_major)
         write_checkpoint(options.output, to_checkpoint(stored, arch))
         deploy_it(options.case.input, str(options.output), "MCU")
-        return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
+        return written_for_cores(str(options.output), "MCU or CMSIS-NN")
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name
     files = emit(network, sample, name, options.command_line, options.core, order, code=code)
