@@ -26,6 +26,7 @@ from ai8xtools.frontends.modules.networks import describe
 from ai8xtools.synthesis.options import EncodeOptions
 from ai8xtools.synthesis.parse import Described
 from ai8xtools.synthesis.pipeline import synthesize
+from ai8xtools.training.catalog.imported import completed, is_completed
 from ai8xtools.training.catalog.own_file import own_model
 from ai8xtools.training.saving import checkpoints
 from device import MAX78000
@@ -312,6 +313,36 @@ def test_sums_without_limits_are_layers_if_their_weights_are_calibrated(
     assert ai8xize.main() == 0, capsys.readouterr().err
     results = [layer.values for layer in read_answer(Path("out/p/answer.npz")).layers][-1]
     assert np.corrcoef(results.ravel(), source(x)[0])[0, 1] > 0.995
+
+
+@pytest.mark.parametrize(
+    ("formula", "works"),
+    [
+        ("self.first(x) + self.second(x)", True),
+        ("2 * (self.first(x) + self.second(x))", False),
+        ("-(self.first(x) + self.second(x))", False),
+        ("self.first(x) * self.factor + self.second(x)", False),
+    ],
+)
+def test_what_an_import_would_fold_into_weights_that_are_loaded_later_is_not_completed(
+    formula: str, works: bool, tmp_path: Path
+) -> None:
+    factor = "self.factor = torch.nn.Parameter(torch.ones(1))" if "factor" in formula else ""
+    (tmp_path / "net.py").write_text(f"""
+import torch, ai8x
+
+class Net(torch.nn.Module):
+    def __init__(self, num_classes=2, num_channels=2, dimensions=(2, 2), bias=False, **kwargs):
+        super().__init__()
+        self.first, self.second, self.third = (ai8x.Conv2d(2, 2, 1, **kwargs) for _ in range(3))
+        {factor}
+
+    def forward(self, x):
+        return self.third({formula})
+""")
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    entry = completed(own_model(f"{tmp_path / 'net.py'}:Net", 2), "net")
+    assert is_completed(entry.make(num_channels=2, dimensions=(2, 2))) is works
 
 
 def test_relu_behind_layers_is_a_layer_that_checkpoints_may_lack(

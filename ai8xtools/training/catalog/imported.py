@@ -85,7 +85,9 @@ def completed(entry: ModelEntry, name: str, *, prove: bool = True) -> ModelEntry
     """Return the entry of a network that is imported when it is made if it consists of layers of
     ai8x and computes between them what these do not, such as sums without limits.
 
-    Its batch normalization is fused then. What an import refuses as well stays as it is.
+    Its batch normalization is fused then. What an import refuses as well stays as it is, and so
+    does a network of which it folds factors or parameters into weights: those of a checkpoint,
+    which are loaded later, would lack them.
     """
 
     def make(**keywords: Any) -> nn.Module:
@@ -107,10 +109,24 @@ def completed(entry: ModelEntry, name: str, *, prove: bool = True) -> ModelEntry
             made = with_notes(import_network(whole, example, name, common, prove=prove))
         except InputError:
             return network
-        made.meta[_COMPLETED] = whole.state_dict().keys() - made.state_dict().keys()
+        before, after = whole.state_dict(), made.state_dict()
+        lost = before.keys() - after.keys()
+        weights = {name for name in before if name.endswith((".op.weight", ".op.bias"))} - lost
+        if _of_others(whole, lost) or any(
+            not torch.equal(before[name], after[name]) for name in weights
+        ):
+            return network
+        made.meta[_COMPLETED] = lost
         return made
 
     return replace(entry, make=make)
+
+
+def _of_others(network: nn.Module, names: Set[str]) -> bool:
+    """Return whether a tensor is not one of a layer of ai8x."""
+    layers = tuple(f"{name}." for name, one in network.named_modules()
+                   if isinstance(one, ai8x.QuantizationAwareModule))  # fmt: skip
+    return any(not name.startswith(layers) for name in names)
 
 
 def is_completed(network: nn.Module) -> bool:
