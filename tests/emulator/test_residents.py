@@ -152,6 +152,31 @@ def test_what_cannot_share_the_accelerator_is_refused(low: Path, tmp_path: Path)
         assert not (tmp_path / "high").exists()
 
 
+def test_a_network_with_a_rolling_buffer_stays_alone(low: Path, tmp_path: Path) -> None:
+    """Others would overwrite what it keeps from one inference to the next."""
+    conv = {"op": "conv2d", "kernel_size": "1x1", "pad": 0, "out_offset": None}
+    move = {"op": "passthrough", "name": "move", "in_sequences": "past", "in_dim": 1,
+            "in_channels": 4, "buffer_shift": 1, "out_offset": None}  # fmt: skip
+    layers = ({**conv, "name": "a"}, move, {**conv, "in_sequences": "a", "buffer_insert": 1},
+              {**conv, "op": "conv1d", "kernel_size": 2, "in_sequences": "past", "in_dim": 2,
+               "in_channels": 4})  # fmt: skip
+    (tmp_path / "net.yaml").write_text(
+        describe(*layers, data_buffer="[{name: past, channels: 4, dim: 2}]")
+    )
+    np.save(tmp_path / "x.npy", sample(3, 1, 1))
+    kernels = save(tmp_path / "w.npy", [weights(4, 3, 1, 1), weights(4, 4, 1, 1), weights(2, 4, 2)])
+    line = ["--config-file", str(tmp_path / "net.yaml"), "--device", "MAX78000", "--weight-input",
+            kernels, "--sample-input", str(tmp_path / "x.npy"), "--test-dir", str(tmp_path),
+            "--symbol-prefix", "past", "--prefix"]  # fmt: skip
+    said = "cannot share the accelerator: .* rolling buffer"
+    with pytest.raises(DiagnosticError, match=said) as refusal:
+        targets.main("ai8xize.py", [*line, "second", "--also", str(low)])
+    assert refusal.value.diagnostics[0].code == "E918" and not (tmp_path / "second").exists()
+    assert targets.main("ai8xize.py", [*line, "first"]) == 0
+    with pytest.raises(DiagnosticError, match=said):
+        create(tmp_path, "high", "--also", str(tmp_path / "first"))
+
+
 def test_networks_without_a_known_answer_or_names_of_their_own_are_refused(
     low: Path, tmp_path: Path
 ) -> None:

@@ -117,7 +117,8 @@ def windows(of: Node | None = None) -> Graph:
     c = m.each("Floor", m(Pool(True, (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1), ceil=True), a))
     d = m(Reduce(Reduction.MAX, (1,), True), a)
     e = m(Reduce(Reduction.SUM, (2,), False), b)
-    return m.graph(b, c, d, e)
+    alone = m.each("Neg", m(Reduce(Reduction.MAX, (0, 1, 2, 3), False), m(Clip(-127, 127), a)))
+    return m.graph(b, c, d, e, alone)
 
 
 def moves(of: Node | None = None) -> Graph:

@@ -301,6 +301,7 @@ def answer_of(
     """Return the answer of a project with these other files."""
     from ai8xtools.commands.loader.residents import hindrances
 
+    alone = result.network.buffer is not None or any(hindrances(options))
     answer = build_answer(
         result,
         options.project.name,
@@ -308,7 +309,7 @@ def answer_of(
         sum(map(len, files.values())),
         fixed_input=options.project.fixed_input,
         average_rounding=options.encode.average_rounding,
-        symbol_prefix="" if hindrances(options) else options.project.symbol_prefix or "",
+        symbol_prefix="" if alone else options.project.symbol_prefix or "",
         flash_bytes=footprint(result.program, options.project).flash.used,
     )
     return answer if options.project.application is None else answer.without_input()

@@ -107,8 +107,8 @@ def _read(folder: str, options: LoaderOptions) -> Iterator[Resident]:
 def _refuse_unsuited(folder: str, answer: Answer, options: LoaderOptions) -> None:
     """Raise DiagnosticError E918 for a network that cannot be in the accelerator with others."""
     if answer.sample is None or any(symbols.complaints(answer.symbol_prefix)):
-        raise _unsuitable(folder, f"{answer.name} cannot share the accelerator: it has no "
-                          f"{PREFIX}, no known answer, or it clears memories")  # fmt: skip
+        why = f"it has no {PREFIX}, no known answer, or it clears memories or has a rolling buffer"
+        raise _unsuitable(folder, f"{answer.name} cannot share the accelerator: {why}")
     if chip_named(answer.chip) is not options.chip:
         raise _unsuitable(folder, f"{answer.symbol_prefix} is for {answer.chip}")
     if answer.apb_base != options.encode.apb_base:
@@ -157,7 +157,15 @@ def shared_project(
 
 
 def together(residents: Sequence[Resident], own: Answer, result: Synthesis) -> Iterator[Diagnostic]:
-    """Yield what the networks take together, and what a turn saves; or that there is no room."""
+    """Yield what the networks take together, and what a turn saves; or what hinders them."""
+    if own.sample is None:
+        yield Diagnostic(
+            "E918",
+            f"{own.name} cannot share the accelerator: other networks overwrite its rolling buffer",
+            Place(option=OPTION),
+            f"Generate it without {OPTION}.",
+        )
+        return
     others = [one.answer for one in residents]
     answers, chip, program = [*others, own], result.chip, result.program
     flash = [answer.flash_bytes for answer in answers]

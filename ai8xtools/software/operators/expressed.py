@@ -57,7 +57,7 @@ class Expressing(Storage):
         flat = shape[:1] != (1,) or len(shape) not in (2, 3, 4)
 
         def spread(values: Array) -> Array:
-            values = values.reshape(*(1,) * (len(shape) - values.ndim), *values.shape)
+            values = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
             return np.broadcast_to(values, shape) if flat and values.size > 1 else values
 
         def in_memory(values: Array) -> Int64:
