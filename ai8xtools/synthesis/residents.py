@@ -63,10 +63,19 @@ class Turn:
 def occupied_by(residents: Sequence[Resident], chip: Chip) -> Occupied:
     """Return what networks have of the memories together.
 
-    Raises DiagnosticError E443 where two have the same columns or bytes.
+    Raises DiagnosticError: E443 where two have the same columns or bytes, E918 where an answer
+    names a place that the chip does not have.
     """
-    kernels = [_columns(one.answer, chip) for one in residents]
-    biases = [_biases(one.answer, chip) for one in residents]
+    kernels, biases = [], []
+    for one in residents:
+        try:
+            kernels.append(_columns(one.answer, chip))
+            biases.append(_biases(one.answer, chip))
+        except IndexError as exc:
+            raise refused(
+                "E918", f"{one.prefix} has kernels or biases where {chip.name} has no memory",
+                Place(file=one.source), "Generate it again.",
+            ) from exc  # fmt: skip
     for memories, unit, what in ((kernels, "processor", "column"), (biases, "group", "bias byte")):
         for a, b in combinations(range(len(residents)), 2):
             for number, (x, y) in enumerate(zip(memories[a], memories[b], strict=True)):
@@ -126,13 +135,16 @@ def registers_of(answer: Answer) -> frozenset[int]:
 def _columns(answer: Answer, chip: Chip) -> NDArray[np.bool_]:
     """Return which columns of each processor are written: bool [processor, column]."""
     runs = zip(answer.kernels.addresses.tolist(), answer.kernels.counts.tolist(), strict=True)
+    columns = max(map(chip.kernel_capacity, range(PROCESSORS)))
+    if answer.kernels.counts.max(initial=0) > columns:
+        raise IndexError("more columns than a processor has")
     steps = [a + KERNEL_COLUMN_STRIDE_BYTES * np.arange(n, dtype=np.int64) for a, n in runs]
     places = np.concatenate([np.zeros(0, np.int64), *steps])
     places -= answer.apb_base + chip.group(0) + chip.kernel_offset
     group, rest = np.divmod(places, chip.group_stride)
     unit, offset = np.divmod(rest, chip.kernel_stride)
-    columns = max(map(chip.kernel_capacity, range(PROCESSORS)))
     written = np.zeros((PROCESSORS, columns), np.bool_)
+    _refuse_negative(group)
     written[group * PROCESSORS_PER_GROUP + unit, offset // KERNEL_COLUMN_STRIDE_BYTES] = True
     return written
 
@@ -143,8 +155,15 @@ def _biases(answer: Answer, chip: Chip) -> NDArray[np.bool_]:
     places -= answer.apb_base + chip.group(0) + chip.bias_offset
     group, rest = np.divmod(places, chip.group_stride)
     written = np.zeros((GROUPS, chip.bias_bytes), np.bool_)
+    _refuse_negative(group)
     written[group, rest // 4] = True
     return written
+
+
+def _refuse_negative(places: NDArray[np.int64]) -> None:
+    """Raise IndexError for a place below the first one, as numpy does for one above the last."""
+    if places.min(initial=0) < 0:
+        raise IndexError(f"no place {places.min()}")
 
 
 def _mask(used: NDArray[np.bool_]) -> int:

@@ -152,6 +152,17 @@ def test_what_cannot_share_the_accelerator_is_refused(low: Path, tmp_path: Path)
         assert not (tmp_path / "high").exists()
 
 
+@pytest.mark.parametrize("part", ["kernels", "biases"])
+@pytest.mark.parametrize("by", [-0x1000000, 0x7000000])
+def test_places_that_a_chip_does_not_have_are_refused(both: Path, part: str, by: int) -> None:
+    answer = answers(both)[0]
+    words = getattr(answer, part)
+    moved = replace(words, addresses=(words.addresses.astype(np.int64) + by))
+    with pytest.raises(DiagnosticError, match="where MAX78000 has no memory") as refusal:
+        occupied_by([Resident(replace(answer, **{part: moved}), {}, "both")], MAX78000)
+    assert refusal.value.diagnostics[0].code == "E918"
+
+
 def test_a_network_with_a_rolling_buffer_stays_alone(low: Path, tmp_path: Path) -> None:
     """Others would overwrite what it keeps from one inference to the next."""
     conv = {"op": "conv2d", "kernel_size": "1x1", "pad": 0, "out_offset": None}
