@@ -14,6 +14,7 @@ from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.nodes import Graph
+from ai8xtools.frontends.graph.operators import Foreign
 from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.onnx.door import read_operators
 
@@ -50,6 +51,16 @@ def test_modules(layer: Any) -> None:
     wanted = [out, *(last if isinstance(last, tuple) else (last,))]
     found = computed(read_module(model, sample), sample.double().numpy())
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(found, wanted, strict=True))
+
+
+def test_a_layer_that_begins_with_states_is_left_to_refusals() -> None:
+    class Begun(Recurrent):
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.layer(x, torch.ones(1, 1, HIDDEN))
+
+    model = Begun(nn.GRU(FEATURES, HIDDEN, batch_first=True)).eval()
+    found = passes.improved(read_module(model, torch.randn(1, STEPS, FEATURES)), (compositions,))
+    assert [one.operator.name for one in found.nodes if isinstance(one.operator, Foreign)]
 
 
 def model_of(kind: str, path: Path, *, ways: int = 1, given: str = "WRB", **attributes: Any) -> str:

@@ -258,7 +258,7 @@ def linear_weights(n: int, size: int, coordinates: str) -> Array:
     return weights
 
 
-_COMPOSED: Mapping[str, Callable[[Maker], Node]] = {
+_COMPOSED: Mapping[str, Callable[[Maker], Node | None]] = {
     "elu": _elu, "celu": _celu, "selu": _selu, "softplus": _softplus, "softsign": _softsign,
     "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
     "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,

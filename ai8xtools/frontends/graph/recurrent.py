@@ -31,14 +31,16 @@ STEP = " step "
 the same words behind its number do the same."""
 
 
-def recurrent(m: Maker) -> Node:
+def recurrent(m: Maker) -> Node | None:
     """Return all states [T, D, 1, H] of data [T, 1, I], weights [D, G H, I] and [D, G H, H], biases
     [D, 2 G H], and the first states [D, 1, H], of an LSTM those of its cells, too.
 
     `direction` is that of ONNX; `linear_before_reset` and `relu` are 0 or 1; with `cell` the states
-    are those of the cells.
+    are those of the cells. None for a layer that a door did not take, which has no weights.
     """
     data, *constants = m.node.inputs
+    if len(constants) < 3:  # weights, again, bias
+        return None
     steps, _, features = data.shape
     weights, again, bias, *first = (np.asarray(one.constant, np.float64) for one in constants)
     names = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
