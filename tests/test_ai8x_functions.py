@@ -330,6 +330,19 @@ def test_damage_of_weights_and_outputs_is_that_of_their_definition() -> None:
     assert 0 < clipped < 100
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_large_tensors_are_rounded_part_by_part(
+    monkeypatch: pytest.MonkeyPatch, layout: torch.memory_format
+) -> None:
+    x = torch.randn(7, 3, 4, 5).to(memory_format=layout)
+    grid = Grid("half up", -128, 127, 128.0, 1 / 128)
+    whole = grid.snap(x)
+    monkeypatch.setattr("ai8xtools.layers.rounding._CACHED", 150)
+    parts = grid.snap(x)
+    assert torch.equal(parts, whole) and parts.stride() == whole.stride()
+    assert torch.equal(grid(x, overwrite=True), whole) and torch.equal(x, whole)
+
+
 def test_twins_of_onnx_round_like_the_steps() -> None:
     from ai8xtools.layers import elementary
     from ai8xtools.layers.onnx_twins import ClampONNX, RoundingONNX, exact_twin

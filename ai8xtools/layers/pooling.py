@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ai8xtools.layers.rounding import is_recorded
+
 
 def pooled(pool: Any, x: Tensor) -> Tensor:
     """Return `pool(x)`.
@@ -36,9 +38,8 @@ def _is_of_pairs(pool: Any) -> bool:
 def _is_plain(x: Tensor) -> bool:
     """Return whether a tensor lies in the CPU's memory pixel by pixel, and nobody follows it."""
     followed = torch.is_grad_enabled() and x.requires_grad
-    recorded = torch.jit.is_tracing() or torch.compiler.is_compiling()
     return (
-        not (followed or recorded)
+        not (followed or is_recorded())
         and x.device.type == "cpu"
         and x.is_contiguous(memory_format=torch.channels_last)
         and min(x.shape[2:]) >= 2

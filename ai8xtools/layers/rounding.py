@@ -9,6 +9,9 @@ from typing import Any, Literal, assert_never
 import torch
 from torch import Tensor
 
+_CACHED = 1 << 18
+"""So many numbers stay in a processor's cache from one pass over them to the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -45,16 +48,30 @@ class Grid:
         """Return `x` moved onto the grid as a new tensor, or in `out`; only the values count."""
         if self.rounding == "none":
             return torch.clamp(x, self.low, self.high, out=out)
-        if self.rounding == "half up" and self.steps == 1.0:
-            y = torch.add(x, 0.5, out=out).floor_()
-        elif self.rounding == "half up":
-            y = torch.mul(x, self.steps, out=out).add_(0.5).floor_()
+        is_plain = x.is_cpu and x.is_floating_point() and not is_recorded()
+        samples = len(x) * _CACHED // x.numel() if is_plain and x.numel() > _CACHED else 0
+        if not samples:
+            return self._move(x, out)
+        y = torch.empty_like(x) if out is None else out
+        for part, moved in zip(x.split(samples), y.split(samples), strict=True):
+            self._move(part, moved)
+        return y
+
+    def _move(self, x: Tensor, out: Tensor | None) -> Tensor:
+        """Return `x` moved onto the grid, in `out` if that is given."""
+        if self.rounding == "half up":  # x * steps is exact: one pass adds the half, too
+            y = torch.add(torch.full((), 0.5), x, alpha=self.steps, out=out).floor_()
         else:
             y = torch.mul(x, self.steps, out=out)
             y = {"half even": y.round_, "toward zero": y.trunc_, "down": y.floor_}[self.rounding]()
         if self.low > -math.inf or self.high < math.inf:
             y.clamp_(self.low, self.high)
         return y if self.unit == 1.0 else y.mul_(self.unit)
+
+
+def is_recorded() -> bool:
+    """Return whether PyTorch records what it computes now as a graph."""
+    return torch.jit.is_tracing() or torch.compiler.is_compiling()
 
 
 def _window(grid: Grid) -> tuple[float, float]:
