@@ -194,4 +194,4 @@ def random_placement(rng: Random, network: MappedNetwork, streams: Any, facts: A
             biases[layer.index] = BiasRange(offsets)
     memory = KernelMemory(np.zeros((64, 1, 9), np.uint8), np.full((64, 1), -1, np.int16))
     nothing = tuple(np.zeros(0, np.uint8) for _ in range(4))
-    return Placement(network.layout, kernels, memory, biases, nothing, streams, {})
+    return Placement(network.layout, kernels, memory, biases, nothing, (0,) * 4, streams, {})

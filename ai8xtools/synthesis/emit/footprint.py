@@ -19,9 +19,9 @@ from ai8xtools.synthesis.program import Program
 from ai8xtools.values import frozen
 from device.chip import WORD_BYTES
 
-_VECTORS_AND_VARIABLES = 776
+_VECTORS_AND_VARIABLES = 792
 """SRAM of every project: the table of interrupt vectors, and single variables."""
-_RISCV_VARIABLES = 800
+_RISCV_VARIABLES = 880
 _PIN_BYTES = 48
 """Settings of the pins that the power monitor of a board listens to."""
 _SOFTMAX_BYTES = 2

@@ -19,7 +19,6 @@ from ai8xtools.checkpoint.errors import CheckpointError
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.modules.foreign import foreign_modules
 from ai8xtools.frontends.modules.mixed import with_rectifiers
-from ai8xtools.frontends.modules.networks import is_describable
 from ai8xtools.frontends.modules.plain.network import Imported, import_network
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, ModelEntry
 from device import MAX78000, chip_of_die
@@ -102,6 +101,8 @@ def completed(entry: ModelEntry, name: str, *, prove: bool = True) -> ModelEntry
         assert ai8x.dev is not None
         chip = chip_of_die(ai8x.dev.device) or MAX78000
         network = with_rectifiers(network, example, common)
+        from ai8xtools.frontends.modules.networks import is_describable  # few networks come here
+
         if any(foreign_modules(network)) or is_describable(network, example, chip):
             return network
         ai8x.fuse_bn_layers(whole)

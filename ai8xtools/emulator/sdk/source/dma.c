@@ -11,7 +11,7 @@ typedef struct {
     mxc_dma_complete_cb_t copied;
     mxc_dma_trans_chain_t chain;
 } channel_t;
-static channel_t channels[MXC_DMA_CHANNELS];
+APART(channels) static channel_t channels[MXC_DMA_CHANNELS];
 static int listener; /* the channel that gets the samples */
 
 static channel_t *channel_of(int ch)

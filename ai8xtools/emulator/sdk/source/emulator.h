@@ -49,7 +49,10 @@ void emulator_other_tasks(void);
 bool emulator_deliver(void);
 /* Have a timer fire after so many microseconds (0: stop it), and again after each period (0: once). */
 void emulator_set_timer(unsigned int number, uint32_t first, uint32_t period);
-void emulator_press(void); /* a button or another input */
+extern void (*emulator_press)(void); /* a button or another input */
+
+/* Compilers join variables, and then programs hold those that they do not use. */
+#define APART(name) __attribute__((section(".bss." #name)))
 void emulator_pass_time(uint32_t us); /* with what comes meanwhile */
 
 static inline uint64_t emulator_microseconds(void)

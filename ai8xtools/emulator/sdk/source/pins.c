@@ -12,7 +12,7 @@ typedef struct {
     bool enabled;
 } pin_t;
 #define PINS 16
-static pin_t pins[PINS];
+APART(pins) static pin_t pins[PINS];
 static unsigned int pin_count, last_pin;
 
 static pin_t *pin_of(mxc_gpio_regs_t *port, uint32_t mask)
@@ -27,20 +27,8 @@ static pin_t *pin_of(mxc_gpio_regs_t *port, uint32_t mask)
     pin_count += i == pin_count;
     return &pins[i];
 }
-static void count_enabled(void)
-{
-    uint32_t count = 0;
-    for (unsigned int i = 0; i < pin_count; i++)
-        count += pins[i].enabled;
-    SENSORS->pins = count;
-}
-static void enable_pin(mxc_gpio_regs_t *port, uint32_t mask, bool on)
-{
-    pin_of(port, mask)->enabled = on;
-    count_enabled();
-}
 /* The next of the pins that may interrupt does so. */
-void emulator_press(void)
+static void press(void)
 {
     for (unsigned int i = 0; i < pin_count; i++) {
         pin_t *pin = &pins[last_pin = (last_pin + 1) % pin_count];
@@ -58,6 +46,20 @@ void emulator_press(void)
         }
         return;
     }
+}
+
+static void count_enabled(void)
+{
+    uint32_t count = 0;
+    for (unsigned int i = 0; i < pin_count; i++)
+        count += pins[i].enabled;
+    SENSORS->pins = count;
+    emulator_press = press;
+}
+static void enable_pin(mxc_gpio_regs_t *port, uint32_t mask, bool on)
+{
+    pin_of(port, mask)->enabled = on;
+    count_enabled();
 }
 
 WEAK int MXC_GPIO_Config(const mxc_gpio_cfg_t *cfg)

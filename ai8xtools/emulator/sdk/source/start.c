@@ -44,16 +44,23 @@ WEAK void SysTick_Handler(void);
 WEAK uint32_t emulator_until_task(void);
 WEAK void emulator_task_switch(void);
 volatile unsigned int emulator_handlers;
+void (*emulator_press)(void);
 
 static bool is_peripheral(IRQn_Type irq) { return (int) irq >= 0 && (int) irq < INTERRUPTS; }
 
 /* What a program set up itself, without the drivers, may be a timer of any period. */
 #define TICK_MICROSECONDS 1000
-static bool timed[INTERRUPTS];
+static uint8_t timed; /* bits: those which the drivers set up */
+static uint8_t timer_bit(unsigned int irq)
+{
+    if (irq >= TMR0_IRQn && irq <= TMR3_IRQn)
+        return (uint8_t) (1 << (irq - TMR0_IRQn));
+    return irq == RTC_IRQn ? 16 : 0;
+}
 static void enable(IRQn_Type irq)
 {
-    bool timer = irq == RTC_IRQn || (irq >= TMR0_IRQn && irq <= TMR3_IRQn);
-    if (timer && vectors[irq] && !enabled[irq] && !timed[irq])
+    uint8_t timer = timer_bit((unsigned int) irq);
+    if (timer && vectors[irq] && !enabled[irq] && !(timed & timer))
         emulator_set_timer((unsigned int) irq, TICK_MICROSECONDS, TICK_MICROSECONDS);
     enabled[irq] = true;
 }
@@ -127,7 +134,7 @@ bool emulator_deliver(void)
             break;
         case EVENT_PRESSED:
             any = true;
-            emulator_press();
+            emulator_press(); /* set where pins interrupt, so that other programs do not hold them */
             break;
         case EVENT_NONE:
             return any;
@@ -138,8 +145,7 @@ bool emulator_deliver(void)
 }
 void emulator_set_timer(unsigned int number, uint32_t first, uint32_t period)
 {
-    if (number < INTERRUPTS)
-        timed[number] = true;
+    timed |= timer_bit(number);
     SENSORS->timer = number;
     SENSORS->timer_first_us = first;
     SENSORS->timer_us = period;

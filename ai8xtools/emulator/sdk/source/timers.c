@@ -5,7 +5,7 @@
 
 #define SECOND_US 1000000u
 #define TIMERS 6
-static struct {
+APART(timers) static struct {
     uint32_t hz, compare; /* 0 Hz: counts microseconds */
     bool repeats;
     uint64_t start, limit_us, limit_start;
