@@ -162,6 +162,17 @@ def test_command_reports_and_judges(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert printed.endswith("\nPASS\n")
 
 
+@pytest.mark.parametrize(("runs", "status"), [(True, 0), (False, 1)])
+def test_a_program_that_compares_nothing_is_done_if_its_network_ran(
+    runs: bool, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = f'int main(void) {{ sink = {"cnn_run()" if runs else "7"}; puts("class 7"); return 0; }}'
+    text = NETWORK[: NETWORK.index("int main(")] + main
+    assert emulate(parse([str(project(tmp_path, text)), "--core", "cortex-m4"])) == status
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert verdict.startswith("DONE (the program compares nothing" if runs else "NOT PASSED")
+
+
 def test_core_comes_from_the_plan_and_failure_has_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

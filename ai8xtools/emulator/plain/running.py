@@ -30,7 +30,8 @@ class PlainRun:
     """What a program printed and returned, and what it took.
 
     `passed` is its own verdict, None if it has none. `functions` are what `cnn_stream`, `cnn_run`
-    or `Inference` executed in all `inferences`, None if not counted. Stack is measured in bytes
+    or `Inference` executed in all `inferences`, None if not counted; `has_inferred` is whether one
+    of them ran at all. Stack is measured in bytes
     from the top that the whole program used; of the arena, `arena_used` bytes of `arena_bytes` up
     to the last that was written. `flash_bytes` and `ram_bytes` are sizes of the program with its
     console; `code_bytes` those of the functions of the project without main().
@@ -41,6 +42,7 @@ class PlainRun:
     passed: bool | None
     functions: dict[str, Cost] | None
     inferences: int
+    has_inferred: bool
     stack_bytes: int
     arena_bytes: int | None
     arena_used: int | None
@@ -110,6 +112,7 @@ def run_plain(
         passed=_verdict(text, status),
         functions=counter.by_function() if count else None,
         inferences=counter.entries,
+        has_inferred=not counter.by_function().keys().isdisjoint(networks),
         stack_bytes=len(core.read_memory(top - free, free).lstrip(bytes([_PAINT]))),
         arena_bytes=arena[1] if arena else None,
         arena_used=len(core.read_memory(*arena).rstrip(bytes([_PAINT]))) if arena else None,
