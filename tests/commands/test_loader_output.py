@@ -20,7 +20,7 @@ Weight memory: 23,584 bytes out of 442,368 bytes total (5.3%)
 Bias memory:   10 bytes out of 2,048 bytes total (0.5%)
 Flash memory:  35,324 bytes out of 524,288 bytes total (6.7%): weights 24,036, code 11,134, \
 known answer 80, sample 64, biases 10; with GCC 29,899
-SRAM:          816 bytes out of 131,072 bytes total (0.6%): variables 776, result 40
+SRAM:          832 bytes out of 131,072 bytes total (0.6%): variables 792, result 40
 """
 
 

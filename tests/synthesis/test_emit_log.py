@@ -68,7 +68,7 @@ def test_core_memories_are_listed_with_their_parts() -> None:
     flash, sram = core_memories().splitlines()
     assert flash.startswith("Flash memory:  ") and " bytes out of 524,288 bytes total (" in flash
     assert "%): code " in flash and ", known answer " in flash
-    assert sram.startswith("SRAM:          ") and "%): variables 776, result " in sram
+    assert sram.startswith("SRAM:          ") and "%): variables 792, result " in sram
 
 
 def test_repeated_layers_multiply_the_operations() -> None:
