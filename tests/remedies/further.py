@@ -9,10 +9,6 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 from tests.remedies.planted import (
-    _LOADER,
-    _MODELS,
-    _OWN,
-    _WRITTEN,
     PROJECT,
     Broken,
     Maker,
@@ -20,6 +16,7 @@ from tests.remedies.planted import (
     _described,
     _loading,
     _starts,
+    broken_model,
 )
 from tests.robustness.mistakes import lines_of, with_line
 from tests.robustness.starts import CHECKPOINT, DESCRIPTION
@@ -172,14 +169,7 @@ def model(rng: Random) -> Broken | None:
         case _:
             kind = rng.choice(_OF_LINES)(rng, lines) or ""
             changed = "\n".join(lines)
-    if changed == body:
-        return None
-    trained = _MODELS[0][2] + ".pth.tar"
-    files = {trained: (ROOT / "trained" / trained).read_bytes(), _OWN: text.encode()}
-    words = (_LOADER, "--device", "MAX78000", "--model", "mynet", "--dataset", "digits",
-             "--checkpoint-file", trained, *_WRITTEN)  # fmt: skip
-    return Broken("model", re.sub(r" \d.*|:.*", "", kind), kind, words, words,
-                  {**files, _OWN: (head + changed).encode()}, files)  # fmt: skip
+    return broken_model(re.sub(r" \d.*|:.*", "", kind), kind, text, head + changed)
 
 
 def edited_c(rng: Random) -> Broken | None:

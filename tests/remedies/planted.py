@@ -199,15 +199,19 @@ def _model_file(rng: Random) -> Broken | None:
         case _:
             new = str(rng.choice((1, 2, 3, 5, 8, 16, 32, 48, 64)))
     changed = text[: place.start()] + new + text[place.end() :]
+    line = text.count("\n", 0, place.start()) + 1
+    return broken_model(kind, f"{_OWN}:{line}: {place[0]!r} -> {new!r}", text, changed)
+
+
+def broken_model(kind: str, what: str, text: str, changed: str) -> Broken | None:
+    """The model file `text` as `changed`, with the command that generates; None if they are one."""
     if changed == text:
         return None
     trained = _MODELS[0][2] + ".pth.tar"
     files = {trained: (ROOT / "trained" / trained).read_bytes(), _OWN: text.encode()}
     words = (_LOADER, "--device", "MAX78000", "--model", "mynet", "--dataset", "digits",
              "--checkpoint-file", trained, *_WRITTEN)  # fmt: skip
-    line = text.count("\n", 0, place.start()) + 1
-    return Broken("model", kind, f"{_OWN}:{line}: {place[0]!r} -> {new!r}", words, words,
-                  {**files, _OWN: changed.encode()}, files)  # fmt: skip
+    return Broken("model", kind, what, words, words, {**files, _OWN: changed.encode()}, files)
 
 
 def wrong_model(rng: Random) -> Broken | None:
