@@ -9,7 +9,7 @@ from typing import Any, Literal, assert_never
 import torch
 from torch import Tensor
 
-_CACHED = 1 << 18
+_CACHED = 1 << 19
 """So many numbers stay in a processor's cache from one pass over them to the next."""
 
 
@@ -38,10 +38,12 @@ class Grid:
     def __call__(self, x: Tensor, overwrite: bool = False) -> Tensor:
         """Return `x` moved onto the grid, differentiably.
 
-        With `overwrite` the memory of `x` may be used again when no gradient needs its values.
+        With `overwrite` the memory of `x` may be used again: without gradients, and where nothing
+        is rounded. What is clamped in place and lies on a bound then counts as beyond it.
         """
         if torch.is_grad_enabled() and x.requires_grad:
-            return _Snap.apply(x, self)
+            may_overwrite = overwrite and self.rounding == "none" and not is_recorded()
+            return _Snap.apply(x, self, may_overwrite)
         return self.snap(x, x if overwrite else None)
 
     def snap(self, x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -50,17 +52,18 @@ class Grid:
             return torch.clamp(x, self.low, self.high, out=out)
         is_plain = x.is_cpu and x.is_floating_point() and not is_recorded()
         samples = len(x) * _CACHED // x.numel() if is_plain and x.numel() > _CACHED else 0
+        half = torch.full((), 0.5)
         if not samples:
-            return self._move(x, out)
+            return self._move(x, half, out)
         y = torch.empty_like(x) if out is None else out
         for part, moved in zip(x.split(samples), y.split(samples), strict=True):
-            self._move(part, moved)
+            self._move(part, half, moved)
         return y
 
-    def _move(self, x: Tensor, out: Tensor | None) -> Tensor:
+    def _move(self, x: Tensor, half: Tensor, out: Tensor | None) -> Tensor:
         """Return `x` moved onto the grid, in `out` if that is given."""
         if self.rounding == "half up":  # x * steps is exact: one pass adds the half, too
-            y = torch.add(torch.full((), 0.5), x, alpha=self.steps, out=out).floor_()
+            y = torch.add(half, x, alpha=self.steps, out=out).floor_()
         else:
             y = torch.mul(x, self.steps, out=out)
             y = {"half even": y.round_, "toward zero": y.trunc_, "down": y.floor_}[self.rounding]()
@@ -109,12 +112,15 @@ class _Snap(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, grid: Grid) -> Tensor:
+    def forward(ctx: Any, x: Tensor, grid: Grid, overwrite: bool) -> Tensor:
+        ctx.passing = (grid.low, grid.high) if overwrite else grid.passing
+        y = grid.snap(x, x if overwrite else None)
+        if overwrite:
+            ctx.mark_dirty(x)
         ctx.save_for_backward(x)
-        ctx.grid = grid
-        return grid.snap(x)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (x,) = ctx.saved_tensors
-        return torch.ops.aten.hardtanh_backward(gradient, x, *ctx.grid.passing), None
+        return torch.ops.aten.hardtanh_backward(gradient, x, *ctx.passing), None, None

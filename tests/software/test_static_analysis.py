@@ -20,14 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SDK = ROOT / "ai8xtools" / "emulator" / "sdk" / "include"
 CORES = ("cortex-m4", "rv32imc", "cortex-m0plus")
 """The C of graphs on them; each takes some of the operators, in both schemes."""
-MNIST = (
-    "--config-file", str(ROOT / "networks/mnist-hwc-ai85.yaml"),
-    "--checkpoint-file", str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar"),
-    "--sample-input", str(ROOT / "tests/sample_mnist.npy"),
-)  # fmt: skip
 ACCELERATED = (
     ("--device", "MAX78000", *DIGITS),
-    ("--device", "MAX78002", *MNIST, "--symbol-prefix", "net", "--application", "camera"),
+    ("--device", "MAX78002", *DIGITS, "--symbol-prefix", "net", "--application", "camera"),
 )
 """Projects for the accelerator: the input in words of four pixels of a channel, or of one pixel."""
 EXCEPTIONS = {
