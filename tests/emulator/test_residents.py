@@ -18,6 +18,7 @@ from ai8xtools.synthesis.arrange.memory import KernelBlocks
 from ai8xtools.synthesis.options import NOTHING, Occupied, PlaceOptions
 from ai8xtools.synthesis.residents import Resident, occupied_by, turn_of
 from device import MAX78000, MAX78002
+from tests.emulator.conftest import Emulate
 from tests.emulator.trees import change
 from tests.synthesis.networks import build, describe, mask, sample, save, weights
 from tests.synthesis.stages import place_what_fits
@@ -115,6 +116,38 @@ def test_neither_kernels_nor_biases_are_shared(both: Path, tmp_path: Path) -> No
     (told,) = refusal.value.diagnostics
     assert told.code == "E443" and told.remedy == "Generate high again with --also both."
     assert told.message.startswith("high and low (both) have ") and "column 0" in told.message
+
+
+def test_networks_are_proven_in_any_order_of_turns(both: Path, run: Emulate) -> None:
+    status, text = run(both, "--prove")
+    assert status == 0
+    assert [line.split(" for ")[0] for line in text.splitlines()] == [
+        "PROVEN: 2 layers compute high.yaml",
+        "PROVEN: 2 layers compute low.yaml",
+        "PROVEN: each of high, low finds its registers, kernels and biases behind every other",
+    ]
+
+
+def test_what_a_network_destroys_of_another_one_is_refuted(
+    both: Path, tmp_path: Path, run: Emulate
+) -> None:
+    """Each is right when it is loaded, and behind itself."""
+    project = shutil.copytree(both, tmp_path / "both")
+    kernel = answers(project)[1].kernels.addresses[0]
+    more = f"*((volatile uint32_t *) 0x{kernel:08x}) ^= 0x40;"
+    text = (project / "high_cnn.c").read_text()
+    begin = text.index("int high_cnn_unload(")
+    body = text[begin:].replace("\n    return", f"\n    {more}\n    return", 1)
+    (project / "high_cnn.c").write_text(text[:begin] + body)
+    status, text = run(project, "--prove")
+    assert status == 1
+    verdicts = text.splitlines()
+    assert verdicts[0].startswith("PROVEN: 2 layers compute high.yaml")
+    assert verdicts[1:3] == [
+        "low:",
+        "Behind high: kernels differ in 1 places, the first processor 0, column 0.",
+    ]
+    assert verdicts[-1] == "REFUTED" and "behind high: byte " in verdicts[-2]
 
 
 def test_three_networks_come_from_the_folder_of_two(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
-from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
+from ai8xtools.commands.emulate.loaded import loaded, rebuilt
 from ai8xtools.commands.emulate.plain import library_of
 from ai8xtools.commands.emulate.simulation import built_again, built_for_software, built_of
 from ai8xtools.commands.proof.project import print_judgement, prove, unproven
 from ai8xtools.commands.proof.reference import Reference
+from ai8xtools.commands.proof.residents import prove_residents
 from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
-from ai8xtools.emulator import NetworkAlone
+from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.firmware.residents import Residents
 from ai8xtools.emulator.plain import compile_plain
 
 
@@ -21,7 +24,10 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
 
     Raises EmulatorError as `prove`, and: description or checkpoint are not there (E881).
     """
-    network = network_alone(project, options)
+    network = loaded(Residents, project, options)
+    if network.prefixes:
+        references = _references(project, network, options)
+        return 0 if prove_residents(network, references, options.dump) else 1
     reference = _reference(project, network, options)
     own_sample = options.config_file is None
     return 0 if prove(network, reference, options.dump, own_sample=own_sample) else 1
@@ -47,6 +53,24 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     question = CompiledQuestion(reference, program.image, options.time_limit_s)
     judgement = judge_program(question, unknown_kernels(project))
     return 0 if print_judgement(judgement, reference, options.dump) else 1
+
+
+def _references(
+    project: Path, network: Residents, options: EmulateOptions
+) -> Mapping[str, Reference]:
+    """Return the networks that are in an accelerator together, by the prefix of their functions."""
+    if options.config_file is not None:
+        raise EmulatorError(
+            "E881", f"it holds {len(network.prefixes)} networks: {', '.join(network.prefixes)}",
+            "--config-file", "Leave it out: the C files of each network name its description.",
+        )  # fmt: skip
+    references = {}
+    for prefix in network.prefixes:
+        found = rebuilt(built_again(project, f"{prefix}.c"), project / f"{prefix}.c")
+        references[prefix] = Reference.of(
+            found.name, found.network, average_rounding=found.average_rounding
+        )
+    return references
 
 
 def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Reference:

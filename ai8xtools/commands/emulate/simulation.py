@@ -103,14 +103,20 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
     return _suitable(simulation, firmware, project)
 
 
-def built_again(project: Path) -> Simulation | str:
-    """Return the network that a project names as its source, or why there is none."""
-    return _again(project, _simulation)
+def built_again(project: Path, *files: str) -> Simulation | str:
+    """Return the network that a project, or some of its `files`, name as their source, or why there
+    is none.
+    """
+    return _again(project, _simulation, *files)
 
 
-def _again(project: Path, make: Callable[[LoaderOptions, bool], Result]) -> Result | str:
-    """Return what is made of the options that a project names, or why there is nothing."""
-    command = command_of(project)
+def _again(
+    project: Path, make: Callable[[LoaderOptions, bool], Result], *files: str
+) -> Result | str:
+    """Return what is made of the options that a project, or some of its `files`, name, or why there
+    is nothing.
+    """
+    command = command_of(project, *([files] if files else []))
     if command is None:
         return "the project does not say how it was generated"
     try:

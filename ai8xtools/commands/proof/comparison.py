@@ -24,11 +24,12 @@ Integers = NDArray[np.int64]
 
 @frozen(slots=False)
 class Question:
-    """A network, and a loaded accelerator that may compute it."""
+    """A network, and a loaded accelerator that may compute it, which may not be `alone` in it."""
 
     reference: Reference
     batch: NetworkBatch
     memory: Memory
+    alone: bool = True
 
     @cached_property
     def _sources(self) -> Integers:
@@ -109,7 +110,10 @@ def compare(question: Question) -> Comparison:
     """
     mixer, network = Mixer(), question.reference.network
     buffer = network.buffer
-    accelerator = Expressions(question.batch, question.memory, mixer, from_start=buffer is not None)
+    accelerator = Expressions(
+        question.batch, question.memory, mixer,
+        from_start=buffer is not None, alone=question.alone,
+    )  # fmt: skip
     beside = mixer.constants(question.loaded)
     earlier: Mapping[int, Fingerprints] | None = None
     for inference in range(1 if buffer is None else buffer.entries + 1):

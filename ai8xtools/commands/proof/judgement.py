@@ -43,12 +43,14 @@ def judge(
     *,
     has_sample: bool,
     own_sample: bool = True,
+    alone: bool = True,
 ) -> Judgement:
     """Compare a network with an accelerator whose `memory` holds all that is written before it is
     started, and at `places` afterwards the bytes of the result, instances and offsets.
 
     With `has_sample` a sample is in the memory, too: that of the network, or without `own_sample`
-    perhaps another one. Raises EmulatorError if the accelerator cannot run.
+    perhaps another one. Unless the network is `alone`, others use data memory. Raises
+    EmulatorError if the accelerator cannot run.
     """
     accelerator = Accelerator(memory.chip, memory.addresses.apb_base)
     accelerator.memory = memory.snapshot()
@@ -61,7 +63,7 @@ def judge(
     notes: list[str] = []
     question, orders, wrong = None, reference.usual_orders, True
     try:
-        question = Question(reference, NetworkBatch(accelerator, places), memory)
+        question = Question(reference, NetworkBatch(accelerator, places), memory, alone)
         if has_sample:
             difference = _of_sample(question)
             if own_sample:

@@ -30,7 +30,7 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE, WORD_BYTES
 
 _OK = 1
-_BUFFER, _BUFFER_FILL = RAM + MEMORY_BYTES // 2, 0xA5
+BUFFER, _BUFFER_FILL = RAM + MEMORY_BYTES // 2, 0xA5
 _BUFFER_BYTES = MEMORY_BYTES // 4
 _CHECKS = ("check_output", "cnn_check")
 _WHOLE_CLOCK = 0x10000
@@ -53,6 +53,9 @@ class NetworkAlone:
     expects it for its sample; None if nothing was compared.
     """
 
+    residents = False
+    """Whether several networks that are loaded together are one project."""
+
     def __init__(
         self,
         project: Path,
@@ -68,7 +71,7 @@ class NetworkAlone:
         Raises EmulatorError as `compile_firmware` and `load`, and: no functions of a network, or of
         several (E814).
         """
-        firmware, self.sources = compile_network(project, options)
+        firmware, self.sources = compile_network(project, options, residents=self.residents)
         self.board = Board(firmware.image, None, apb_base)
         self.notes = firmware.notes
         self.comparison: bool | None = None
@@ -203,9 +206,9 @@ class NetworkAlone:
         """
         core = self.board.core
         if fill is not None:
-            core.write_memory(_BUFFER, bytes([fill]) * size_bytes)
-        core.call(f"{self.sources.prefix}_unload", _BUFFER, time_limit=self.time_limit)
-        return np.frombuffer(core.read_memory(_BUFFER, size_bytes), np.uint8)
+            core.write_memory(BUFFER, bytes([fill]) * size_bytes)
+        core.call(f"{self.sources.prefix}_unload", BUFFER, time_limit=self.time_limit)
+        return np.frombuffer(core.read_memory(BUFFER, size_bytes), np.uint8)
 
     def has(self, name: str) -> bool:
         """Tell whether there is a function of the network, named without its prefix."""

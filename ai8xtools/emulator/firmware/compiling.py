@@ -62,16 +62,17 @@ def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmw
 
 
 def compile_network(
-    project: Path, options: TreeOptions | None = None
+    project: Path, options: TreeOptions | None = None, *, residents: bool = False
 ) -> tuple[Firmware, NetworkSources]:
-    """Compile the functions of a project's network without its main().
+    """Compile the functions of a project's network, or with `residents` of several that are loaded
+    together, without its main().
 
     With them comes what of the program loads the sample and checks the output, if that compiles.
     Raises EmulatorError as `compile_firmware`, and if there is no network, or several (E814).
     """
     with _reading(project, options):
         tree = read_tree(project, options)
-        sources = network_sources(tree)
+        sources = network_sources(tree, residents=residents)
         try:
             build = build_program(tree, [*sources.files, *sources.program], tree.core, alone=True)
         except EmulatorError:

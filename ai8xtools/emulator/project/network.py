@@ -19,6 +19,7 @@ from ai8xtools.values import frozen
 _STARTS = ("_start", "_load", "_configure")
 _PARTS = ("init", "load_weights", "load_bias", "configure", "start", "unload", "load", "enable")
 _SAMPLE = re.compile(r"\b(?:\w*_)?INPUT_\d+\b")
+_ALL = "_all_init"
 _HELPERS = ("memcpy32", "softmax_q17p14_q15", "load_kernels", "load_bias")
 
 
@@ -27,7 +28,9 @@ class NetworkSources:
     """The C files that define a network's functions, whose names begin with `prefix`.
 
     `program` are files with a load_input() that loads the sample, and with check_output();
-    `samples` and `results` the headers with the sample and its expected output.
+    `samples` and `results` the headers with the sample and its expected output. `residents` are the
+    prefixes of all networks that are in the accelerator together, which the function `loads_all`
+    loads.
     """
 
     prefix: str
@@ -35,10 +38,13 @@ class NetworkSources:
     program: tuple[Path, ...]
     samples: Path | None
     results: Path | None
+    residents: tuple[str, ...] = ()
+    loads_all: str = ""
 
 
-def network_sources(tree: ProjectTree) -> NetworkSources:
-    """Find the network in a tree.
+def network_sources(tree: ProjectTree, *, residents: bool = False) -> NetworkSources:
+    """Find the network in a tree; with `residents` also several that are loaded together, of which
+    the first one is chosen, and all files of the program.
 
     Raises EmulatorError (E814): no file defines such functions, or several networks do.
     """
@@ -58,6 +64,11 @@ def network_sources(tree: ProjectTree) -> NetworkSources:
             "no C file defines functions of a network, such as cnn_start() or cnn_load()",
             str(tree.root),
             "Name the folder that holds cnn.c.",
+        )
+    together = [name for names in defined.values() for name in names if name.endswith(_ALL)]
+    if len(prefixes) > 1 and residents and len(together) == 1:
+        return NetworkSources(
+            prefixes[0], tree.sources, (), None, None, tuple(prefixes), together[0]
         )
     if len(prefixes) > 1:
         places = ", ".join(tree.shown(path) for path in chosen)

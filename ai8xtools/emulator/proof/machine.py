@@ -38,11 +38,18 @@ class Expressions:
     """An accelerator on expressions, whose memory keeps them from one inference to the next.
 
     `memory` holds what its registers and memories do before the first inference. With `from_start`
-    data memory holds just that; else bytes that layers write are unknown at first.
+    data memory holds just that; else bytes that layers write are unknown at first, and unless the
+    network is `alone` in the accelerator, all bytes.
     """
 
     def __init__(
-        self, batch: NetworkBatch, memory: Memory, mixer: Mixer, *, from_start: bool
+        self,
+        batch: NetworkBatch,
+        memory: Memory,
+        mixer: Mixer,
+        *,
+        from_start: bool,
+        alone: bool = True,
     ) -> None:
         self._batch, self._mixer = batch, mixer
         content = batch.data_of(memory).view(np.int8)
@@ -51,7 +58,7 @@ class Expressions:
             written = [step.writes for step in batch.steps if step.target == 0]
             if batch.input_positions is not None:
                 written.append(batch.input_positions.reshape(-1))
-            unknown = np.concatenate(written)
+            unknown = np.concatenate(written) if alone else slice(None)
             self._data[unknown] = mixer.numbered("before", len(content))[unknown]
 
     def infer(
