@@ -12,7 +12,7 @@ _ai8x() {
     [[ "$word" == = ]] && word=""
     case "${tool%.py} $(tr '[:lower:]' '[:upper:]' <<< "$device")" in
         "emulate "*)
-            options="--accelerator-only --apb-base --baud --camera --checkpoint-file --compare --config-file --container --core --count --cycles --debug-report --decompile --device --diagnostics --dma --dump --exclude --explain --fast --gdb --help --include --input --junit --labels --microphone --no-answer --optimization --power --profile --prove --result-json --serial --series --serve --shorten-loops --time-limit --trace --vcd --verbose --version --words --words-changed"
+            options="--accelerator-only --apb-base --baud --camera --checkpoint-file --compare --config-file --container --core --count --cycles --debug-report --decompile --device --diagnostics --dma --dump --exclude --explain --fast --gdb --help --include --input --junit --labels --microphone --no-answer --optimization --power --profile --prove --result-json --serial --series --serve --shorten-loops --time-limit --trace --uart --vcd --verbose --version --words --words-changed"
             devices="" ;;
         "batchnormfuser "*)
             options="--debug-report --diagnostics --help --inp_path --junit --out_arch --out_path --result-json --transposed --version"

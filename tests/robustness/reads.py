@@ -164,6 +164,8 @@ TABLE = (
           "--checkpoint-file @"),
     Reads("emulate", "--words", "--words @ --device MAX78000"),
     Reads("emulate", "--input", "project --accelerator-only --input @"),
+    Reads("emulate", "--uart", "project --uart @",
+          harmless="empty|byte|random|16|Latin|YAML|bomb|npy|LFS"),
     Reads("emulate", "--labels", "project --fast --input sample.npy --labels @"),
 )  # fmt: skip
 """Whoever adds an option that reads a file adds a line: a test compares with argparse."""

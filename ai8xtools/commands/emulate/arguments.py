@@ -142,7 +142,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         power=args.power,
         decompile=Path(args.decompile) if args.decompile else None,
         explain=args.explain,
-        played=Played(args.camera, args.microphone, args.series),
+        played=Played(args.camera, args.microphone, args.series, args.uart),
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
@@ -188,9 +188,9 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
     if args.input and (args.count or args.dma or args.container):
         parser.error("--count, --dma and --container are for a program on its own sample: leave "
                      "out --input")  # fmt: skip
-    if alone and (args.camera or args.microphone or args.series):
-        parser.error("--camera, --microphone and --series need PROJECT_DIR and a program with "
-                     "main()")  # fmt: skip
+    if alone and (args.camera or args.microphone or args.series or args.uart):
+        parser.error("--camera, --microphone, --series and --uart need PROJECT_DIR and a program "
+                     "with main()")  # fmt: skip
     others = args.accelerator_only or args.prove or args.explain or args.decompile
     if args.power and (alone or others or args.gdb is not None):
         parser.error("--power needs PROJECT_DIR and a program with main()")
@@ -208,7 +208,7 @@ def _check_line(parser: Parser, args: argparse.Namespace) -> None:
     if args.serial is not None and (not args.input or args.serve):
         parser.error("--serial needs --input, and a board: leave out --serve")
     others = ("words", "accelerator_only", "prove", "decompile", "explain", "fast", "camera",
-              "microphone", "series", "profile", "vcd", "trace", "cycles", "count", "dma",
+              "microphone", "series", "uart", "profile", "vcd", "trace", "cycles", "count", "dma",
               "container", "power")  # fmt: skip
     for name in (*others, *("input",) * args.serve):
         if getattr(args, name):
@@ -323,6 +323,9 @@ def arguments() -> Parser:
         option(f"--{sensor}", metavar=file,
                help=f"the program's {'sensor' if sensor == 'series' else sensor} delivers {data}; "
                "none: it never delivers (default: random data)")  # fmt: skip
+    option("--uart", metavar="FILE",
+           help="the bytes of this file are sent to the program over its UART, each when it looks "
+           "for one")  # fmt: skip
     option("--power", action="store_true",
            help="with a program of --application: tell where its time and energy go")  # fmt: skip
     option("--serial", metavar="PORT",

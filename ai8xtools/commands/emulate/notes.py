@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ai8xtools.commands.emulate.recordings import Played
 from ai8xtools.emulator import Board
 from ai8xtools.emulator.firmware.progress import IMAGES, INPUTS
+from ai8xtools.emulator.sensors import UART
 
 _SILENT = ("LED_",)
 """Functions of LEDs, which nearly every program has; shown with --verbose only."""
@@ -35,10 +36,13 @@ def _stand_ins(board: Board, played: Played, verbose: bool) -> Iterator[str]:
     file = None if source is None else played.of(source)
     if source is not None and file is not None and not verbose:
         called = {name: count for name, count in called.items() if not name.startswith(_SENSORS)}
-        yield f"note: the {source} delivers {board.sensors.delivered} of {file}"
-    for sensor in ("camera", "microphone", "series"):
-        if sensor != source and played.of(sensor) not in (None, "none"):
-            yield f"note: --{sensor}: the program has taken nothing from {played.of(sensor)}"
+        shown = source.upper() if source == UART else source
+        yield f"note: the {shown} delivers {board.sensors.delivered} of {file}"
+    for sensor, name in played.files.items():
+        if sensor != source and name not in (None, "none"):
+            yield f"note: --{sensor}: the program has taken nothing from {name}"
+    if board.sensors.serial.awaited and played.uart is None and board.inferences:
+        yield "note: the program looks for bytes from the UART, and none are sent: --uart FILE"
     names = [name for name in called if verbose or not name.startswith(_SILENT)]
     for name in names[:_SHOWN]:
         label = name if " " in name else f"{name}()"

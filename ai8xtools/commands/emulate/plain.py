@@ -138,6 +138,7 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
             and options.serial is None
             and not kind_and_path(str(options.input)),
             "--fast": options.fast,
+            "--uart": options.played.uart is not None,
             "--trace": options.trace is not None,
             "--profile": options.profile is not None,
             "--vcd": options.vcd is not None,

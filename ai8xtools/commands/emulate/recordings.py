@@ -1,4 +1,4 @@
-"""Files in the place of sensors: `emulate.py PROJECT --camera`, `--microphone`, `--series`.
+"""Files in the place of sensors: `emulate.py --camera`, `--microphone`, `--series`, `--uart`.
 
 Source: docs/emulator.md, "Recordings in the place of sensors".
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.sensors import Recorded
+from ai8xtools.reading import MIB, read_bytes
 from ai8xtools.reading.files import shipped
 from ai8xtools.values import frozen
 from datasets.own import pictures, sounds, tables
@@ -23,19 +24,31 @@ from datasets.own.preparation import fitted
 _NONE = "none"
 """In the place of a file: a sensor that never delivers."""
 _FULL_SCALE = 32768
+_LONGEST_BYTES = 16 * MIB
+"""Of what is sent over the UART."""
 
 
 @frozen
 class Played:
-    """What stands for the sensors of a program: file or folder by sensor, `none`, or nothing."""
+    """What stands for the sensors of a program: file or folder by sensor, `none`, or nothing.
+
+    The bytes of the file `uart` are sent to it.
+    """
 
     camera: str | None = None
     microphone: str | None = None
     series: str | None = None
+    uart: str | None = None
 
     def of(self, sensor: str) -> str | None:
         """Return what stands for a sensor."""
-        return {"camera": self.camera, "microphone": self.microphone, "series": self.series}[sensor]
+        return self.files[sensor]
+
+    @property
+    def files(self) -> dict[str, str | None]:
+        """What stands for each sensor."""
+        return {"camera": self.camera, "microphone": self.microphone, "series": self.series,
+                "uart": self.uart}  # fmt: skip
 
     def recorded(self, project: Path) -> Recorded:
         """Return what the sensors deliver.
@@ -44,7 +57,6 @@ class Played:
         """
         trained = trained_on(project) if self.camera else None
         stretch = trained is not None and trained.preparation.stretch
-        named = {"camera": self.camera, "microphone": self.microphone, "series": self.series}
         camera = _files(self.camera, "--camera", pictures.ENDINGS)
         microphone = _files(self.microphone, "--microphone", sounds.ENDINGS)
         series = _files(self.series, "--series", tables.ENDINGS)
@@ -52,7 +64,8 @@ class Played:
             (lambda width, height: _pictures(camera, width, height, stretch)) if camera else None,
             (lambda rate: _sound(microphone, rate)) if microphone else None,
             (lambda _count: np.concatenate([*map(_measurements, series)])) if series else None,
-            frozenset(sensor for sensor, name in named.items() if name == _NONE),
+            frozenset(sensor for sensor, name in self.files.items() if name == _NONE),
+            b"" if self.uart in (None, _NONE) else read_bytes(shipped(self.uart), _LONGEST_BYTES),
         )
 
 

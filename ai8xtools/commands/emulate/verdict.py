@@ -20,6 +20,7 @@ _DRIVERS = {
     "camera": "get_camera_stream_buffer",
     "microphone": "MXC_I2S_Init",
     "series": "MXC_I2C_MasterTransaction",
+    "uart": "MXC_UART_Read",
 }
 """Functions of the drivers that deliver the data of sensors."""
 

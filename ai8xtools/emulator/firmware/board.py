@@ -21,7 +21,7 @@ from ai8xtools.emulator.cpu.debugging import Debugger
 from ai8xtools.emulator.cpu.elf import Image
 from ai8xtools.emulator.cpu.memory_map import CoreMemory
 from ai8xtools.emulator.decode.own_input import input_values
-from ai8xtools.emulator.errors import EmulatorError, OutOfTimeError
+from ai8xtools.emulator.errors import EmulatorError, OutOfTimeError, StoppedError
 from ai8xtools.emulator.firmware.bus import Bus
 from ai8xtools.emulator.firmware.compiling import compile_firmware
 from ai8xtools.emulator.firmware.interrupts import (
@@ -35,7 +35,7 @@ from ai8xtools.emulator.firmware.starter import Starter
 from ai8xtools.emulator.firmware.timekeeping import Timekeeper
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
 from ai8xtools.emulator.project.tree import TreeOptions
-from ai8xtools.emulator.sensors import LOW_POWER, OFF, RESTART, Recorded, Sensors
+from ai8xtools.emulator.sensors import LOW_POWER, OFF, RESTART, UART, Recorded, Sensors
 from ai8xtools.emulator.state.memory import Memory
 from ai8xtools.emulator.state.power import (
     CPU1_CLOCK,
@@ -157,6 +157,7 @@ class Board:
         self.bus.on_polling = self._run_while_polled
         self.bus.on_loss = self._lose
         self.sensors.on_mode = self._enter
+        self.sensors.serial.on_text = self.text
 
     @classmethod
     def with_project(
@@ -224,6 +225,8 @@ class Board:
             if not self.progress.passed:
                 raise self.progress.explain_timeout(error, self.repetitions) from None
             exit_code = None
+        if self.sensors.ended == UART and not self.inferences:
+            raise self._unanswered()
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
         return FirmwareOutcome(
             self.console,
@@ -235,6 +238,16 @@ class Board:
             frozenset(self.bus.reads or ()),
             tuple(self._errors),
             frozenset(self.bus.own_reads),
+        )
+
+    def _unanswered(self) -> EmulatorError:
+        """Return the error of a program that waits for bytes before its network has run."""
+        count = self.sensors.serial.delivered
+        sent = f"all {count} bytes of the file were sent" if count else "nothing is sent to it"
+        return StoppedError(
+            "E825",
+            f"the program waits for bytes from the UART, and {sent}",
+            remedy="Name a file with what it waits for: --uart FILE.",
         )
 
     @property

@@ -34,5 +34,9 @@ class Board(Protocol):
     def news(self) -> None:
         """Something new has come for the program."""
 
+    @property
+    def count(self) -> int:
+        """How much came from all sensors."""
+
     def is_over(self, sensor: str) -> None:
         """A program waits for a sensor whose recording is over: it ends."""

@@ -39,6 +39,7 @@ class Event(IntEnum):
     SAMPLES = auto()
     COPIED = auto()
     PRESSED = auto()
+    RECEIVED = auto()
     TIMER = 16
 
 
@@ -78,6 +79,8 @@ _REGISTERS = [
     "line",
     "line_level",
     "line_byte",
+    "line_wait",
+    "line_copies",
 ]
 """In the order of their addresses."""
 
@@ -93,7 +96,7 @@ class Sensors:
         self.ended: str | None = None
         self.camera, self.microphone = Camera(self, self.recorded), Microphone(self, self.recorded)
         self.buttons = Buttons(self)
-        self.serial = Serial(self.recorded.line)
+        self.serial = Serial(self.recorded.line, self.recorded.uart, self)
         self.mode = 0
         self.on_mode: Callable[[int], None] = lambda _mode: None
         """Called before a core sleeps more deeply than usual."""
@@ -138,6 +141,8 @@ class Sensors:
             "mode": self._enter,
             "pins": self._watch_pins,
             "line_byte": self.serial.send,
+            "line_wait": lambda _value: self.serial.wait(),
+            "line_copies": self._copy_bytes,
         }
 
     def attach(
@@ -163,6 +168,7 @@ class Sensors:
             (self.camera.delivered, "picture"),
             (self.microphone.delivered, "sample"),
             (self.measured, "measurement"),
+            (self.serial.delivered, "byte"),
         ):
             if count:
                 return f"{count} {what}{'s' if count > 1 else ''}"
@@ -171,7 +177,8 @@ class Sensors:
     @property
     def count(self) -> int:
         """How much came from all sensors."""
-        return self.camera.delivered + self.microphone.delivered + self.measured
+        sensors = self.camera.delivered + self.microphone.delivered + self.measured
+        return sensors + self.serial.delivered
 
     @property
     def source(self) -> str | None:
@@ -180,7 +187,9 @@ class Sensors:
             return camera.NAME
         if self.microphone.delivered:
             return microphone.NAME
-        return SERIES if self.measured else None
+        if self.measured:
+            return SERIES
+        return serial.NAME if self.serial.delivered else None
 
     # What sensors ask of the board
 
@@ -200,6 +209,7 @@ class Sensors:
     def news(self) -> None:
         """Something new has come for the program, or its network has run."""
         self.buttons.news()
+        self.serial.news()
 
     def is_over(self, sensor: str) -> None:
         """A program waits for a sensor whose recording is over: it ends."""
@@ -209,7 +219,8 @@ class Sensors:
     @property
     def interrupts(self) -> bool:
         """Whether something will interrupt the program, or end it, if time passes."""
-        return bool(self._timers or self._limit or self.microphone.listens or self.buttons.pins)
+        inputs = self.microphone.listens or self.buttons.pins or self.serial.listens
+        return bool(self._timers or self._limit or inputs)
 
     @property
     def spins(self) -> bool:
@@ -223,17 +234,19 @@ class Sensors:
     # Registers of the chip
 
     def peripheral(self, address: int) -> int | None:
-        """Return what a register of the I2S interface reads; None for others."""
+        """Return what a register of the I2S interface or a UART reads; None for others."""
         if address == _I2S_LEVEL:
             return self.microphone.level() * _LEVEL
         if address == _I2S_DATA:
             return self.microphone.take()
-        return self.microphone.flags if address == _I2S_FLAGS else None
+        return self.microphone.flags if address == _I2S_FLAGS else self.serial.read(address)
 
     def acknowledge(self, address: int, value: int) -> None:
         """A register of a peripheral is written."""
         if address == _I2S_FLAGS:
             self.microphone.acknowledge(value)
+        else:
+            self.serial.write(address, value)
 
     # Registers of the emulator
 
@@ -285,6 +298,9 @@ class Sensors:
         self._watch()
         self._fed = self.now
 
+    def _copy_bytes(self, on: int) -> None:
+        self.serial.copies = bool(on)
+
     def _watch_pins(self, count: int) -> None:
         self.buttons.pins = count
 
@@ -315,6 +331,7 @@ class Sensors:
         """Return the microseconds until something wakes a program that sleeps."""
         times = [self.camera.next_us(), self.microphone.next_us(), self._until_timer()]
         times.append(self.buttons.next_us(alone=min(times) == NEVER))
+        times.append(self.serial.next_us(alone=min(times) == NEVER, spins=self.spins))
         if self._limit:
             times.append(self._fed + self._limit - self.now + 1)
         if self._spins_us is not None:
@@ -332,6 +349,8 @@ class Sensors:
             return Event.TIMER + number
         if self.buttons.interrupts():
             return Event.PRESSED
+        if self.serial.interrupts():
+            return Event.RECEIVED
         copies = self.microphone.copies
         if self.microphone.step():
             return Event.COPIED if copies else Event.SAMPLES

@@ -24,14 +24,15 @@ class Recorded:
 
     `camera` returns pictures [row, column, RGB] of a width and height, `microphone` samples of a
     rate in Hz, `series` rows of as many values as are asked for. `names` are those of files for
-    messages, by option. A sensor in `silent` never delivers. `line` is the other
-    end of the serial line, if there is one.
+    messages, by option. A sensor in `silent` never delivers. `uart` is sent to the program over its
+    UART, unless `line` is the other end of it.
     """
 
     camera: Callable[[int, int], Iterator[Picture]] | None = None
     microphone: Callable[[int], Samples] | None = None
     series: Callable[[int], Samples] | None = None
     silent: frozenset[str] = frozenset()
+    uart: bytes = b""
     line: Line | None = None
 
     def pictures(self, width: int, height: int) -> Iterator[Picture]:

@@ -399,6 +399,17 @@ int MXC_UART_ReadCharacter(mxc_uart_regs_t *uart);
 int MXC_UART_ReadCharacterRaw(mxc_uart_regs_t *uart);
 unsigned int MXC_UART_GetTXFIFOAvailable(mxc_uart_regs_t *uart);
 unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart);
+unsigned int MXC_UART_ReadRXFIFO(mxc_uart_regs_t *uart, unsigned char *bytes, unsigned int length);
+int MXC_UART_Read(mxc_uart_regs_t *uart, uint8_t *bytes, int *length);
+int MXC_UART_ClearRXFIFO(mxc_uart_regs_t *uart);
+int MXC_UART_ClearTXFIFO(mxc_uart_regs_t *uart);
+int MXC_UART_SetRXThreshold(mxc_uart_regs_t *uart, unsigned int bytes);
+int MXC_UART_EnableInt(mxc_uart_regs_t *uart, unsigned int flags);
+int MXC_UART_DisableInt(mxc_uart_regs_t *uart, unsigned int flags);
+unsigned int MXC_UART_GetFlags(mxc_uart_regs_t *uart);
+int MXC_UART_ClearFlags(mxc_uart_regs_t *uart, unsigned int flags);
+int MXC_UART_AbortAsync(mxc_uart_regs_t *uart);
+int MXC_UART_AsyncHandler(mxc_uart_regs_t *uart);
 int MXC_UART_Transaction(mxc_uart_req_t *request);
 int MXC_UART_TransactionAsync(mxc_uart_req_t *request);
 int MXC_UART_TransactionDMA(mxc_uart_req_t *request);
@@ -514,7 +525,10 @@ typedef mxc_i2s_req_t mxc_i2s_config_t;
 
 /* DMA: memory is moved at once, samples come in their time, nothing else comes */
 typedef enum {
-    MXC_DMA_REQUEST_MEMTOMEM, MXC_DMA_REQUEST_PCIFRX = 13, MXC_DMA_REQUEST_I2SRX = 30,
+    MXC_DMA_REQUEST_MEMTOMEM, MXC_DMA_REQUEST_UART0RX = 4, MXC_DMA_REQUEST_UART1RX = 5,
+    MXC_DMA_REQUEST_UART2RX = 6, MXC_DMA_REQUEST_UART3RX = 7, MXC_DMA_REQUEST_UART0TX = 36,
+    MXC_DMA_REQUEST_UART1TX = 37, MXC_DMA_REQUEST_UART2TX = 38,
+    MXC_DMA_REQUEST_PCIFRX = 13, MXC_DMA_REQUEST_I2SRX = 30,
     MXC_DMA_REQUEST_I2STX = 62
 } mxc_dma_reqsel_t;
 typedef enum { MXC_DMA_PRIO_HIGH, MXC_DMA_PRIO_MEDHIGH, MXC_DMA_PRIO_MEDLOW, MXC_DMA_PRIO_LOW } mxc_dma_priority_t;

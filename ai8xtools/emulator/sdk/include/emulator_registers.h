@@ -150,6 +150,33 @@ typedef struct {
 #define MXC_UART1 ((mxc_uart_regs_t *) 0x40043000)
 #define MXC_UART2 ((mxc_uart_regs_t *) 0x40044000)
 #define MXC_UART3 ((mxc_uart_regs_t *) 0x40081400)
+#define MXC_F_UART_CTRL_RX_THD_VAL (0xFu << 0)
+#define MXC_F_UART_CTRL_TX_FLUSH (1u << 8)
+#define MXC_F_UART_CTRL_RX_FLUSH (1u << 9)
+#define MXC_F_UART_STATUS_TX_BUSY (1u << 0)
+#define MXC_F_UART_STATUS_RX_BUSY (1u << 1)
+#define MXC_F_UART_STATUS_RX_EM (1u << 4)
+#define MXC_F_UART_STATUS_RX_FULL (1u << 5)
+#define MXC_F_UART_STATUS_TX_EM (1u << 6)
+#define MXC_F_UART_STATUS_TX_FULL (1u << 7)
+#define MXC_F_UART_STATUS_RX_LVL_POS 8
+#define MXC_F_UART_STATUS_RX_LVL (0xFu << 8)
+#define MXC_F_UART_STATUS_TX_LVL_POS 12
+#define MXC_F_UART_STATUS_TX_LVL (0xFu << 12)
+#define MXC_F_UART_INT_EN_RX_THD (1u << 4)
+#define MXC_F_UART_INT_EN_TX_OB (1u << 5)
+#define MXC_F_UART_INT_EN_TX_HE (1u << 6)
+#define MXC_F_UART_INT_FL_RX_THD (1u << 4)
+#define MXC_F_UART_INT_FL_TX_OB (1u << 5)
+#define MXC_F_UART_INT_FL_TX_HE (1u << 6)
+#define MXC_UART_GET_IDX(p) \
+    ((p) == MXC_UART0 ? 0 : (p) == MXC_UART1 ? 1 : (p) == MXC_UART2 ? 2 : (p) == MXC_UART3 ? 3 : -1)
+#ifdef __riscv
+#define MXC_UART_GET_IRQ(i) ((i) == 0 ? UART0_IRQn : UART1_IRQn)
+#else
+#define MXC_UART_GET_IRQ(i) \
+    ((i) == 0 ? UART0_IRQn : (i) == 1 ? UART1_IRQn : (i) == 2 ? UART2_IRQn : UART3_IRQn)
+#endif
 #define MXC_UART_GET_UART(i) \
     ((i) == 0 ? MXC_UART0 : (i) == 1 ? MXC_UART1 : (i) == 2 ? MXC_UART2 : MXC_UART3)
 typedef struct {

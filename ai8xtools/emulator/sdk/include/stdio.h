@@ -40,7 +40,7 @@ int setvbuf(FILE *file, char *buffer, int mode, size_t size);
 void perror(const char *text);
 size_t fwrite(const void *data, size_t size, size_t count, FILE *file);
 
-/* What reads: nobody types, and no file can be opened */
+/* What reads: the console, since no file can be opened */
 int getchar(void);
 int getc(FILE *file);
 int fgetc(FILE *file);
@@ -49,6 +49,8 @@ char *gets(char *text);
 char *fgets(char *text, int size, FILE *file);
 int scanf(const char *format, ...);
 int fscanf(FILE *file, const char *format, ...);
+int vscanf(const char *format, va_list arguments);
+int vfscanf(FILE *file, const char *format, va_list arguments);
 int vsscanf(const char *text, const char *format, va_list arguments);
 int sscanf(const char *text, const char *format, ...);
 FILE *fopen(const char *name, const char *mode);

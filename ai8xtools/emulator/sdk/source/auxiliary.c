@@ -82,9 +82,3 @@ WEAK int MXC_SYS_GetUSN(uint8_t *usn, ...)
     return E_NO_ERROR;
 }
 WEAK int MXC_SYS_GetRevision(void) { return 0xA1; }
-WEAK int MXC_UART_ReadyForSleep(mxc_uart_regs_t *uart)
-{
-    (void) uart;
-    return E_NO_ERROR;
-}
-WEAK int MXC_UART_GetActive(mxc_uart_regs_t *uart) { return MXC_UART_ReadyForSleep(uart); }

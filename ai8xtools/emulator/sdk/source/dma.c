@@ -70,6 +70,8 @@ static int start_channel(int ch)
         SENSORS->copy_to = (uint32_t) (uintptr_t) channel->now.dest;
         SENSORS->copy_bytes = (uint32_t) channel->now.len;
         SENSORS->listen = 1;
+    } else if (channel->config.reqsel >= MXC_DMA_REQUEST_UART0RX && channel->config.reqsel < MXC_DMA_REQUEST_UART0TX) {
+        emulator_copy_bytes(channel->now.dest, (uint32_t) channel->now.len, finish_channel, ch);
     } else {
         emulator_stand_in("MXC_DMA_Start");
     }

@@ -5,6 +5,7 @@
 #ifndef EMULATOR_H
 #define EMULATOR_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +42,9 @@ typedef union {
 /* Say that a function without hardware behind it was called. */
 static inline void emulator_stand_in(const char *name) { HOST->stand_in = (uint32_t) (uintptr_t) name; }
 
+/* As vsscanf(); `rest` becomes where it ends, NULL if the text ends before the format. */
+int emulator_scan(const char *text, const char **rest, const char *format, va_list arguments);
+
 /* With FreeRTOS: where the stack of main() ends while tasks have theirs, and a chance for other tasks */
 extern char *emulator_main_stack;
 void emulator_other_tasks(void);
@@ -49,6 +53,10 @@ void emulator_other_tasks(void);
 bool emulator_deliver(void);
 /* Have a timer fire after so many microseconds (0: stop it), and again after each period (0: once). */
 void emulator_set_timer(unsigned int number, uint32_t first, uint32_t period);
+int emulator_received(void); /* the next byte over the UART, for which the program waits */
+/* A byte has come: it is copied, or interrupts are handled. Have bytes that come copied, and a function called then. */
+void emulator_bytes_came(void (*handle)(unsigned int irq));
+void emulator_copy_bytes(void *to, uint32_t count, void (*done)(int argument), int argument);
 extern void (*emulator_press)(void); /* a button or another input */
 
 /* Compilers join variables, and then programs hold those that they do not use. */

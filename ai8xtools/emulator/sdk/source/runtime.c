@@ -18,3 +18,4 @@
 #include "system.c"
 #include "time.c"
 #include "timers.c"
+#include "uart.c"

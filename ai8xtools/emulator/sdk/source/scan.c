@@ -81,17 +81,21 @@ static const char *scan_text(const char *text, size_t width, char kind, const ch
     return count ? text + count : NULL;
 }
 
-WEAK int vsscanf(const char *text, const char *format, va_list arguments)
+int emulator_scan(const char *text, const char **rest, const char *format, va_list arguments)
 {
     int assigned = 0;
+    *rest = NULL;
     for (const char *start = text; *format; format++) {
         if (isspace((unsigned char) *format)) {
             text = skip_blanks(text);
             continue;
         }
         if (*format != '%' || *++format == '%') {
-            if (*text++ != *format)
+            if (!*text)
                 return assigned;
+            if (*text != *format)
+                break;
+            text++;
             continue;
         }
         bool ignored = *format == '*';
@@ -104,7 +108,7 @@ WEAK int vsscanf(const char *text, const char *format, va_list arguments)
         if (kind == '[') {
             end = strchr(set + (*set == '^') + 1, ']');
             if (!end)
-                return assigned;
+                break;
             format = end;
         }
         if (kind == 'n') {
@@ -115,16 +119,25 @@ WEAK int vsscanf(const char *text, const char *format, va_list arguments)
             text = skip_blanks(text);
         if (!*text)
             return assigned ? assigned : EOF;
+        const char *from = text;
         void *place = ignored ? NULL : va_arg(arguments, void *);
         if (kind == 's' || kind == 'c' || kind == '[')
             text = scan_text(text, width, kind, set, end, place);
         else
             text = scan_number(text, width, kind, length, place);
-        if (!text)
-            return assigned;
+        if (!text) {
+            text = from;
+            break;
+        }
         assigned += !ignored;
     }
+    *rest = text;
     return assigned;
+}
+WEAK int vsscanf(const char *text, const char *format, va_list arguments)
+{
+    const char *rest;
+    return emulator_scan(text, &rest, format, arguments);
 }
 WEAK int sscanf(const char *text, const char *format, ...)
 {

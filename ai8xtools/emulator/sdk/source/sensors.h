@@ -35,11 +35,13 @@ typedef struct {
     volatile uint32_t line;         /* whether somebody is at the other end of the console's UART */
     volatile uint32_t line_level;   /* bytes that have come; reading it takes time while there is none */
     volatile uint32_t line_byte;    /* the next of them, or one to send */
+    volatile uint32_t line_wait;    /* the program waits for a byte, and for nothing else */
+    volatile uint32_t line_copies;  /* whether DMA takes bytes */
 } emulator_sensors_t;
 #define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
 #define SENSORS_NEVER 0xFFFFFFFFu
 enum { MODE_SLEEP, MODE_LOW_POWER, MODE_OFF, MODE_RESTART };
-enum { EVENT_NONE, EVENT_SAMPLES, EVENT_COPIED, EVENT_PRESSED, EVENT_TIMER = 16 };
+enum { EVENT_NONE, EVENT_SAMPLES, EVENT_COPIED, EVENT_PRESSED, EVENT_RECEIVED, EVENT_TIMER = 16 };
 /* Timers have the numbers of their interrupts, and these */
 enum { SYSTEM_TIMER = 125, SUBSECOND_ALARM = 126 };
 

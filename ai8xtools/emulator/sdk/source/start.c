@@ -136,6 +136,10 @@ bool emulator_deliver(void)
             any = true;
             emulator_press(); /* set where pins interrupt, so that other programs do not hold them */
             break;
+        case EVENT_RECEIVED:
+            any = true;
+            emulator_bytes_came(handle);
+            break;
         case EVENT_NONE:
             return any;
         default:

@@ -304,41 +304,81 @@ WEAK int ferror(FILE *file)
 }
 WEAK void perror(const char *text) { printf("%s: error\n", text); }
 
-/* What reads says so: nobody types, and there are no files. */
+/* Input: bytes over the console's UART; there are no files. */
+#define LINE 256
+APART(typed) static char typed[LINE]; /* read and not taken yet, the next one last */
+APART(typed_count) static int typed_count;
+WEAK int ungetc(int character, FILE *file)
+{
+    if (file != stdin || character == EOF || typed_count == LINE)
+        return EOF;
+    typed[typed_count++] = (char) character;
+    return (uint8_t) character;
+}
 WEAK int fgetc(FILE *file)
 {
-    (void) file;
-    emulator_stand_in("input from the console or a file");
-    return EOF;
+    if (file != stdin) {
+        emulator_stand_in("input from a file");
+        return EOF;
+    }
+    return typed_count ? (uint8_t) typed[--typed_count] : emulator_received();
 }
 WEAK int getc(FILE *file) { return fgetc(file); }
 WEAK int getchar(void) { return fgetc(stdin); }
 WEAK char *fgets(char *text, int size, FILE *file)
 {
-    (void) text, (void) size, (void) fgetc(file);
-    return NULL;
+    int count = 0, character = 0;
+    while (count + 1 < size && character != '\n' && (character = fgetc(file)) != EOF)
+        text[count++] = (char) character;
+    if (!count)
+        return NULL;
+    text[count] = '\0';
+    return text;
 }
-WEAK char *gets(char *text) { return fgets(text, 0, stdin); }
-WEAK int scanf(const char *format, ...)
+WEAK char *gets(char *text)
 {
-    (void) format;
-    return fgetc(stdin);
+    if (!fgets(text, INT32_MAX, stdin))
+        return NULL;
+    text[strcspn(text, "\n")] = '\0';
+    return text;
 }
-WEAK int fscanf(FILE *file, const char *format, ...)
+/* Read lines until the format is satisfied, or does not fit; the rest is left for later. */
+WEAK int vfscanf(FILE *file, const char *format, va_list list)
 {
-    (void) format;
-    return fgetc(file);
+    char text[LINE];
+    const char *rest = NULL;
+    int count = 0, assigned = EOF;
+    while (!rest && count + 1 < LINE) {
+        int character = fgetc(file);
+        if (character == EOF)
+            return EOF;
+        text[count++] = (char) character;
+        text[count] = '\0';
+        if (character == '\n' || character == '\r' || count + 1 == LINE) {
+            va_list arguments;
+            va_copy(arguments, list);
+            assigned = emulator_scan(text, &rest, format, arguments);
+            va_end(arguments);
+        }
+    }
+    while (rest && text + count > rest)
+        ungetc((uint8_t) text[--count], file);
+    return assigned;
 }
+WEAK int scanf(const char *format, ...) { FORWARD(vfscanf(stdin, format, arguments)); }
+WEAK int fscanf(FILE *file, const char *format, ...) { FORWARD(vfscanf(file, format, arguments)); }
+WEAK int vscanf(const char *format, va_list arguments) { return vfscanf(stdin, format, arguments); }
 WEAK size_t fread(void *data, size_t size, size_t count, FILE *file)
 {
-    (void) data, (void) size, (void) count, (void) fgetc(file);
-    return 0;
+    for (size_t i = 0; i < size * count; i++) {
+        int character = fgetc(file);
+        if (character == EOF)
+            return i / size;
+        ((char *) data)[i] = (char) character;
+    }
+    return count;
 }
-WEAK int feof(FILE *file)
-{
-    (void) file;
-    return 1;
-}
+WEAK int feof(FILE *file) { return file != stdin; }
 WEAK FILE *fopen(const char *name, const char *mode)
 {
     (void) name, (void) mode;
