@@ -20,6 +20,8 @@ HISTORY = -2
 SUMS_BETWEEN = "E677"
 """Whatever the chip, sums of 32 bits are no data of another layer."""
 EMPTY: Mapping[str, str] = MappingProxyType({})
+ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
+"""Keys of descriptions for what element-wise layers do."""
 
 
 @dataclass(slots=True)
@@ -120,6 +122,12 @@ def refuse(
 def at_line(text: str, node: str, lines: Mapping[str, str]) -> str:
     """Return a text about a node with its line, where that is known."""
     return f"{text} ({lines[node]})" if node in lines else text
+
+
+def short(sizes: Sequence[int] | int) -> Any:
+    """Return sizes as the description writes them: one number if they are equal."""
+    listed = [sizes] if isinstance(sizes, int) else list(sizes)
+    return listed[0] if len(set(listed)) == 1 else listed
 
 
 def times(shape: Sequence[int]) -> str:

@@ -336,18 +336,19 @@ def _fault(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, change: Any) 
     monkeypatch.setattr(place, name, lambda *a, **k: change(real, *a, **k))
 
 
-BUILDER: Any = importing._Builder
+BUILDER: Any = importing.Fractions
 FAULTS = {
     "weights": (importing, "make_layer", lambda real, *a, **k: _other(real(*a, **k))),
-    "normalization": (importing, "make_layer", lambda real, path, found, bias, norm, *a, **k: real(
-        path, found, bias, None, *a, **k)),
+    "normalization": (importing, "make_layer", lambda real, parts, *a: real(
+        replace(parts, norm=None), *a)),
     "stride": (BUILDER, "_decimated", lambda real, self, target, stride, source, *a: source),
     "sum": (ai8x, "Add", lambda real: ai8x.Sub()),
     "rectifier": (BUILDER, "_rectified", lambda real, self, node, source: source),
     "pooling": (geometry, "pooling", lambda real, node, pool: real(
         node, replace(pool, average=not pool.average))),
     "concatenation": (torch, "cat", lambda real, parts, axis: real(parts[::-1], axis)),
-    "doubling": (BUILDER, "_doubled", lambda real, self, node, source: source),
+    "doubling": (BUILDER, "_ones", lambda real, self, node, kind, spec, source, *a: (
+        source if kind == "doubling" else real(self, node, kind, spec, source, *a))),
     "border": (geometry, "zeros", lambda real, node, pad: (0, (0, 0))),
     "shape": (BUILDER, "_reshaped", lambda real, self, node, data: self.graph.call_function(
         torch.flip, (real(self, node, data), (1,)))),

@@ -120,7 +120,7 @@ REFUSED = [
     ([op("Conv", "x", "w7")], "conv1: its kernel is 7x7",
      [op("Conv", "x", "w3", to="a"), op("Conv", "a", "w5")]),
     ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
-     "maxpool1: it pads where negative values come into it",
+     "maxpool1: its padding is 1x1, and negative values come into it",
      [CONV, RELU, op("MaxPool", "b", kernel_shape=[3, 3], pads=[1, 1, 1, 1])]),
     ([CONV, op("AveragePool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
      "averagepool1: its average leaves out the padding",
@@ -309,10 +309,13 @@ def test_strides_normalization_and_activations_behind_sums(tmp_path: Path) -> No
     state = tensors.state_dict
     np.testing.assert_array_equal(state["conv1.op.weight"], KERNEL[1])
     assert state["conv1.op.bias"].tolist() == [0.0] * 4  # (0 - 1) * 2 / sqrt(3 + 1) + 1
-    assert "max_pool: 1" in found.text and "op: Sub" in found.text
-    kernels, bits = state["relu1.op.weight"], state["relu1.weight_bits"].tolist()
+    assert "max_pool: 1" in found.text and "eltwise: sub" in found.text
+    kernels, bits = (
+        state["relu1_activation.op.weight"],
+        state["relu1_activation.weight_bits"].tolist(),
+    )
     assert (kernels[2, :, 0, 0].tolist(), bits) == ([0, 0, 1, 0], [2])  # as 64 with 8 bits
-    assert state["relu1.output_shift"].tolist() == [1]
+    assert state["relu1_activation.output_shift"].tolist() == [1]
 
 
 def test_padding_of_positive_values_becomes_a_layer(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ import sys
 from ai8xtools.training import session
 late = {"PIL", "tabulate", "tensorboard", "onnx", "ai8xtools.training.display.events",
         "ai8xtools.training.display.pictures", "ai8xtools.training.display.results_table",
-        "ai8xtools.frontends.modules.walk"}
+        "ai8xtools.frontends.accelerator.walk"}
 print(sorted(late & set(sys.modules)))
 """
     root = Path(__file__).resolve().parents[2]

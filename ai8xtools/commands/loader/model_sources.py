@@ -79,9 +79,8 @@ def _from_onnx(
     file = resolving.checkpoint_file
     checkpoint = None if file is None or file.lower().endswith(".onnx") else read_checkpoint(file)
     description, tensors = describe_onnx(
-        source.model, source.input_shape, source.dataset, checkpoint,
-        depthwise=chip.has_depthwise,
-    )  # fmt: skip
+        source.model, source.input_shape, source.dataset, checkpoint, chip
+    )
     if file is None or checkpoint is not None:
         resolving = replace(resolving, checkpoint_file=file or source.model, tensors=tensors)
     return description, resolving

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ai8xtools.frontends.graph.operators import (
     Shape,
     Slice,
 )
-from ai8xtools.frontends.layers import Refusal, times
+from ai8xtools.frontends.layers import Refusal, short, times
 from ai8xtools.frontends.windows import MOST_POOLED, stages
 from ai8xtools.values import frozen
 
@@ -215,12 +215,7 @@ def pooling(node: Node, pool: Pool | Reduce) -> LayerSpec | Refusal:
 
 
 def _pool_keys(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
-    keys = {name: _short(part["window"]), "pool_stride": _short(part["stride"])}
+    keys = {name: short(part["window"]), "pool_stride": short(part["stride"])}
     if set(part["dilation"]) != {1}:
-        keys["pool_dilation"] = _short(part["dilation"])
+        keys["pool_dilation"] = short(part["dilation"])
     return keys
-
-
-def _short(values: Sequence[int]) -> Any:
-    """Return sizes as the description writes them: one number if they are equal."""
-    return values[0] if len(set(values)) == 1 else list(values)

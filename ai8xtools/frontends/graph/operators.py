@@ -269,13 +269,15 @@ class Foreign:
 class Layer(Foreign):
     """A layer of the accelerator as one: `op` of a description and its `keys`, behind a pooling.
 
-    What only pools is a Passthrough; `bias`: its operator has one.
+    What only pools is a Passthrough; `bias`: its operator has one. `target` is the path by which
+    its name is made and its weights are found, else the node's place.
     """
 
     op: str = "Passthrough"
     keys: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     bias: bool = False
+    target: str = ""
 
 
 @frozen

@@ -23,7 +23,7 @@ from ai8xtools.frontends.graph.operators import (
     Reshape,
     Softmax,
 )
-from ai8xtools.frontends.modules.instead import instead_of
+from ai8xtools.frontends.instead import instead_of
 
 Shape = tuple[int, ...]
 _PASSING = ("alphadropout", "identity", "empty", "contiguous", "clone", "float", "to",

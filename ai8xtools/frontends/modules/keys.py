@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, assert_never
 
 from torch import nn
 
 import ai8x
 from ai8x import OperatorKind
-from ai8xtools.frontends.layers import times
-
-
-def short(sizes: Sequence[int] | int) -> Any:
-    """Return sizes as the description writes them: one number if they are equal."""
-    listed = [sizes] if isinstance(sizes, int) else list(sizes)
-    return listed[0] if len(set(listed)) == 1 else listed
+from ai8xtools.frontends.layers import short, times
 
 
 def pooling_keys(pool: Any) -> dict[str, Any]:

@@ -11,12 +11,11 @@ import ai8x
 from ai8xtools.frontends.graph.nodes import Node as Result
 from ai8xtools.frontends.graph.nodes import make
 from ai8xtools.frontends.graph.operators import Clip, Each, Function, Layer
+from ai8xtools.frontends.layers import ELEMENTWISE
 from ai8xtools.frontends.modules.calls import Call, attributes, handled, operand
 from ai8xtools.frontends.modules.keys import operator_keys, pooling_keys
 
 _LIMIT = 127 / 128
-ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
-"""Keys of descriptions for what element-wise layers do."""
 
 
 def whole_layer(module: Any, shape: tuple[int, ...]) -> Layer:

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from torch import Tensor, fx, nn
 
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.modules.plain.layers import rectifier
+from ai8xtools.frontends.accelerator.lowering import Parts
+from ai8xtools.frontends.accelerator.ones import identity
+from ai8xtools.frontends.modules.plain.layers import make_layer
 from ai8xtools.frontends.modules.tracing import LINES, Node, path_of, trace
 
 
@@ -69,7 +72,9 @@ def _is_replaced(model: nn.Module, graph: Any, node: Node, keywords: Mapping[str
     names = (f"{node.name}_layer{number or ''}" for number in range(len(graph.nodes)))
     name = next(one for one in names if not hasattr(model, one))
     try:
-        layer = rectifier(shape[1], len(shape) == 4, keywords, "ReLU")
+        spec = identity(shape[1:])
+        parts = Parts(spec, np.asarray(spec.weights), activation="ReLU", constant=True)
+        layer = make_layer(parts, keywords)
     except AssertionError:  # more channels than a layer takes
         return False
     model.add_module(name, layer)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 import ai8x
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.layers import at_line, refuse, times
+from ai8xtools.frontends.accelerator.walk import Walk
+from ai8xtools.frontends.layers import at_line, refuse, times, wide_data
 from ai8xtools.frontends.modules.door import Door
 from ai8xtools.frontends.modules.tracing import lines_of
-from ai8xtools.frontends.modules.walk import Walk
 from ai8xtools.frontends.text import ModelDescription, description_text
 from device import Chip
 
@@ -53,8 +53,16 @@ def is_describable(model: nn.Module, example: Tensor, chip: Chip) -> bool:
         door = Door(model.eval(), example, whole=True)
     except InputError:
         return True
-    refusals = Walk(door.graph, door.names, chip).refusals
+    refusals = _walked(door, chip).refusals
     return not refusals or any(one.sums for one in refusals)
+
+
+def _walked(door: Door, chip: Chip) -> Walk:
+    """Return the layers of a network, and what no layer stands for."""
+    walk = Walk(door.graph, chip, door.names)
+    remedy = "Leave out wide=True, which is for results of the network."
+    walk.refusals += wide_data(walk.entries, remedy)
+    return walk
 
 
 def describe(
@@ -79,7 +87,7 @@ def describe(
     """
     ai8x.fuse_bn_layers(model)
     door = Door(model.eval(), example, frames, whole=True)
-    walk, lines = Walk(door.graph, door.names, chip), lines_of(model, door.traced)
+    walk, lines = _walked(door, chip), lines_of(model, door.traced)
     refuse(walk.refusals, name, lines=lines)
     if not walk.entries:
         raise InputError(

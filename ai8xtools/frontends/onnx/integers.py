@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ai8xtools.frontends.accelerator.lowering import Parts
 from ai8xtools.frontends.layers import DescribedLayer
-from ai8xtools.frontends.onnx.values import Tensors
 
 Array = NDArray[Any]
 _SUFFIX = ".op.weight"
@@ -22,7 +22,7 @@ _ALIKE = 0.9
 
 
 def names_of(
-    layers: Sequence[DescribedLayer], tensors: Mapping[int, Tensors], state: Mapping[str, Array]
+    layers: Sequence[DescribedLayer], tensors: Mapping[int, Parts], state: Mapping[str, Array]
 ) -> dict[int, str]:
     """Return what a checkpoint with the tensors `state` calls layers of a graph, by layer.
 
@@ -38,7 +38,7 @@ def names_of(
         alike = {
             n: v
             for n, v in theirs.items()
-            if v.size == own.weights.size and (not own.added or is_of_ones(state, n))
+            if v.size == own.weights.size and (not own.constant or is_of_ones(state, n))
         }
         name = next((name for name in named if name in alike), None)
         names |= {} if name is None else {index: name}

@@ -1,51 +1,48 @@
 """A graph of operators in whole numbers becomes layers of a description, with their tensors.
 
+What rounds behind an operator becomes part of its layer.
 Source: docs/checkpoints.md, "ONNX graphs".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ai8xtools.frontends.graph import geometry, kernels, passes
-from ai8xtools.frontends.graph.nodes import Graph, Node
+from ai8xtools.frontends.accelerator.lowering import (
+    ACTIVATIONS,
+    Lowering,
+    Parts,
+    RefusedError,
+    path_of_weights,
+    plain,
+)
+from ai8xtools.frontends.accelerator.walk import Walk
+from ai8xtools.frontends.graph import passes
+from ai8xtools.frontends.graph.nodes import Graph, Node, graph_of, make
 from ai8xtools.frontends.graph.operators import (
-    BatchNormalization,
+    Array,
     Clip,
     Concat,
-    Constant,
-    Conv,
-    ConvTranspose,
     Dropout,
     Each,
-    Foreign,
     Function,
-    Gemm,
     Input,
-    LpNormalization,
-    MatMul,
-    MeanVarianceNormalization,
-    Pad,
+    Layer,
     Pool,
     Reduce,
+    Reduction,
     Reshape,
-    Resize,
     Slice,
-    Softmax,
-    Transpose,
 )
+from ai8xtools.frontends.graph.passes import along, factors_of
 from ai8xtools.frontends.graph.tail import without_tail
-from ai8xtools.frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
-from ai8xtools.frontends.onnx.door import INSTEAD
-from ai8xtools.frontends.onnx.folding import Before, clipped, scaled
-from ai8xtools.frontends.onnx.maker import Maker
+from ai8xtools.frontends.layers import DescribedLayer, Refusal
 from ai8xtools.frontends.onnx.sums import Sums
-from ai8xtools.frontends.onnx.values import Tensors, Value, dims
+from device import Chip
 
 PASSES = (
     passes.folded_normalizations, passes.constants_second, passes.whole_by_channel, passes.limits,
@@ -55,263 +52,187 @@ PASSES = (
 )  # fmt: skip
 """What is done with a graph before."""
 
-_MOST_JOINED = 1024
-"""Each result has a channel at least."""
+_ONE = 64
+"""A weight that is exactly one with an output shift of 1."""
+_WIDE = 2.0**20
+"""Results that are limited to more than this have 32 bits."""
+_KEEPING = Reshape | Dropout | Slice | Clip
+"""Operators whose results are averages if what they take are."""
 
 
-class Follower(Maker):
-    """Follows the nodes in order; `layers` and `tensors` (by layer) are what they say.
+class WholeNumbers(Lowering):
+    """Follows a graph in whole numbers; `layers` and `tensors`, by layer, are what it says.
 
     `left` are nodes behind the last layer that the application computes, `doubts` what is refused
     should the layers depart. `fractions`: the integers come from elsewhere, and the graph does not
     say what is rounded.
     """
 
-    def __init__(self, graph: Graph, *, depthwise: bool = False, fractions: bool = False) -> None:
+    goes_on = False
+
+    def __init__(self, graph: Graph, chip: Chip, *, fractions: bool = False) -> None:
         graph, left = without_tail(graph)
+        super().__init__(graph, PASSES, depthwise=chip.has_depthwise)
         self.left = list(dict.fromkeys(node.place for node in left))
-        shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=depthwise),
-                   kernels.square_kernels)  # fmt: skip
-        graph = passes.improved(graph, (*PASSES, *shaping))
-        super().__init__(graph, depthwise=depthwise)
-        self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
-        for node in graph.nodes:
-            self._visit(node)
-        sums = Sums(self.layers, self.tensors, exact=not fractions)
-        for node in graph.outputs:
-            self._deliver(node, sums)
+        self.layers: list[DescribedLayer] = []
+        self.tensors: dict[int, Parts] = {}
+        self.doubts: tuple[Refusal, ...] = ()
+        self._parts: dict[str, Parts] = {}
+        self._exact = not fractions
+        self.lower()
+        if not self.refusals:
+            self._described(chip)
+
+    def _described(self, chip: Chip) -> None:
+        """Make the layers of a description."""
+        ends = [self._results[node] for node in self._source.outputs]
+        source = self._results[self._source.input]
+        lowered = graph_of(source, list(self._results.values()), ends)
+        walk = Walk(lowered, chip, leaves=lambda layers, joined: self._sums(layers).leave(joined))
+        self.layers, self.left = walk.entries, [*self.left, *walk.left]
+        sums = self._sums(self.layers)
         sums.deliver()
-        self.refusals += sums.refusals()
+        self.refusals += [*walk.refusals, *sums.refusals()]
         self.doubts = tuple(sums.doubts())
 
-    def _deliver(self, node: Node, sums: Sums) -> None:
-        """Note a result of the graph; what joins results of 32 bits is left to the application."""
-        value = self._values.get(node)
-        if value is None:
-            return
-        joined = isinstance(node.operator, Concat) and len(value.inputs) > 1
-        if joined and sums.leave(value.inputs):
-            self.left.append(node.place)
-        elif value.pool or joined:
-            value = self._pooled(node.place, value)
-        for index in set(value.inputs) - {INPUT}:
-            self.layers[index].is_output = True
-
-    def _visit(self, node: Node) -> None:
-        data = [one for one in node.inputs if one.constant is None]
-        if not data or any(one not in self._values for one in data):
-            return  # it is the input, a constant, or takes what has been refused
-        result = self._step(node, data)
-        if isinstance(result, Refusal):
-            self.refusals.append(result)
-        else:
-            self._values[node] = result
-
-    def _step(self, node: Node, data: Sequence[Node]) -> Value | Refusal:
-        """Return the result of a node that takes data."""
-        value, operator = self._values[data[0]], node.operator
-        match operator:
-            case Conv() | ConvTranspose() | Gemm():
-                return self._operator(node, value)
-            case Each() if len(data) == 2 and operator.function in (Function.ADD, Function.SUB):
-                return self._sum(node, operator.function, data)
-            case Clip() | Each():
-                return self._behind(node, operator, value)
-            case BatchNormalization():
-                return self._normalized(node, value)
-            case Concat():
-                return self._joined(node, operator, data)
-            case Reshape():
-                return self._reshaped(node, value)
-            case Pool() | Reduce():
-                return self._pooling(node, operator, value)
-            case Slice():
-                step = geometry.step_of(node, operator)
-                if isinstance(step, Refusal):
-                    return step
-                return self._decimated(node.place, value, step)
-            case Pad():
-                return self._bordered(node, operator, value)
-            case Resize() if geometry.doubles(operator, node.inputs[0].shape):
-                return self._doubled(node, value)
-            case Dropout():
-                return value
-            case (
-                Foreign() | MatMul() | Resize() | Softmax() | Transpose() | LpNormalization()
-                | MeanVarianceNormalization()
-            ):  # fmt: skip
-                return self._without(node)
-            case Input() | Constant():
-                raise TypeError(f"{node.place} takes nothing")
-            case _:
-                assert_never(operator)
-
-    def _without(self, node: Node) -> Refusal:
-        why, instead = f"the accelerator has no {node.name}", INSTEAD.get(node.name)
-        return Refusal(node.place, why, instead) if instead else Refusal(node.place, why)
-
-    # What follows an operator
-
-    def _behind(self, node: Node, operator: Clip | Each, value: Value) -> Value | Refusal:
-        """Return the result of a node that may belong to the layer in front of it."""
-        layer = value.inputs[0] if value.open and self._alone(node.inputs[0]) is node else None
-        function = operator.function if isinstance(operator, Each) else None
-        if operator in (Clip(0.0, math.inf), Each(Function.ABS)):
-            if value.positive:
-                return value
-            name = "ReLU" if function is None else "Abs"
-            if layer is not None and self.layers[layer].keys["activate"] == "None":
-                pooled = bool(value.pool)
-                if not (pooled and name == "Abs") and "avg_pool" not in value.pool:
-                    self.layers[layer].keys["activate"] = name
-                    return replace(value, positive=True)
-            return self._rectifier(node, value, name)
-        before = None if layer is None else Before(self.layers[layer], self.tensors[layer])
-        if isinstance(operator, Clip):
-            return clipped(node, value, operator, before)
-        constant = node.inputs[-1].constant
-        if constant is not None and before is not None:
-            result = scaled(node, operator.function, value, constant, before)
-            if result is not None:
-                return result
-        whole = layer is not None or value.join == "elements" or value.averaged
-        if (function is Function.FLOOR and whole) or (
-            function is Function.TRUNC and value.averaged
-        ):
-            return value
-        return self._without(node)
+    def _sums(self, layers: Sequence[DescribedLayer]) -> Sums:
+        self.tensors = {index: self._parts[layer.weights] for index, layer in enumerate(layers)
+                        if layer.weights is not None}  # fmt: skip
+        return Sums(layers, self.tensors, exact=self._exact)
 
     # Layers
 
-    def _operator(self, node: Node, value: Value) -> Value | Refusal:
-        """Add the layer of a node with weights."""
-        values = [one.constant for one in node.inputs[1:]]
-        if any(one is None for one in values):
-            return Refusal(node.place, "its weights are not constants",
-                           "Export the integers as weights of Conv.")  # fmt: skip
-        weights, *bias = (np.asarray(one, np.float64) for one in values)
-        spec = geometry.operator(node, weights)
-        if isinstance(spec, Refusal):
-            return spec
-        assert spec.weights is not None
-        if isinstance(node.operator, Conv) and node.operator.moves:
-            return self._moved(node, spec, value)
-        if spec.before > 1:
-            value = self._decimated(node.place, value, spec.before)
-        keys = {"op": spec.op, **dims(value), **value.pool}
-        if value.flat:
-            keys["flatten"] = True
-            if value.join or value.inputs != (len(self.layers) - 1,):
-                keys["in_channels"] = math.prod(value.taken or value.shape)
-        keys |= {**spec.keys, "activate": "None"}
-        name = self._prefix(node)
-        layer = DescribedLayer(
-            unused(name.replace(".", "_"), [x.name for x in self.layers]), value.inputs,
-            value.join, keys, value.taken or value.shape, spec.shape, node=node.place,
-            weights=name,
-        )  # fmt: skip
-        offset = np.broadcast_to(bias[0].ravel(), spec.shape[:1]) if bias else None
-        self.tensors[len(self.layers)] = Tensors(spec.weights, offset)
-        self.layers.append(layer)
-        result = Value((len(self.layers) - 1,), spec.shape, open=True)
-        return self._decimated(node.place, result, spec.after) if spec.after > 1 else result
+    def _input(self, node: Node) -> Node:
+        return make(node.place, Input(node.shape))
 
-    def _prefix(self, node: Node) -> str:
-        """Return what checkpoints call the layer: by the name of its weights, else of the node."""
-        name = node.inputs[1].place
-        if name.endswith(".weight"):
-            path = name.removesuffix(".weight").removesuffix(".op")
-        else:
-            path = node.place.strip("/").replace("/", ".") or f"layer{len(self.layers)}"
-        taken = self._prefixes.setdefault(path, name)
-        return path if taken == name else f"{path}.{len(self.layers)}"
+    def _target(self, node: Node) -> str:
+        return path_of_weights(node).removesuffix(".op")
 
-    def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Value | Refusal:
-        """Add an element-wise layer."""
-        values = [self._whole(one) for one in data]
-        if values[0].shape != values[1].shape:
-            shapes = " and ".join(times(value.shape) for value in values)
-            return Refusal(
-                node.place, f"its operands have the shapes {shapes}", "Add results of one shape."
-            )
-        inputs = tuple(value.inputs[0] for value in values)
-        name = unused(node.place, [x.name for x in self.layers])
-        shape = values[0].shape
-        self.layers.append(
-            DescribedLayer(name, inputs, "elements", {"op": function.value}, shape, shape,
-                           node=node.place)
-        )  # fmt: skip
-        positive = function is Function.ADD and all(value.positive for value in values)
-        return Value((len(self.layers) - 1,), shape, "elements", positive=positive)
+    def _layer(self, node: Node, parts: Parts, source: Any) -> Any:
+        if parts.norm is not None:
+            factor, parts.bias = factors_of(parts.norm)
+            parts.weights = parts.weights * factor.reshape(-1, *(1,) * (parts.weights.ndim - 1))
+        return super()._layer(node, parts, source)
 
-    def _joined(self, node: Node, concat: Concat, data: Sequence[Node]) -> Value | Refusal:
-        """Return joined channels."""
-        if len(data) != len(node.inputs):
-            return Refusal(node.place, "it joins data with a constant")
-        if concat.axis != 1:
-            return Refusal(node.place, "it joins along another axis", "Join channels: axis=1.")
-        values = [self._values[one] for one in data]
-        values = [self._pooled(one.place, v) if v.pool or v.flat else v
-                  for one, v in zip(data, values, strict=True)]  # fmt: skip
-        shape = (sum(value.shape[0] for value in values), *values[0].shape[1:])
-        count = sum(len(value.inputs) for value in values)
-        if count > _MOST_JOINED:
-            return Refusal(node.place, f"it joins {count} results; the limit is {_MOST_JOINED}",
-                           "Join fewer of them.")  # fmt: skip
-        inputs = tuple(index for value in values for index in value.inputs)
-        return Value(inputs, shape, "channels", positive=all(v.positive for v in values))
+    def _placed(self, node: Node, target: str, parts: Parts, source: Any, _last: Node) -> Node:
+        if parts.constant:
+            parts.weights, parts.shift, parts.rounded = _ONE * parts.weights, 1, True
+        names = (
+            f"{target}.{number}" if number else target for number in range(len(self._parts) + 1)
+        )
+        target = next(name for name in names if name not in self._parts)
+        self._parts[target] = parts
+        keys = {**parts.spec.keys, "activate": parts.activation or "None"}
+        keys |= {"output_width": 32} if parts.wide else {}
+        shape = (1, *parts.spec.shape)
+        layer = Layer(target, shape, op=parts.spec.op, keys=keys, bias=parts.bias is not None,
+                      target=target)  # fmt: skip
+        return make(node.place, layer, source)
 
-    # Pooling and shapes
+    def _pool(self, node: Node, target: str, keys: Mapping[str, Any], source: Any) -> Node:
+        (_, window), stride = next(iter(keys.items())), keys["pool_stride"]
+        axes = (np.broadcast_to(one, len(source.shape) - 2)
+                for one in (window, stride, keys.get("pool_dilation", 1)))  # fmt: skip
+        sizes = ((n - d * (w - 1) - 1) // s + 1
+                 for n, w, s, d in zip(source.shape[2:], *axes, strict=True))  # fmt: skip
+        shape = (*source.shape[:2], *map(int, sizes))
+        return make(node.place, Layer(target, shape, pool=keys, target=target), source)
 
-    def _pooling(self, node: Node, operator: Pool | Reduce, value: Value) -> Value | Refusal:
-        """Return a pooled value; the reader pools where it can."""
-        spec = geometry.pooling(node, operator)
-        if isinstance(spec, Refusal):
-            return spec
-        if value.pool or value.flat:
-            value = self._pooled(node.place, value)
-        if spec.padded and not value.positive and "max_pool" in spec.keys:
-            return Refusal(node.place, "it pads where negative values come into it; on the "
-                           "accelerator zeros stand there",
-                           "Put a Relu in front of it, or pool without padding.")  # fmt: skip
-        if spec.padded:
-            value = self._ones(f"{node.place}_padding", value, border=1)
-        for keys in spec.first:
-            sizes = tuple(
-                (n - w) // s + 1
-                for n, w, s in zip(value.shape[1:], *map(_sides(value), keys.values()), strict=True)
-            )
-            pooled = replace(value, pool=keys, taken=value.shape, shape=(value.shape[0], *sizes))
-            value = self._pooled(node.place, pooled)
-        pooled = replace(
-            value, pool=spec.keys, taken=value.shape, shape=spec.shape,
-            averaged="avg_pool" in spec.keys, open=False,
-        )  # fmt: skip
-        if len(spec.shape) == 1:  # a mean without the axes that it takes away
-            pooled = replace(pooled, shape=(*spec.shape, *(1 for _ in value.shape[1:])))
-            pooled = replace(self._pooled(node.place, pooled), shape=spec.shape)
-        if not self._read_by_operator(node) and pooled.pool:
-            return self._pooled(node.place, pooled)
-        return pooled
+    def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Node:
+        layer = Layer(function.value, node.shape, op=function.value,
+                      target=f"{plain(node)}_elementwise")  # fmt: skip
+        return make(node.place, layer, *(self._results[one] for one in data))
 
-    def _reshaped(self, node: Node, value: Value) -> Value | Refusal:
-        """Return flattened data; other changes of the shape are refused."""
-        shape = node.shape[1:]
-        if shape == value.shape:
-            return value
-        if len(shape) == 1 and math.prod(node.shape[:1]) == 1:
-            if value.pool:
-                value = self._pooled(node.place, value)
-            flat = math.prod(value.shape[1:]) > 1
-            return replace(value, shape=shape, taken=value.taken or value.shape, flat=flat)
-        plain = not value.pool and not value.flat and len(shape) > 1
-        if plain and shape[0] == value.shape[0]:
-            return replace(value, shape=shape, dims=shape[1:], open=False)
-        change = f"{times(value.shape)} becomes {times(shape) or 'another shape'}"
-        return Refusal(node.place, change, "Flatten all of it.")
+    def _join(self, node: Node, sources: Sequence[Any]) -> Node:
+        return make(node.place, Concat(1), *sources)
+
+    def _shaped(self, node: Node, source: Any, shape: tuple[int, ...]) -> Node:
+        return make(node.place, Reshape((1, *shape)), source)
+
+    # What follows an operator
+
+    def _takes(self, node: Node, parts: Parts) -> bool:
+        operator, constant = node.operator, node.inputs[-1].constant
+        if not isinstance(operator, Clip | Each) or (len(node.inputs) > 1 and constant is None):
+            return False
+        if operator in ACTIVATIONS:
+            parts.activation = parts.activation or ACTIVATIONS[operator]
+            return True
+        if isinstance(operator, Clip):
+            self._limited(node, operator, parts)
+            return True
+        if constant is None:
+            return operator.function is Function.FLOOR
+        taken = _shifted if operator.function is Function.ADD else _scaled
+        return taken(node, operator.function, constant, parts)
+
+    def _limited(self, node: Node, clip: Clip, parts: Parts | None) -> None:
+        """Let a layer limit its results as the chip does by itself; RefusedError for other limits,
+        and without a layer for those that change something.
+        """
+        low, high = clip.low, clip.high
+        wide = parts is not None and high > _WIDE and (low < -_WIDE or low == 0.0)
+        if not wide and (high not in (127.0, 127 / 128) or low not in (-128.0, -1.0, 0.0)):
+            raise RefusedError(f"it limits data to {low:g}..{high:g}, the chip to -128..127",
+                               "Use Relu: the chip limits results by itself.", node)  # fmt: skip
+        if parts is None:
+            if low == 0.0 and node.inputs[0] not in self._positive:
+                raise RefusedError(f"it limits to {low:g}..{high:g}", "Use Relu.", node)
+            return
+        if low == 0.0:
+            parts.activation = parts.activation or "ReLU"
+        parts.rounded, parts.wide = True, parts.wide or wide
+
+    def _by_element(self, node: Node, operator: Clip | Each, source: Any) -> Any:
+        if isinstance(operator, Clip):
+            self._limited(node, operator, None)
+        elif not _drops_fractions(node, operator.function):
+            raise self._without(node)
+        self._positive |= {node} if node.inputs[0] in self._positive else set()
+        return source
 
 
-def _sides(value: Value) -> Callable[[Any], tuple[int, ...]]:
-    """Return what makes a number for each axis of a map of the key of a description."""
-    axes = len(value.shape) - 1
-    return lambda key: tuple(key) if isinstance(key, list) else (key,) * axes
+def _drops_fractions(node: Node, function: Function) -> bool:
+    """Return whether a node rounds a sum down, which changes nothing, or an average as chips do."""
+    data = node.inputs[0]
+    while isinstance(data.operator, _KEEPING):
+        data = data.inputs[0]
+    made = data.operator
+    averaged = isinstance(made, Pool) and made.average
+    averaged |= isinstance(made, Reduce) and made.reduction is Reduction.MEAN
+    added = made in (Each(Function.ADD), Each(Function.SUB))
+    return (function is Function.FLOOR and (added or averaged)) or (
+        function is Function.TRUNC and averaged
+    )
+
+
+def _scaled(node: Node, function: Function, constant: Array, parts: Parts) -> bool:
+    """Let a layer multiply its result by a power of two, or round it; false for others."""
+    if function is not Function.MUL or constant.size != 1:
+        return False
+    factor = float(constant.ravel()[0])
+    if factor < 0 and not parts.rounded and parts.activation is None:
+        parts.weights, factor = -parts.weights, -factor
+        parts.bias = None if parts.bias is None else -parts.bias
+    exponent = math.log2(factor) if factor > 0 else 0.5
+    if exponent != int(exponent) or parts.rounded:
+        raise RefusedError(f"it multiplies by {factor:g}, the chip by powers of two",
+                           "Fold the factor into the weights.", node)  # fmt: skip
+    if exponent == -7:
+        parts.rounded = True
+    else:
+        parts.shift += int(exponent)
+    return True
+
+
+def _shifted(node: Node, _function: Function, constant: Array, parts: Parts) -> bool:
+    """Let a layer add half a unit before it rounds, or a bias; false for others."""
+    if constant.size == 1 and float(constant.ravel()[0]) == 0.5 and parts.rounded:
+        return True
+    shape = node.inputs[0].shape
+    bias = along(constant, shape, 1 if len(shape) > 2 else len(shape) - 1)
+    if bias is None or parts.activation is not None or parts.rounded:
+        return False
+    bias = bias * 2.0**-parts.shift
+    parts.bias = bias if parts.bias is None else parts.bias + bias
+    return True

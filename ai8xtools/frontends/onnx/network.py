@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ai8xtools.checkpoint import Checkpoint
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.accelerator.lowering import Parts
 from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.door import (
@@ -21,9 +22,9 @@ from ai8xtools.frontends.onnx.door import (
     read_operators,
 )
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
-from ai8xtools.frontends.onnx.layers import Follower
-from ai8xtools.frontends.onnx.values import Tensors
+from ai8xtools.frontends.onnx.layers import WholeNumbers
 from ai8xtools.frontends.text import ModelDescription, description_text
+from device import MAX78000, Chip
 
 
 def describe_onnx(
@@ -31,14 +32,12 @@ def describe_onnx(
     given_shape: tuple[int, ...] | None,
     dataset: str | None,
     checkpoint: Checkpoint | None = None,
-    *,
-    depthwise: bool = False,
+    chip: Chip = MAX78000,
 ) -> tuple[ModelDescription, Checkpoint]:
     """Return the description of an ONNX file and its tensors.
 
     `given_shape` [C, H, W] or [C, L] replaces that of the file. A `checkpoint` replaces its
-    integers; only layers that the graph does not have keep theirs. `depthwise`: the chip has
-    depth-wise convolutions, which layers of ones then are. Raises CheckpointError for a
+    integers; only layers that the graph does not have keep theirs. Raises CheckpointError for a
     file that cannot be read, InputError E670 naming each node that the chip cannot compute, E678
     for an input whose size is not fixed.
     """
@@ -54,7 +53,7 @@ def describe_onnx(
     refuse(refusals, path)
     shape = shape if len(shape) > 1 else (*shape, 1, 1)
     with told_of(path):
-        follower = Follower(operators, depthwise=depthwise, fractions=checkpoint is not None)
+        follower = WholeNumbers(operators, chip, fractions=checkpoint is not None)
     refuse(follower.refusals, path)
     layers = follower.layers
     if not layers:
@@ -80,7 +79,7 @@ def describe_onnx(
     return ModelDescription(text, path, nodes, shape, left, notes, follower.doubts), result
 
 
-def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> None:
+def _refuse_unused(checkpoint: Checkpoint, follower: WholeNumbers, path: str) -> None:
     """Raise InputError E676 for a checkpoint with a layer that the graph does not have.
 
     Layers of ones, which an import adds for steps without weights, stand in the graph's names for
@@ -90,7 +89,7 @@ def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> Non
     used = {str(layer.weights) for layer in follower.layers}
     held = (n.rpartition(".op.")[0] for n in state if n.endswith(".op.weight"))
     unused = [name for name in held if name not in used]
-    added = sum(tensors.added for tensors in follower.tensors.values())
+    added = sum(tensors.constant for tensors in follower.tensors.values())
     ones = [name for name in unused if is_of_ones(state, name)][:added]
     strange = [name for name in unused if name not in ones]
     if strange:
@@ -101,14 +100,16 @@ def _refuse_unused(checkpoint: Checkpoint, follower: Follower, path: str) -> Non
         )  # fmt: skip
 
 
-def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:
+def _completed(
+    checkpoint: Checkpoint, state: Mapping[str, Any], follower: WholeNumbers
+) -> Checkpoint:
     """Return a checkpoint with the tensors of layers that stand for no weights of the graph."""
-    own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.added]
+    own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.constant]
     added = {n: v for n, v in state.items() if n.startswith(tuple(f"{name}." for name in own))}
     return checkpoint.with_entries(state_dict={**added, **checkpoint.state_dict})
 
 
-def _entries(prefix: str, tensors: Tensors) -> dict[str, NDArray[Any]]:
+def _entries(prefix: str, tensors: Parts) -> dict[str, NDArray[Any]]:
     """Return a layer's tensors as a checkpoint holds them.
 
     The graph computes with weights of 8 bits; narrower ones are multiples of a power of two in it.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ai8xtools.frontends.accelerator.lowering import Parts
 from ai8xtools.frontends.layers import DescribedLayer, Refusal, sums_between, wide_data
-from ai8xtools.frontends.onnx.values import Tensors
 
 _ROUND = "Round and limit them first: Mul by 2^-7, Add 0.5, Floor, Clip to -128..127."
 
@@ -23,7 +23,7 @@ class Sums:
     """
 
     def __init__(
-        self, layers: Sequence[DescribedLayer], tensors: Mapping[int, Tensors], *, exact: bool
+        self, layers: Sequence[DescribedLayer], tensors: Mapping[int, Parts], *, exact: bool
     ) -> None:
         self._layers, self._tensors = layers, tensors
         self._exact = exact and not any((one.weights % 1).any() for one in tensors.values())

@@ -10,8 +10,8 @@ from torch import nn
 
 from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.accelerator.lowering import remedy_of_limit
 from ai8xtools.frontends.modules.mixed import with_rectifiers
-from ai8xtools.frontends.modules.plain.layers import remedy_of_limit
 from ai8xtools.training.catalog.discovery import LAYER_KEYWORDS, DatasetEntry, ModelEntry
 from ai8xtools.training.catalog.own_code import complains_itself, definition, failure, place_of
 from ai8xtools.training.network.distillation import Distillation

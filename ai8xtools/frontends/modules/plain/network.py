@@ -1,17 +1,14 @@
 """An ordinary network as one of ai8x layers, with the names of its modules.
 
-What is not expressible is refused by node; what is computed in another way is exactly the same:
-strides become decimation, activations behind sums a layer of kernels that are one.
 Source: docs/own-models.md, "An ordinary PyTorch network".
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,53 +16,45 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 import ai8x
+from ai8xtools.frontends.accelerator.lowering import (
+    ACTIVATIONS,
+    SHAPES,
+    Limits,
+    Lowering,
+    Parts,
+    RefusedError,
+    path_of_weights,
+    plain,
+)
 from ai8xtools.frontends.departing import told_of
-from ai8xtools.frontends.graph import geometry, kernels, passes
+from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.geometry import LayerSpec
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
-    Array,
     BatchNormalization,
     Clip,
     Concat,
-    Constant,
     Conv,
     ConvTranspose,
     Dropout,
     Each,
-    Foreign,
     Function,
     Gemm,
     Input,
     LpNormalization,
-    MatMul,
-    MeanVarianceNormalization,
     Operator,
-    Pad,
-    Pool,
-    Reduce,
     Reshape,
-    Resize,
     Slice,
     Softmax,
     Transpose,
 )
 from ai8xtools.frontends.graph.tail import without_tail
-from ai8xtools.frontends.layers import EMPTY, Refusal, refuse, times
+from ai8xtools.frontends.layers import EMPTY, Refusal, refuse
 from ai8xtools.frontends.modules.door import Door
-from ai8xtools.frontends.modules.instead import instead_of
-from ai8xtools.frontends.modules.plain.layers import (
-    EXACTLY_ONE,
-    bordered,
-    doubler,
-    make_layer,
-    ones,
-    rectifier,
-)
+from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE, make_layer
 from ai8xtools.frontends.modules.plain.proof import prove_module
-from ai8xtools.frontends.modules.plain.unlimited import Limits, set_limits
+from ai8xtools.frontends.modules.plain.unlimited import set_limits
 from ai8xtools.frontends.modules.tracing import lines_of, path_of
-from ai8xtools.frontends.windows import MOST_POOLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +106,18 @@ def _built(
     kind: str,
     keywords: Mapping[str, Any],
     lines: Mapping[str, str] = EMPTY,
-) -> tuple[_Builder, fx.GraphModule, list[Node]]:
+) -> tuple[Fractions, fx.GraphModule, list[Node]]:
     """Return a network that returns the structure `returned` of nodes, and its nodes behind the
     last layer."""
     graph, tail = without_tail(graph, joins=True)
-    chip = ai8x.dev
-    assert chip is not None
-    shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=chip.limits.has_depthwise),
-               kernels.square_kernels)  # fmt: skip
     with told_of(name):
-        builder = _Builder(passes.improved(graph, (*PASSES, *shaping)), keywords)
+        builder = Fractions(graph, keywords)
     builder.finish(returned, graph.outputs, tail)
     refuse(builder.refusals, name, lines=lines)
     return builder, fx.GraphModule(builder.root, builder.graph, kind), tail
 
 
-def _finished(builder: _Builder, network: fx.GraphModule, tail: Sequence[Node]) -> Imported:
+def _finished(builder: Fractions, network: fx.GraphModule, tail: Sequence[Node]) -> Imported:
     """Return a network without the softmax at its end."""
     for node in builder.softmax:
         node.replace_all_uses_with(node.args[0])
@@ -159,46 +144,29 @@ PASSES = (
 
 _LOWEST = 128 / 127 * (1 + 1e-6)
 """The lowest value of 8 bits, for a highest one of -1."""
-RELU = Clip(0.0, math.inf)
-_ACTIVATIONS: dict[Operator, str] = {RELU: "ReLU", Each(Function.ABS): "Abs"}
 
 
-_SHAPES = Reshape | Dropout | Concat | Slice | Resize | Pool | Reduce | Pad
-"""Results have the limits of what they take."""
+class Fractions(Lowering):
+    """Writes another graph of layers of ai8x, whose weights are trained or calibrated.
 
-
-class _RefusedError(ValueError):
-    """No layer stands for a node: why, and what to use instead."""
-
-    def __init__(self, why: str, remedy: str) -> None:
-        super().__init__(why)
-        self.why, self.remedy = why, remedy
-
-
-class _Builder:
-    """Goes through the nodes of a network once and writes another graph and its modules.
-
-    `notes` say what was rewritten, by node; `places` are the written nodes by those of the model,
-    `softmax` those that are left to the application.
+    `places` are the written nodes by those of the model, `softmax` those that are left to the
+    application; `keywords` go to every layer.
     """
 
     def __init__(self, graph: Graph, keywords: Mapping[str, Any]) -> None:
-        self.refusals: list[Refusal] = []
-        self.notes: list[str] = []
-        self.places: dict[str, Any] = {}
+        assert ai8x.dev is not None
+        super().__init__(graph, PASSES, depthwise=ai8x.dev.limits.has_depthwise)
         self.softmax: list[Any] = []
         self.graph = fx.Graph()
         self.root = nn.Module()
         self._keywords = keywords
-        self._source = graph
-        self._readers = graph.readers()
-        self._results: dict[Node, Any] = {}
-        self._done: set[Node] = set()  # their work is part of a layer before them
-        self._positive: set[Node] = set()  # results that are never negative
         self._limited: dict[Node, float] = {}  # upper limits, which decide the factor
         self._layers: dict[str, tuple[Any, ...]] = {}
-        for node in graph.nodes:
-            self._visit(node)
+        self.lower()
+        self.places: dict[str, Any] = {
+            node.place: result for node, result in self._results.items()
+            if not isinstance(node.operator, Input)
+        }  # fmt: skip
 
     def finish(self, returned: Any, ends: Sequence[Node], tail: Sequence[Node]) -> None:
         """Write what stands behind the last layers, and what the model returns.
@@ -235,93 +203,50 @@ class _Builder:
         if not self.refusals:
             self.graph.output(results(returned))
 
-    def _visit(self, node: Node) -> None:
-        data = [one for one in node.inputs if one.constant is None]
-        if node.constant is not None or any(one not in self._results for one in data):
-            return  # none of the data, or behind something that is refused
-        if node in self._done:
-            self._results[node] = self.places[node.place] = self._results[data[0]]
-            return
-        try:
-            self._results[node] = self._written(node, node.operator, data)
-        except _RefusedError as exc:  # what is behind it is looked at as well
-            self._refuse(node, exc.why, exc.remedy)
-            self._results[node] = self._results[data[0]]
-            self._positive.add(node)
-        if not isinstance(node.operator, Input):
-            self.places[node.place] = self._results[node]
-
-    def _refuse(self, node: Node, why: str, remedy: str) -> None:
-        self.refusals.append(Refusal(node.place, why, remedy))
-
     def _written(self, node: Node, operator: Operator, data: Sequence[Node]) -> Any:
-        """Return the node of the new graph for a node; _RefusedError where there is none."""
-        sources = [self._results[one] for one in data]
-        if data and _keeps_sign(operator) and all(one in self._positive for one in data):
-            self._positive.add(node)
-        if isinstance(operator, _SHAPES):
+        if isinstance(operator, SHAPES):
             limits = [self._limited[one] for one in data if one in self._limited]
             self._limited |= dict.fromkeys([node], max(limits)) if limits else {}
-        match operator:
-            case Input():
-                self._limited[node] = 1.0
-                return self.graph.placeholder("x")
-            case Conv() | ConvTranspose() | Gemm():
-                return self._operator(node, sources[0])
-            case Clip() | Each() if operator in _ACTIVATIONS:
-                positive = data[0] in self._positive
-                self._positive.add(node)
-                return sources[0] if positive else self._rectified(node, sources[0])
-            case Each() if len(data) == 2:
-                return self._elementwise(node, operator, data)
-            case BatchNormalization():
-                return self._normalized(node, sources[0])
-            case Pool() | Reduce():
-                return self._pooled(node, operator, data[0])
-            case Concat():
-                return self._joined(node, operator, sources)
-            case Dropout():
-                kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
-                module = kinds[operator.axes](operator.probability)
-                return self._call(_name(node), module, tuple(sources))
-            case Reshape():
-                return self._reshaped(node, data[0])
-            case Slice():
-                step = _unless_refused(geometry.step_of(node, operator))
-                return self._decimated(
-                    f"{_plain(node)}_pooling", step, sources[0], node, data[0].shape
-                )
-            case Pad():
-                return self._bordered(node, operator, sources[0])
-            case Resize() if geometry.doubles(operator, data[0].shape):
-                return self._doubled(node, sources[0])
-            case Resize():
-                first = 1 if node.shape[1] != data[0].shape[1] else 2
-                raise _RefusedError(
-                    f"it makes {times(node.shape[first:])} of {times(data[0].shape[first:])}",
-                    "Use torch.cat." if first == 1
-                    else "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.",
-                )  # fmt: skip
-            case Clip():
-                ends = "..".join("" if math.isinf(n) else f"{n:g}"
-                                 for n in (operator.low, operator.high))  # fmt: skip
-                raise _RefusedError(f"it limits data to {ends}", "Use ReLU, or leave it out: the "
-                                    "chip limits results to -1..1.")  # fmt: skip
-            case Foreign():
-                raise _RefusedError(f"the accelerator has no {operator.name}", operator.remedy)
-            case (
-                Each() | MatMul() | Softmax() | Transpose() | LpNormalization()
-                | MeanVarianceNormalization()
-            ):  # fmt: skip
-                raise self._without(node)
-            case Constant():
-                raise TypeError(f"{node.place} takes nothing")
-            case _:
-                assert_never(operator)
+        return super()._written(node, operator, data)
 
-    def _without(self, node: Node) -> _RefusedError:
-        remedy = instead_of(node.name) or "Compute this part in the application."
-        return _RefusedError(f"the accelerator has no {node.name}", remedy)
+    def _input(self, node: Node) -> Any:
+        self._limited[node] = 1.0
+        return self.graph.placeholder("x")
+
+    def _target(self, node: Node) -> str:
+        return path_of_weights(node)
+
+    def _takes(self, node: Node, parts: Parts) -> bool:
+        name, limits = _activation(node)
+        if parts.activation is not None or parts.limits is not None:
+            return False
+        if isinstance(node.operator, BatchNormalization):
+            follows = isinstance(node.inputs[0].operator, Conv | ConvTranspose | Gemm)
+            parts.norm = node if follows and parts.norm is None else parts.norm
+            return parts.norm is node
+        parts.activation, parts.limits = name, limits
+        return name is not None or limits is not None
+
+    def _placed(self, node: Node, target: str, parts: Parts, source: Any, last: Node) -> Any:
+        alone = parts.activation is None and parts.limits is None
+        parts.wide = parts.spec.op == "Linear" and alone and self._is_last(last)
+        if parts.norm is node:
+            parts.weights = EXACTLY_ONE * parts.weights
+        layer = make_layer(parts, self._keywords)
+        if parts.limits is not None:
+            set_limits(layer, parts.limits)
+            self._limited[last] = parts.limits[1]
+        if parts.constant:
+            return self._call(target, layer, (source,))
+        kind = (parts.norm and parts.norm.place, parts.activation, parts.limits, parts.spec.weights,
+                parts.bias)  # fmt: skip
+        if target in self._layers:
+            if not all(map(_equal, self._layers[target], kind)):
+                raise RefusedError("it is used twice, with other steps behind it",
+                                   "Define a module for each use.")  # fmt: skip
+            return self.graph.call_module(target, (source,))
+        self._layers[target] = kind
+        return self._call(target, layer, (source,))
 
     def _call(self, target: str, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
         """Add a module to the new network and call it; one of its name that is the same is called,
@@ -338,266 +263,72 @@ class _Builder:
         place.add_module(last, module)
         return self.graph.call_module(target, arguments)
 
-    # Layers with weights
-
-    def _operator(self, node: Node, source: Any) -> Any:
-        """Write a layer with an operator and what can be part of it behind it."""
-        values = [one.constant for one in node.inputs[1:]]
-        if any(one is None for one in values):
-            raise _RefusedError("its weights are not constants", "Use weights that training made.")
-        weights, *bias = (np.asarray(one, np.float64) for one in values)
-        spec = _unless_refused(geometry.operator(node, weights))
-        if isinstance(node.operator, Conv) and node.operator.moves:
-            return self._moved(node, spec, source)
-        offset = np.broadcast_to(bias[0].ravel(), spec.shape[:1]) if bias else None
-        following = self._only_reader(node)
-        norm = (
-            following if following and isinstance(following.operator, BatchNormalization) else None
-        )
-        return self._layer(node, spec, offset, norm, source)
-
-    def _moved(self, node: Node, spec: LayerSpec, source: Any) -> Any:
-        """Write a layer whose kernels, which are exactly one, take data from other places."""
-        exact = replace(spec, weights=EXACTLY_ONE * np.asarray(spec.weights))
-        layer: Any = make_layer(node.place, exact, None, None, None, wide=False,
-                                keywords=self._keywords)  # fmt: skip
-        if isinstance(layer, Refusal):
-            raise _RefusedError(layer.why, layer.remedy)
-        layer.op.weight.requires_grad_(False)
-        layer.is_constant = True
-        self.notes.append(f"{node.place}: data in other places costs a layer with "
-                          f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
-        if node.inputs[0] in self._positive:
-            self._positive.add(node)
-        return self._call(f"{_plain(node)}_moved", layer, (source,))
-
-    def _normalized(self, node: Node, source: Any) -> Any:
-        """Write a batch normalization that follows no layer: it is that of a layer of ones."""
-        if len(node.shape) < 3:
-            raise _RefusedError("batch normalization that follows no layer",
-                                "Put it directly behind nn.Linear.")  # fmt: skip
-        self.notes.append(f"{node.place}: batch normalization behind no layer costs a layer of 1x1 "
-                          f"kernels for {node.shape[1]} channels")  # fmt: skip
-        return self._layer(node, ones(node.shape[1:]), None, node, source)
-
-    def _layer(
-        self, node: Node, spec: LayerSpec, bias: Array | None, norm: Node | None, source: Any
-    ) -> Any:
-        last = norm or node
-        activation = self._only_reader(last)
-        name, limits = _activation(activation)
-        alone = name is None and limits is None
-        wide = spec.op == "Linear" and alone and self._is_last(last)
-        layer = make_layer(node.place, spec, bias, norm, name, wide=wide, keywords=self._keywords)
-        if isinstance(layer, Refusal):
-            raise _RefusedError(layer.why, layer.remedy)
-        if limits is not None:
-            set_limits(layer, limits)
-        self._done |= {norm} if norm is not None and norm is not node else set()
-        if activation is not None and not alone:
-            self._done.add(activation)
-            self._positive |= set() if name is None else {node, last, activation}
-            if limits is not None:
-                self._limited |= dict.fromkeys((node, last, activation), limits[1])
-        target, taken = _name(node), node.inputs[0].shape
-        kind = (norm and norm.place, name, limits, spec.weights, bias)
-        if target in self._layers:
-            if not all(map(_equal, self._layers[target], kind)):
-                raise _RefusedError("it is used twice, with other steps behind it",
-                                    "Define a module for each use.")  # fmt: skip
-            return self.graph.call_module(target, (source,))
-        self._layers[target] = kind
-        source = self._decimated(f"{target}_stride", spec.before, source, node, taken)
-        result = self._call(target, layer, (source,))
-        return self._decimated(f"{target}_stride", spec.after, result, node, (1, *spec.shape))
-
-    def _decimated(self, target: str, stride: int, source: Any, node: Node, shape: Any) -> Any:
-        """Write a pooling of single pixels, which keeps each `stride`-th of them."""
-        if stride == 1:
-            return source
-        if not isinstance(node.operator, Slice):
-            self.notes.append(f"{node.place}: its stride {stride} is computed as decimation")
-        pool = ai8x.MaxPool2d if len(shape) == 4 else ai8x.MaxPool1d
-        try:
-            return self._call(target, pool(1, stride), (source,))
-        except AssertionError as exc:
-            raise _RefusedError(str(exc), "Pool instead of the stride.") from None
-
-    # Layers of ones
-
-    def _rectified(self, node: Node, source: Any) -> Any:
-        """Write an activation that no layer in front can do."""
-        if len(node.shape) < 3:
-            raise _RefusedError("there is no layer in front of it", "Put it behind nn.Linear.")
-        channels, images = node.shape[1], len(node.shape) == 4
-        try:
-            layer = rectifier(channels, images, self._keywords, _ACTIVATIONS[node.operator])
-        except AssertionError as exc:
-            raise _RefusedError(str(exc), "Put it behind a convolution.") from None
-        self.notes.append(
-            f"{node.place}: an activation behind no layer costs a layer with {channels} channels, "
-            "whose 1x1 kernels are one"
-        )
-        return self._call(f"{_plain(node)}_activation", layer, (source,))
-
-    def _doubled(self, node: Node, source: Any) -> Any:
-        """Write a layer that repeats pixels."""
-        try:
-            layer = doubler(node.shape[1], self._keywords)
-        except AssertionError as exc:
-            raise _RefusedError(str(exc), "Use ConvTranspose2d.") from None
-        self.notes.append(f"{node.place}: pixels are repeated by transposed kernels that are one")
-        return self._call(f"{_plain(node)}_doubling", layer, (source,))
-
-    def _bordered(self, node: Node, pad: Pad, source: Any) -> Any:
-        """Write a layer that puts zeros around a map or beside its channels."""
-        if len(node.shape) < 3:
-            raise _RefusedError("it pads flattened data", "Use more outputs of the layer.")
-        border, channels = _unless_refused(geometry.zeros(node, pad))
-        if border > 1:
-            raise _RefusedError(f"its padding is {border}",
-                                "Use a padding of 1, or that of a convolution.")  # fmt: skip
-        taken = node.inputs[0].shape
-        self.notes.append(f"{node.place}: zeros around data cost a layer with {node.shape[1]} "
-                          "channels, whose kernels are one in the middle")  # fmt: skip
-        return self._border(f"{_plain(node)}_border", taken, channels, border, source)
-
-    def _border(
-        self, target: str, taken: Any, channels: tuple[int, int], border: int, source: Any
-    ) -> Any:
-        try:
-            layer = bordered(taken[1], channels, border, len(taken) == 4, self._keywords)
-        except AssertionError as exc:
-            why = str(exc).partition(": ")[2] or str(exc)
-            raise _RefusedError(f"its padding costs a layer: {why}",
-                                "Use padding=0, or at most 64 channels.") from None  # fmt: skip
-        return self._call(target, layer, (source,))
-
-    # Everything else
-
-    def _elementwise(self, node: Node, each: Each, data: Sequence[Node]) -> Any:
-        """Write a sum or difference."""
-        kinds = {Function.ADD: ai8x.Add, Function.SUB: ai8x.Sub}
-        if each.function not in kinds:
-            raise self._without(node)
-        if data[0].shape != data[1].shape:
-            shapes = " and ".join(times(one.shape[1:]) for one in data)
-            raise _RefusedError(f"its operands have the shapes {shapes}",
-                                "Add results of the same shape.")  # fmt: skip
+    def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Any:
+        module = {Function.ADD: ai8x.Add, Function.SUB: ai8x.Sub}[function]()
         following = self._only_reader(node)
         name, limits = _activation(following)
         known = {self._limited.get(one) for one in data}
-        if limits is None and known == {None}:
-            return self._sum(node, kinds[each.function](), data)
-        if following is None or limits is None or name is not None or known != {limits[1]}:
-            return self._added(node, each, data)
-        module = kinds[each.function]()
-        set_limits(module, limits)
-        self._done.add(following)
-        self._limited |= dict.fromkeys((node, following), limits[1])
-        return self._sum(node, module, data)
-
-    def _sum(self, node: Node, module: nn.Module, data: Sequence[Node]) -> Any:
+        if limits is not None or known != {None}:
+            if following is None or limits is None or name is not None or known != {limits[1]}:
+                return self._added(node, function, data)
+            set_limits(module, limits)
+            self._done.add(following)
+            self._limited |= dict.fromkeys((node, following), limits[1])
         sources = tuple(self._results[one] for one in data)
-        return self._call(f"{_plain(node)}_elementwise", module, sources)
+        return self._call(f"{plain(node)}_elementwise", module, sources)
 
-    def _added(self, node: Node, each: Each, data: Sequence[Node]) -> Any:
+    def _added(self, node: Node, function: Function, data: Sequence[Node]) -> Any:
         """Write a sum whose limits are not those of its operands: a layer of kernels that are one
         over the channels of both, whose result has a factor of its own."""
-        signs = (1, 1 if each.function is Function.ADD else -1)
+        signs = (1, 1 if function is Function.ADD else -1)
         counts = {one: sum(s for s, d in zip(signs, data, strict=True) if d is one) for one in data}
         kernels = np.hstack([n * EXACTLY_ONE * np.eye(node.shape[1]) for n in counts.values()])
         axes = len(node.shape) - 2
         spec = LayerSpec(f"Conv{axes}d" if axes else "Linear", {"pad": 0}, node.shape[1:],
                          kernels.reshape(*kernels.shape, *(1,) * axes))  # fmt: skip
         self.notes.append(f"{node.place}: a sum of limited data costs a layer with "
-                          f"{node.shape[1]} channels, whose 1x1 kernels are one")  # fmt: skip
+                          f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
         sources = [self._results[one] for one in counts]
-        joined = sources[0] if len(sources) == 1 else (
-            self.graph.call_function(torch.cat, (sources, 1)))  # fmt: skip
-        result = self._layer(node, spec, None, None, joined)
+        joined = sources[0] if len(sources) == 1 else self._join(node, sources)
+        result = self._layer(node, Parts(spec, np.asarray(spec.weights)), joined)
         layer: Any = self.root.get_submodule(str(result.target))
         layer.is_constant = True
         return result
 
-    def _joined(self, node: Node, concat: Concat, sources: list[Any]) -> Any:
-        if len(sources) != len(node.inputs):
-            raise _RefusedError(
-                "it joins data with a constant",
-                "Give the layer behind it a bias in place of the constant.",
-            )
-        if concat.axis != 1:
-            raise _RefusedError(f"it joins along axis {concat.axis}",
-                                "Join channels: torch.cat(..., 1).")  # fmt: skip
-        return (
-            sources[0] if len(sources) == 1 else self.graph.call_function(torch.cat, (sources, 1))
-        )
+    def _join(self, _node: Node, sources: Sequence[Any]) -> Any:
+        return self.graph.call_function(torch.cat, (list(sources), 1))
 
-    def _pooled(self, node: Node, operator: Pool | Reduce, data: Node) -> Any:
-        """Write a pooling, in steps where its window is large."""
-        spec, source = _unless_refused(geometry.pooling(node, operator)), self._results[data]
-        if spec.padded:
-            if data not in self._positive and "max_pool" in spec.keys:
-                shown = times((1,) * (len(data.shape) - 2))
-                raise _RefusedError(
-                    f"its padding is {shown}, and negative values come into it; on the accelerator "
-                    "zeros stand there", "Put a ReLU in front of it, or use padding=0.",
-                )  # fmt: skip
-            source = self._border(f"{_plain(node)}_padding", data.shape, (0, 0), 1, source)
-            self.notes.append(f"{node.place}: its padding costs a layer with {data.shape[1]} "
-                              "channels, whose kernels are one in the middle")  # fmt: skip
-        parts = (*spec.first, spec.keys)
-        for number, keys in enumerate(parts):
-            source = self._pooled_once(node, keys, number, source, len(data.shape) == 4)
-        if len(parts) > 1:
-            windows = ", then ".join(str(next(iter(keys.values()))) for keys in parts)
-            self.notes.append(f"{node.place}: its window is pooled in steps, {windows}")
-        squeezed = len(node.shape) == 2 and len(data.shape) > 2
-        return self.graph.call_function(torch.flatten, (source, 1)) if squeezed else source
+    def _shaped(self, _node: Node, source: Any, shape: tuple[int, ...]) -> Any:
+        if len(shape) == 1:
+            return self.graph.call_function(torch.flatten, (source, 1))
+        return self.graph.call_method("reshape", (source, -1, *shape))
 
-    def _pooled_once(
-        self, node: Node, keys: Mapping[str, Any], number: int, source: Any, images: bool
-    ) -> Any:
-        """Write one of the poolings that a node takes."""
+    def _dropout(self, node: Node, dropout: Dropout, source: Any) -> Any:
+        kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+        module = kinds[dropout.axes](dropout.probability)
+        return self._call(path_of_weights(node), module, (source,))
+
+    def _pool(self, node: Node, target: str, keys: Mapping[str, Any], source: Any) -> Any:
         kind, window = next(iter(keys.items()))
-        name = ("Avg" if kind == "avg_pool" else "Max") + ("Pool2d" if images else "Pool1d")
+        axes = "2d" if len(node.inputs[0].shape) == 4 else "1d"
         stride, dilation = _several(keys["pool_stride"]), _several(keys.get("pool_dilation", 1))
-        keywords = {"dilation": dilation} if "Max" in name else {}
-        try:
-            if isinstance(stride, tuple) or isinstance(dilation, tuple):
-                raise AssertionError(f"stride {stride} and dilation {dilation} differ by axis")
-            if "Avg" in name and dilation != 1:
-                raise AssertionError("its average is dilated")
-            pool = getattr(ai8x, name)(_several(window), stride, **keywords, **self._keywords)
-        except AssertionError as exc:
-            why = str(exc).partition(": ")[2] or str(exc)
-            large = f"Use windows of at most {MOST_POOLED}, or a size of the map that divides into "
-            raise _RefusedError(why, "Use one stride for both axes." if "by axis" in why
-                                else f"{large}such.") from None  # fmt: skip
-        target = f"{_plain(node)}_pooling{number}" if number else _name(node)
+        if isinstance(stride, tuple) or isinstance(dilation, tuple):
+            raise AssertionError(f"stride {stride} and dilation {dilation} differ by axis")
+        if kind == "avg_pool" and dilation != 1:
+            raise AssertionError("its average is dilated")
+        name, keywords = ("AvgPool", {}) if kind == "avg_pool" else (
+            "MaxPool", {"dilation": dilation})  # fmt: skip
+        pool = getattr(ai8x, name + axes)(_several(window), stride, **keywords, **self._keywords)
         taken = target in dict(self.root.named_modules())
         return self._call(f"{target}_pooling" if taken else target, pool, (source,))
 
-    def _reshaped(self, node: Node, data: Node) -> Any:
-        """Write flattening and other changes of the shape."""
-        after, before, source = node.shape[1:], data.shape[1:], self._results[data]
-        if after == before:
-            return source
-        if len(after) == 1:
-            return self.graph.call_function(torch.flatten, (source, 1))
-        if len(before) == 1 and after[:1] != before:
-            remedy = (
-                f"Let samples have the shape {times(after)} (--input-shape)."
-                if isinstance(data.operator, Input)
-                else f"Take its {before[0]} values as channels of one pixel, and enlarge these."
-            )
-            raise _RefusedError(f"{times(before)} becomes {times(after)}", remedy)
-        return self.graph.call_method("reshape", (source, -1, *after))
-
-    def _only_reader(self, node: Node) -> Node | None:
-        """Return the node that alone takes a result."""
-        readers = self._readers[node]
-        return readers[0] if len(readers) == 1 and readers[0] is not node else None
+    def _by_element(self, node: Node, operator: Clip | Each, _source: Any) -> Any:
+        if isinstance(operator, Each):
+            raise self._without(node)
+        ends = "..".join("" if math.isinf(n) else f"{n:g}"
+                         for n in (operator.low, operator.high))  # fmt: skip
+        raise RefusedError(f"it limits data to {ends}", "Use ReLU, or leave it out: the "
+                           "chip limits results to -1..1.")  # fmt: skip
 
     def _is_last(self, node: Node) -> bool:
         """Return whether only shapes stand behind a node."""
@@ -617,14 +348,7 @@ def _activation(node: Node | None) -> tuple[str | None, Limits | None]:
             return "ReLU", limits
         if 1 <= -operator.low / operator.high <= _LOWEST:
             return None, limits
-    return (None if operator is None else _ACTIVATIONS.get(operator)), None
-
-
-def _unless_refused(result: Any) -> Any:
-    """Return the value unless it is a refusal, which is raised."""
-    if isinstance(result, Refusal):
-        raise _RefusedError(result.why, result.remedy)
-    return result
+    return (None if operator is None else ACTIVATIONS.get(operator)), None
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -633,24 +357,6 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _several(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _name(node: Node) -> str:
-    """Return the path of a module: of its weights, if they have such a name, else of the node."""
-    weights = node.inputs[1].place if len(node.inputs) > 1 else ""
-    path = weights.removesuffix(".weight") if weights.endswith(".weight") else node.place
-    parts = (re.sub(r"\W", "_", part) for part in re.split(r"[./]", path))
-    return ".".join(part for part in parts if part)
-
-
-def _plain(node: Node) -> str:
-    """Return the place of a node as a name of a module beside others."""
-    return re.sub(r"\W", "_", node.place).strip("_")
-
-
-def _keeps_sign(operator: Operator) -> bool:
-    """Return whether results are never negative where nothing that is taken is."""
-    return isinstance(operator, _SHAPES) or operator == Each(Function.ADD)
 
 
 def _rearranged(graph: fx.Graph, node: Node, data: Sequence[Any]) -> Any:

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 import ai8x
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.accelerator.lowering import Limits
 from ai8xtools.frontends.modules.plain.layers import EXACTLY_ONE
-from ai8xtools.frontends.modules.plain.unlimited import Limits, Unlimited, limits_of, set_limits
+from ai8xtools.frontends.modules.plain.unlimited import Unlimited, limits_of, set_limits
 from ai8xtools.frontends.modules.tracing import Node
 
 _ROUNDING = 1e-6  # of a limit in 32 bits

@@ -8,6 +8,7 @@ from typing import Any
 from torch import fx
 
 import ai8x
+from ai8xtools.frontends.accelerator.lowering import Limits
 from ai8xtools.frontends.modules.tracing import Node
 
 
@@ -22,9 +23,6 @@ class Recorded(fx.Interpreter):
         """Compute a node."""
         result = self.values[n] = super().run_node(n)
         return result
-
-
-Limits = tuple[float, float]
 
 
 def set_limits(layer: Any, limits: Limits) -> None:

@@ -1,12 +1,13 @@
-"""From the graph of a network of ai8x layers to the layers of a network description."""
+"""From a graph of layers of the accelerator to the layers of a network description."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ai8xtools.frontends.accelerator.history import moved, remember, why_not
 from ai8xtools.frontends.graph import geometry
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
@@ -22,20 +23,19 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.frontends.graph.tail import without_tail
+from ai8xtools.frontends.instead import instead_of
 from ai8xtools.frontends.layers import (
+    ELEMENTWISE,
+    EMPTY,
     HISTORY,
     INPUT,
     DescribedLayer,
     Refusal,
     RollingBuffer,
+    short,
     times,
     unused,
-    wide_data,
 )
-from ai8xtools.frontends.modules.history import moved, remember, why_not
-from ai8xtools.frontends.modules.instead import instead_of
-from ai8xtools.frontends.modules.keys import short
-from ai8xtools.frontends.modules.layers import ELEMENTWISE
 from device import Chip
 from device.channels import passes
 
@@ -72,20 +72,32 @@ class _Value:
         return self.flat or self.reshaped or bool(self.pool)
 
 
+Leaves = Callable[[list[DescribedLayer], tuple[int, ...]], bool]
+"""Whether the application joins results, by number, of layers that a graph joins at its end."""
+
+
 class Walk:
     """Follows a graph; `names` are those of what its nodes call, `entries` the layers found.
 
     `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
-    application can do, `buffer` remembers features of frames.
+    application can do, `buffer` remembers features of frames. What is joined at the end `leaves`
+    to the application, or a layer joins it.
     """
 
-    def __init__(self, graph: Graph, names: Mapping[str, str], chip: Chip) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        chip: Chip,
+        names: Mapping[str, str] = EMPTY,
+        *,
+        leaves: Leaves = lambda _layers, _joined: True,
+    ) -> None:
         graph, left = without_tail(graph, joins=True)
         self.entries: list[DescribedLayer] = []
         self.refusals: list[Refusal] = []
         self.left = list(dict.fromkeys(node.place for node in left))
         self.buffer: RollingBuffer | None = None
-        self._chip, self._names = chip, names
+        self._chip, self._names, self._leaves = chip, names, leaves
         self._readers = graph.readers()
         self._values: dict[Node, _Value] = {}
         self._named: dict[str, str] = {}
@@ -95,8 +107,6 @@ class Walk:
                 self._values[node] = self._followed(node, taken, node.shape[1:])
         for node in graph.outputs:
             self._deliver(node, self._values[node])
-        remedy = "Leave out wide=True, which is for results of the network."
-        self.refusals += wide_data(self.entries, remedy)
 
     def _followed(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
         """Return what a node makes of what it takes."""
@@ -115,7 +125,7 @@ class Walk:
                 alone = operator.op == "Passthrough" and value.join is None
                 if alone and self._following(node, pooled=False):
                     return replace(value, pool=operator.pool)
-                return self._layer(node.place, operator, value, shape)
+                return self._layer(node, operator, value, shape)
             case Remembered():
                 return self._remembered(node, value, shape)
             case Reshape():
@@ -126,7 +136,8 @@ class Walk:
                 return replace(value, shape=shape, by_frame="")  # [frames, F] to [F, frames]
             case Slice() if not any(operator.start) and node.shape == node.inputs[0].shape:
                 return value
-        name = operator.name if isinstance(operator, Foreign) else self._names[node.place]
+        called = {} if isinstance(operator, Foreign) else self._names
+        name = called.get(node.place, node.name)
         remedy = _INSTEAD.get(name) or instead_of(name)
         return self._refused(node, value, f"the model computes {name} here", remedy)
 
@@ -154,7 +165,11 @@ class Walk:
     def _deliver(self, node: Node, value: _Value) -> None:
         """Note a result of the network; joining several is left to the application."""
         if value.join == "channels":
-            self.left.append(node.place)
+            if self._leaves(self.entries, value.inputs):
+                self.left.append(node.place)
+            else:
+                layer = Layer("", node.shape, target=f"{node.place}_result")
+                value = self._layer(node, layer, value, node.shape[1:])
         for index in set(value.inputs) - {INPUT, HISTORY}:
             self.entries[index].is_output = True
 
@@ -183,7 +198,8 @@ class Walk:
         if shape[0] == value.shape[0] and not value.flat and not value.pool:
             return replace(value, shape=shape, reshaped=True)
         change = f"{times(value.shape)} becomes {times(shape)}"
-        return self._refused(node, value, f"the model reshapes its data here: {change}")
+        remedy = "Flatten all of it, or keep the channels."
+        return self._refused(node, value, f"the model reshapes its data here: {change}", remedy)
 
     def _following(self, node: Node, pooled: bool) -> Layer | None:
         """Return the layer with an operator that alone takes a result, or None."""
@@ -225,8 +241,9 @@ class Walk:
             return count == 1 or operands * count == operands + count
         return not layer.bias
 
-    def _layer(self, target: str, layer: Layer, value: _Value, shape: tuple[int, ...]) -> _Value:
+    def _layer(self, node: Node, layer: Layer, value: _Value, shape: tuple[int, ...]) -> _Value:
         """Add a layer with an operator, or one that only pools."""
+        target = layer.target or node.place
         pool = value.pool or layer.pool
         keys: dict[str, Any] = {"op": layer.op}
         if value.by_frame:
@@ -252,7 +269,7 @@ class Walk:
         name = self._name(target)
         self._named.setdefault(target, name)
         entry = DescribedLayer(
-            name, value.inputs, value.join, keys, value.shape, shape, node=target
+            name, value.inputs, value.join, keys, value.shape, shape, node=node.place
         )
         if layer.op != "Passthrough" and "weight_source" not in keys:
             entry.weights = target

@@ -1,0 +1,1 @@
+"""From a graph of operators to layers of the accelerator, and from these to a description."""
