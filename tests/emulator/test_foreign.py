@@ -106,14 +106,67 @@ def test_quoted_words_of_a_makefile(project: Path, run: Emulate, tmp_path: Path)
     assert "a tree b c 3\n" in text
 
 
-def test_main_in_another_language_is_told(project: Path, run: Emulate, tmp_path: Path) -> None:
+_CPLUSPLUS = """
+#include <algorithm>
+#include <array>
+#include <memory>
+#include "level.hpp"
+static int constructed;
+struct Lamp {
+    explicit Lamp(int pin) : pin(pin) { constructed++; LED_On(pin); }
+    virtual ~Lamp() = default;
+    virtual int kind() const = 0;
+    int pin;
+};
+struct Red : Lamp { using Lamp::Lamp; int kind() const override { return 5; } };
+static Red lamp(0);
+template <typename T, size_t N> static T largest(const std::array<T, N> &values)
+{
+    return *std::max_element(values.begin(), values.end());
+}
+static void tell()
+{
+    std::unique_ptr<Lamp> other(new Red(1));
+    mxc_gpio_cfg_t pin = {.port = MXC_GPIO2, .mask = MXC_GPIO_PIN_0, .func = MXC_GPIO_FUNC_OUT};
+    MXC_GPIO_Config(&pin);
+    MXC_UART_Init(MXC_UART0, 115200, MXC_UART_IBRO_CLK);
+    TFT_Fill(3, pin.mask);
+    Level level(4);
+    level.add(2);
+    std::array<int, 3> values{3, level.value(), other->kind()};
+    printf("%d of %d\\n", largest(values), constructed);
+}
+"""
+
+
+def test_firmware_in_cplusplus(project: Path, run: Emulate, tmp_path: Path) -> None:
+    """Its classes are in other folders; drivers may be undeclared, and of any arguments."""
     folder = c_files(project, tmp_path / "cpp")
     (folder / "main.c").rename(folder / "main.cpp")
-    _, text = run(folder)
-    assert "note: main() is in main.cpp, and C++ is not compiled: the network is run alone" in text
-    (folder / "main.c").write_text("int best(int); int main(void) { return best(1); }\n")
-    (folder / "main.cpp").write_text('extern "C" int best(int value) { return value; }\n')
-    assert "in main.c:1, but it is in main.cpp, and C++ is not compiled" in run(folder)[1]
+    change(folder / "main.cpp", ("int main(void)", _CPLUSPLUS + "int main()"),
+           ('#include "cnn.h"', 'extern "C" {\n#include "cnn.h"\n}'),
+           ("cnn_disable();", "tell(); cnn_disable();"))  # fmt: skip
+    (folder / "lib").mkdir()
+    (folder / "lib" / "level.hpp").write_text(
+        "#pragma once\nclass Level {\npublic:\n    explicit Level(int first);\n"
+        "    void add(int value);\n    int value() const;\nprivate:\n    int sum;\n};\n"
+    )
+    methods = folder / "lib" / "level.cc"
+    methods.write_text(
+        '#include "level.hpp"\nLevel::Level(int first) : sum(first) {}\n'
+        "void Level::add(int value) { sum += value; }\nint Level::value() const { return sum; }\n"
+    )
+    status, text = run(folder)
+    assert status == 0, text
+    assert "6 of 2\n" in text and "TFT_Fill() is a stand-in" in text
+    assert "note: lib/level.cc is compiled, too" in text
+
+
+def test_functions_that_are_no_cplusplus_are_told(run: Emulate, tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text("void cnn_run(int);\nint main() { cnn_run(1); }\n")
+    text = run(tmp_path, "--include", tmp_path)[1]
+    assert "function 'cnn_run' is used in main.cpp:1, but no file defines it" in text
+    assert 'include its header within extern "C"' in text
 
 
 def test_tree_without_a_makefile(digits: Path, run: Emulate, tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ def is_clang(core: Architecture) -> bool:
     return compiler(core)[: len(zig)] == zig != []
 
 
+def cplusplus_headers() -> Path | None:
+    """Return the folder of the headers of the C++ library, which come with zig; None without it."""
+    zig = _zig()
+    folder = Path(zig[0]).parent / "lib" / "libcxx" / "include"
+    return folder if zig and folder.is_dir() else None
+
+
 def compiler_headers(core: Architecture) -> tuple[str, ...]:
     """Return options by which a compiler finds its own headers and those of no C library.
 

@@ -19,12 +19,14 @@ from ai8xtools.emulator.project.definitions import declared_functions, definitio
 from ai8xtools.emulator.project.headers import SDK
 from ai8xtools.emulator.project.sources import SourceCompiler
 from ai8xtools.emulator.project.standins import is_sdk_name, stand_in_functions
-from ai8xtools.emulator.project.tree import MAIN, ProjectTree
+from ai8xtools.emulator.project.tree import ProjectTree, source_files
 from ai8xtools.reading import real_path, source_text
 from ai8xtools.values import frozen
 
 _LINK_FLAGS = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler", "-T", str(SDK / "link.ld"))
 # Arithmetic that compilers leave to their own run time
+_MANGLED = re.compile(r"_Z(?:N[KV]?)?(?P<length>\d+)")  # what C++ makes of a function's name
+_OF_LIBRARY = re.compile(r"_Z\w{,3}St")
 _HELPER = re.compile(r"__(?:aeabi_\w+|gnu_\w+|\w*(?:[sdt]i|[sdt]f|[sdt]c)\d?)")
 
 # Functions of FreeRTOS, and what the macros of its headers call
@@ -154,10 +156,11 @@ def _definers(
             continue
         if path not in defined:
             content = definitions(source_text(path))
-            defined[path] = content.functions | content.variables
+            defined[path] = content.functions | content.variables | content.classes
         for name in defined[path]:
             first.setdefault(name, path)
-    chosen = {real_path(first[name]): first[name] for name in sorted(names) if name in first}
+    found = [first[_written(name)] for name in sorted(names) if _written(name) in first]
+    chosen = {real_path(path): path for path in found}
     present = {real_path(source) for source in (*compiler.objects, *tree.wrappers)}
     return [path for resolved, path in chosen.items() if resolved not in present]
 
@@ -219,35 +222,35 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
         if is_sdk_name(name) or (drivers and name not in declared):
             continue
         users = [source for source, names in symbols.items() if name in names.needed]
-        where = " and ".join(_use(tree, source, name) for source in users[:2])
-        named = re.compile(rf"\b{re.escape(name)}\s*\(")
-        other = _in_cpp(tree, named)
-        lacks = f"it is in {other}, and C++ is not compiled" if other else "no file defines it"
+        where = " and ".join(_use(tree, source, _written(name)) for source in users[:2])
+        remedy = "Name further folders with --include, or use --accelerator-only."
+        if _OF_LIBRARY.match(name):
+            remedy = "Of the library of C++ only what its headers define is here."
+        elif _written(name) != name:
+            remedy = f'If it is C, include its header within extern "C" {{ }}. {remedy}'
         raise EmulatorError(
             "E811",
-            f"function {name!r} is used in {where}, but {lacks}{'' if other else reason}",
+            f"function {_written(name)!r} is used in {where}, but no file defines it{reason}",
             str(tree.root),
-            "Name further folders with --include, or use --accelerator-only.",
+            remedy,
         )
 
 
+def _written(name: str) -> str:
+    """Return what a program calls a function, of C++ perhaps: its name, or that of its class."""
+    mangled = _MANGLED.match(name)
+    return name[mangled.end() :][: int(mangled["length"])] if mangled else name
+
+
 def _without_main(tree: ProjectTree) -> str:
-    other = _in_cpp(tree, MAIN)
-    return f"main() is in {other}, and C++ is not compiled" if other else "no file defines main()"
-
-
-def _in_cpp(tree: ProjectTree, text: re.Pattern[str]) -> str | None:
-    """Return the first C++ file of a tree in which a text is found; None if there is none."""
-    for pattern in ("*.cpp", "*.cc", "*.cxx", "*.ino"):
-        for path in tree.files(pattern):
-            if text.search(source_text(path)):
-                return tree.shown(path)
-    return None
+    for path in tree.files("*.ino"):
+        return f"no file defines main(), and {tree.shown(path)} of Arduino is not compiled"
+    return "no file defines main()"
 
 
 def _declared(tree: ProjectTree) -> frozenset[str]:
     """Return the functions that the tree itself declares, so that it should define them."""
-    files = [*tree.files("*.h"), *tree.files("*.c")]
+    files = [*tree.files("*.h"), *source_files(tree.root)]
     return frozenset().union(*(declared_functions(source_text(path)) for path in files))
 
 

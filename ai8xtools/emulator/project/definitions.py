@@ -9,15 +9,20 @@ from ai8xtools.values import frozen
 
 _HEAD = re.compile(r"^(?P<words>[A-Za-z_][\w \t*]*+)\s*+(?P<next>[(=\[])", re.MULTILINE)
 _DECLARED = re.compile(r"^[^\S\n]*+(?P<words>\w[\w \t*]*+)\s*+\(", re.MULTILINE)
+_MEMBER = re.compile(r"^(?=\S)[^\n;=(]*?\b(\w++)::~?+\w++[ \t]*+\(", re.MULTILINE)
 _NO_TYPE = re.compile(r"(?:return|else)\b")
 
 
 @frozen
 class Definitions:
-    """Names of functions, and of variables with a value, each behind a type in a line's start."""
+    """Names of functions, and of variables with a value, each behind a type in a line's start.
+
+    `classes` are those of C++ whose functions stand there.
+    """
 
     functions: frozenset[str]
     variables: frozenset[str]
+    classes: frozenset[str] = frozenset()
 
 
 def definitions(text: str) -> Definitions:
@@ -31,7 +36,8 @@ def definitions(text: str) -> Definitions:
                 functions.add(name)
         elif match["next"] == "=" or values.after(match.end())[0] == "=":
             variables.add(name)
-    return Definitions(frozenset(functions - {""}), frozenset(variables - {""}))
+    classes = frozenset(match[1] for match in _MEMBER.finditer(text))
+    return Definitions(frozenset(functions - {""}), frozenset(variables - {""}), classes)
 
 
 def declared_functions(text: str) -> frozenset[str]:

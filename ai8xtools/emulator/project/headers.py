@@ -6,6 +6,7 @@ does not compile, its absence is the reason to tell.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from ai8xtools.reading import real_path
 
 SDK = Path(__file__).resolve().parents[1] / "sdk"
 
+_INCLUDED = re.compile(r"^#[ ]*include.*", re.MULTILINE)
 _FREERTOS = SDK / "include" / "freertos"
 """Headers whose names a project may have as well, so that they are looked for last."""
 
@@ -55,6 +57,15 @@ class Headers:
     _members: set[tuple[str, str]] = field(default_factory=set)
     _sdk: Path = SDK / "include"
     _files: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
+
+    def sdk_of_cplusplus(self) -> Path:
+        """Return a folder with the headers of the SDK, whose functions are those of C."""
+        copy = self.folder / "sdk-c++"
+        if not copy.exists():
+            shutil.copytree(self._sdk, copy)
+            for header in copy.rglob("*.h"):
+                header.write_text(_of_c(header.read_text(encoding="utf-8")), encoding="utf-8")
+        return copy
 
     def folders(self, source: Path) -> list[Path]:
         """Return the folders in which headers of a source are looked for."""
@@ -106,7 +117,11 @@ class Headers:
         changed = with_member(copy, owner, member)
         if changed is None:
             return False
-        _write_whole(*changed)
+        header, text = changed
+        _write_whole(header, text)
+        other = self.folder / "sdk-c++" / header.relative_to(copy)
+        if other.exists():
+            _write_whole(other, _of_c(text))
         self._members.add((owner, member))
         self.changes += 1
         return True
@@ -169,6 +184,12 @@ class Headers:
 
     def _place(self, message: CompilerMessage) -> str:
         return self.tree.place(message.file, message.line)
+
+
+def _of_c(text: str) -> str:
+    """Return a header whose declarations are those of C in C++ as well."""
+    inside = _INCLUDED.sub(r'}\n\g<0>\nextern "C" {', text)
+    return f'extern "C" {{\n{inside}\n}}\n'
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -13,6 +13,7 @@ from ai8xtools.emulator.cpu.architecture import Architecture
 from ai8xtools.emulator.cpu.compiler import (
     compile_run_time,
     compiler_headers,
+    cplusplus_headers,
     is_clang,
     run_compiler,
 )
@@ -23,7 +24,7 @@ from ai8xtools.emulator.project.headers import SDK, Headers
 from ai8xtools.emulator.project.loops import repeated_calls, shorten_loops
 from ai8xtools.emulator.project.messages import CompilerMessage, Complaint, compiler_messages
 from ai8xtools.emulator.project.standins import StandIns, is_sdk_name
-from ai8xtools.emulator.project.tree import ProjectTree
+from ai8xtools.emulator.project.tree import CPLUSPLUS, ProjectTree
 from ai8xtools.reading import real_path, source_text
 
 _COMMON_FLAGS = (
@@ -36,6 +37,21 @@ _PROJECT_FLAGS = (
     *("-fno-function-sections", "-fno-data-sections", "-Wno-everything"),
     *("-Wno-error=implicit-function-declaration", "-Wno-error=int-conversion"),
     *("-Wno-error=incompatible-pointer-types", "-Wno-error=implicit-int"),
+)
+_CPLUSPLUS = (
+    *("-std=gnu++17", "-fhosted", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
+    *("-fno-unwind-tables", "-fno-asynchronous-unwind-tables"),
+    # What configures zig's C++ library: nothing of an operating system
+    *("-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1"),
+    *("-D_LIBCPP_HARDENING_MODE_DEFAULT=2", "-D_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=2"),
+    *(
+        f"-D_LIBCPP_HAS_{name}=0"
+        for name in (
+            *("THREADS", "MONOTONIC_CLOCK", "LOCALIZATION", "WIDE_CHARACTERS", "UNICODE"),
+            *("FILESYSTEM", "RANDOM_DEVICE", "TERMINAL", "VENDOR_AVAILABILITY_ANNOTATIONS"),
+            *("TIME_ZONE_DATABASE", "MUSL_LIBC"),
+        )
+    ),
 )
 # Its lines and frames are what gdb shows of a program that sleeps
 _SDK_FLAGS = ("-g", "-ffunction-sections", "-fdata-sections", "-I", str(SDK / "include"))
@@ -84,7 +100,7 @@ class SourceCompiler:
         standins = self.standins[source] = StandIns()
         target = self._folder / f"{next(self._numbers):03d}-{source.stem}.o"
         prologue = target.with_suffix(".h")
-        text = self._text(source, target.with_suffix(".c"))
+        text = self._text(source, target.with_suffix(source.suffix))
         for _ in range(_MAX_ROUNDS):
             changes = self.headers.changes
             prologue.write_text(standins.declarations(), encoding="utf-8")
@@ -158,9 +174,27 @@ class SourceCompiler:
             *chip,
             *(["-Dmain=program_main"] if self.alone else []),
             *self.tree.flags,
-            *(f"-I{folder}" for folder in self.headers.folders(source)),
+            *self._headers_of(source),
             *compiler_headers(self.core),
         ]
+
+    def _headers_of(self, source: Path) -> list[str]:
+        """Return options for headers; in C++, those of the SDK declare what is C.
+
+        Raises EmulatorError (E810) for C++ if zig is not the compiler.
+        """
+        options = [f"-I{folder}" for folder in self.headers.folders(source)]
+        if source.suffix not in CPLUSPLUS:
+            return options
+        library = cplusplus_headers()
+        if library is None or not is_clang(self.core):
+            raise EmulatorError(
+                "E810", "C++ needs the compiler of the package ziglang",
+                self.tree.shown(source), "`pip install ziglang`, and set AI8X_COMPILER=zig.",
+            )  # fmt: skip
+        with self._mending:
+            sdk = self.headers.sdk_of_cplusplus()
+        return [*_CPLUSPLUS, *options[:-1], f"-I{library}", f"-I{sdk}"]
 
     def _mend(self, message: CompilerMessage, standins: StandIns) -> bool:
         """Find or make up what the compiler lacks; return whether anything came of it."""

@@ -87,6 +87,7 @@ class StandIns:
 
     constants: list[str] = field(default_factory=list)
     arrays: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)  # which C++ needs declared
     numbers: dict[str, None] = field(default_factory=dict)  # types that are taken for numbers
     structures: dict[str, list[str]] = field(default_factory=dict)
     blocks: dict[str, list[str]] = field(default_factory=dict)  # of registers, with members
@@ -109,6 +110,8 @@ class StandIns:
                     self.numbers[name] = None
                 elif following.startswith("->"):
                     self.blocks[name] = []
+                elif following.startswith("("):
+                    self.functions.append(name)
                 elif following.startswith("["):
                     self.arrays.append(name)
                 else:
@@ -151,6 +154,7 @@ class StandIns:
             fields = "".join(f" {member}," for member in members)[:-1] or " emulator_nothing"
             lines.append(f"typedef struct {name} {{ int{fields}; }} {name};")
         lines += [f"extern const unsigned char {name}[];" for name in self.arrays]
+        lines += [f'extern "C" int {name}(...);' for name in self.functions]
         for number, (name, members) in enumerate(self.blocks.items()):
             fields = "".join(f" {member}," for member in members)[:-1] or " emulator_nothing"
             kind = f"emulator_block_{name}"

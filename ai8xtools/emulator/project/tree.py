@@ -25,9 +25,13 @@ from device import Chip, UnknownDeviceError, chip_named
 
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "project.mk")
 _CORE_MAKEFILES = ("Makefile.ARM", "Makefile.RISCV")
+_SOURCE_LISTS = ("SRCS", "C_SRCS", "CPP_SRCS", "CXX_SRCS")
 _SOURCE_FOLDERS = (".", "src", "Src", "source", "Source")
 _HEADER_FOLDERS = ("include", "Include", "inc", "Inc", *_SOURCE_FOLDERS)
 _RISCV_ENDING = "_riscv"  # of the program of the RISC-V core; that of the Arm core has none
+CPLUSPLUS = (".cpp", ".cc", ".cxx")
+_ENDINGS = (".c", *CPLUSPLUS)
+"""Of sources."""
 _NOT_SOURCES = re.compile(r"(?:startup|system)_max\w+|.*template", re.IGNORECASE)
 _FREERTOS = re.compile(r"FreeRTOS (?:Kernel )?V\d")  # at the beginning of each file of its kernel
 _FREERTOS_FILE = re.compile(
@@ -117,7 +121,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     _refuse_missing(root, options)
     root = _project_folder(root)
     contents = _read_makefiles(root)
-    every = _files(root, "*.c")
+    every = source_files(root)
     _refuse_large(root, [*contents.sources, *every])
     sources = contents.sources or _sources_without_makefile(root)
     sources = [s for s in _unique(sources) if _belongs(s, options)]
@@ -199,11 +203,11 @@ def _refuse_missing(root: Path, options: TreeOptions) -> None:
 
 def _project_folder(root: Path) -> Path:
     """Return the folder itself, or the only one below it that holds a program."""
-    if any(root.glob("*.c")) or any((root / name).is_file() for name in _MAKEFILES):
+    if _sources_in(root) or any((root / name).is_file() for name in _MAKEFILES):
         return root
-    if any(any((root / name).glob("*.c")) for name in _SOURCE_FOLDERS):
+    if any(_sources_in(root / name) for name in _SOURCE_FOLDERS):
         return root
-    every = _files(root, "*.c")
+    every = source_files(root)
     _refuse_large(root, every)
     mains = [f for f in every if MAIN.search(source_text(f))]
     folders = _unique(main.parent for main in mains)
@@ -219,7 +223,16 @@ def _project_folder(root: Path) -> Path:
 
 
 def _sources_without_makefile(root: Path) -> list[Path]:
-    return [path for name in _SOURCE_FOLDERS for path in sorted((root / name).glob("*.c"))]
+    return [path for name in _SOURCE_FOLDERS for path in _sources_in(root / name)]
+
+
+def source_files(root: Path) -> list[Path]:
+    """Return the C and C++ files below a folder, those near the top first."""
+    return [path for path in _files(root, "*.c*") if path.suffix in _ENDINGS]
+
+
+def _sources_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.c*") if path.suffix in _ENDINGS)
 
 
 def _read_makefiles(root: Path) -> _Contents:
@@ -247,13 +260,13 @@ def _take(makefile: Makefile, contents: _Contents) -> None:
     """Add to `contents` what the variables of one makefile say."""
     root = makefile.root
     folders = [root, *_folders(root, _FOLDER.findall(_slashes(makefile.value("VPATH"))))]
-    names = _slashes(f"{makefile.value('SRCS')} {makefile.value('C_SRCS')}").split()
+    names = _slashes(" ".join(makefile.value(name) for name in _SOURCE_LISTS)).split()
     if len(names) > _MAX_FILES:
         raise MakefileError(f"it names {len(names)} sources, the limit is {_MAX_FILES}")
     every = files_by_name(root)
     for name in dict.fromkeys(names):
         path = _source(folders, name, every)
-        if path is not None and path.suffix == ".c":
+        if path is not None and path.suffix in _ENDINGS:
             contents.sources.append(path)
     contents.include += _folders(root, _shell_words(_slashes(makefile.value("IPATH"))))
     words = [word for name in ("PROJ_CFLAGS", "CFLAGS") for word in _flags(makefile.value(name))]

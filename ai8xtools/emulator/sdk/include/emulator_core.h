@@ -6,6 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define EMULATOR_OPEN ... /* in parentheses: any arguments */
+#else
+#define EMULATOR_OPEN
+#endif
 #define __IO volatile
 #define __I volatile const
 #define __O volatile

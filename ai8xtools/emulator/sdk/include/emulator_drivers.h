@@ -225,7 +225,7 @@ void MXC_LP_EnterDeepSleepMode(void);
 void MXC_LP_EnterLowPowerMode(void);
 void MXC_LP_EnterMicroPowerMode(void);
 void MXC_LP_EnterStandbyMode(void);
-void MXC_LP_EnterBackupMode();
+void MXC_LP_EnterBackupMode(EMULATOR_OPEN);
 void MXC_LP_EnterPowerDownMode(void);
 
 /* Waiting and time */
@@ -237,7 +237,7 @@ void MXC_LP_EnterPowerDownMode(void);
 #define MXC_DELAY_USEC(us) (us)
 typedef void (*mxc_delay_complete_t)(int result);
 int MXC_Delay(uint32_t us);
-int MXC_DelayAsync();
+int MXC_DelayAsync(EMULATOR_OPEN);
 int MXC_DelayCheck(void);
 void MXC_DelayAbort(void);
 void MXC_DelayHandler(void);
@@ -304,7 +304,7 @@ void MXC_TMR_TO_Clear(mxc_tmr_regs_t *tmr);
 #define MXC_RTC_INT_EN_READY MXC_F_RTC_CTRL_RDY_IE
 #define MXC_RTC_INT_FL_LONG MXC_F_RTC_CTRL_TOD_ALARM
 #define MXC_RTC_INT_FL_SHORT MXC_F_RTC_CTRL_SSEC_ALARM
-int MXC_RTC_Init();
+int MXC_RTC_Init(EMULATOR_OPEN);
 int MXC_RTC_SetTimeofdayAlarm(uint32_t second);
 int MXC_RTC_SetSubsecondAlarm(uint32_t count);
 int MXC_RTC_EnableInt(uint32_t mask);
@@ -360,9 +360,9 @@ typedef struct {
     mxc_wdt_mode_t mode;
     mxc_wdt_period_t upperResetPeriod, lowerResetPeriod, upperIntPeriod, lowerIntPeriod;
 } mxc_wdt_cfg_t;
-int MXC_WDT_Init();
-void MXC_WDT_SetResetPeriod();
-void MXC_WDT_SetIntPeriod();
+int MXC_WDT_Init(EMULATOR_OPEN);
+void MXC_WDT_SetResetPeriod(EMULATOR_OPEN);
+void MXC_WDT_SetIntPeriod(EMULATOR_OPEN);
 void MXC_WDT_Enable(mxc_wdt_regs_t *wdt);
 void MXC_WDT_Disable(mxc_wdt_regs_t *wdt);
 void MXC_WDT_EnableInt(mxc_wdt_regs_t *wdt);
@@ -390,7 +390,7 @@ struct mxc_uart_req_t {
     volatile uint32_t txCnt, rxCnt;
     mxc_uart_complete_cb_t callback;
 };
-int MXC_UART_Init();
+int MXC_UART_Init(EMULATOR_OPEN);
 int MXC_UART_WriteCharacter(mxc_uart_regs_t *uart, uint8_t character);
 int MXC_UART_WriteCharacterRaw(mxc_uart_regs_t *uart, uint8_t character);
 int MXC_UART_Write(mxc_uart_regs_t *uart, const uint8_t *bytes, int *length);
@@ -435,7 +435,7 @@ struct mxc_spi_req_t {
 };
 int MXC_SPI_MasterTransaction(mxc_spi_req_t *request);
 int MXC_SPI_MasterTransactionAsync(mxc_spi_req_t *request);
-int MXC_SPI_MasterTransactionDMA();
+int MXC_SPI_MasterTransactionDMA(EMULATOR_OPEN);
 typedef struct mxc_i2c_req_t mxc_i2c_req_t;
 typedef void (*mxc_i2c_complete_cb_t)(mxc_i2c_req_t *request, int result);
 struct mxc_i2c_req_t {
@@ -555,9 +555,9 @@ typedef mxc_dma_srcdst_t (*mxc_dma_trans_chain_t)(mxc_dma_srcdst_t dest);
 #define MXC_F_DMA_STATUS_CTZ_IF (1 << 2)
 #define MXC_F_DMA_CTRL_DIS_IE (1u << 30)
 #define MXC_F_DMA_CTRL_CTZ_IE (1u << 31)
-int MXC_DMA_Init();
-void MXC_DMA_DeInit();
-int MXC_DMA_AcquireChannel();
+int MXC_DMA_Init(EMULATOR_OPEN);
+void MXC_DMA_DeInit(EMULATOR_OPEN);
+int MXC_DMA_AcquireChannel(EMULATOR_OPEN);
 int MXC_DMA_ReleaseChannel(int ch);
 int MXC_DMA_ConfigChannel(mxc_dma_config_t config, mxc_dma_srcdst_t srcdst);
 int MXC_DMA_AdvConfigChannel(mxc_dma_adv_config_t config);
@@ -573,7 +573,7 @@ int MXC_DMA_EnableInt(int ch);
 int MXC_DMA_DisableInt(int ch);
 int MXC_DMA_Start(int ch);
 int MXC_DMA_Stop(int ch);
-void MXC_DMA_Handler();
+void MXC_DMA_Handler(EMULATOR_OPEN);
 int MXC_DMA_MemCpy(void *dest, void *src, int len, mxc_dma_complete_cb_t callback);
 int MXC_DMA_DoTransfer(mxc_dma_config_t config, mxc_dma_srcdst_t first, mxc_dma_trans_chain_t callback);
 
@@ -584,8 +584,8 @@ typedef struct {
     unsigned int scale, rawData;
 } mxc_adc_conversion_req_t;
 typedef void (*mxc_adc_complete_t)(void *request, int error);
-int MXC_ADC_Init();
-int MXC_ADC_StartConversion();
+int MXC_ADC_Init(EMULATOR_OPEN);
+int MXC_ADC_StartConversion(EMULATOR_OPEN);
 int MXC_ADC_StartConversionAsync(mxc_adc_chsel_t channel, mxc_adc_complete_t callback);
 int MXC_ADC_GetData(uint16_t *value);
 void MXC_ADC_Handler(void);

@@ -38,8 +38,8 @@ typedef struct {
 #define f_eof(file) 1
 #define f_error(file) 1
 
-FRESULT f_mount(), f_open(), f_close(), f_read(), f_write(), f_lseek(), f_truncate(), f_sync(), f_opendir(),
-    f_closedir(), f_readdir(), f_stat(), f_mkdir(), f_unlink(), f_rename(), f_chdir(), f_getcwd(), f_mkfs(),
-    f_getfree(), f_setlabel(), f_getlabel();
+FRESULT f_mount(EMULATOR_OPEN), f_open(EMULATOR_OPEN), f_close(EMULATOR_OPEN), f_read(EMULATOR_OPEN), f_write(EMULATOR_OPEN), f_lseek(EMULATOR_OPEN), f_truncate(EMULATOR_OPEN), f_sync(EMULATOR_OPEN), f_opendir(EMULATOR_OPEN),
+    f_closedir(EMULATOR_OPEN), f_readdir(EMULATOR_OPEN), f_stat(EMULATOR_OPEN), f_mkdir(EMULATOR_OPEN), f_unlink(EMULATOR_OPEN), f_rename(EMULATOR_OPEN), f_chdir(EMULATOR_OPEN), f_getcwd(EMULATOR_OPEN), f_mkfs(EMULATOR_OPEN),
+    f_getfree(EMULATOR_OPEN), f_setlabel(EMULATOR_OPEN), f_getlabel(EMULATOR_OPEN);
 
 #endif

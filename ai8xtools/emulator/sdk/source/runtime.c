@@ -2,6 +2,7 @@
 #include "auxiliary.c"
 #include "camera.c"
 #include "cmsis.c"
+#include "cplusplus.c"
 #include "ctype.c"
 #include "devices.c"
 #include "division.c"
