@@ -339,7 +339,7 @@ MODULES: list[tuple[nn.Module, str, nn.Module]] = [
      "0.2: 32 becomes 8x2x2\n  Take its 32 values as channels of one pixel",
      nn.Sequential(nn.Flatten(), nn.Linear(768, 32), nn.Unflatten(1, (32, 1, 1)),
                    nn.ConvTranspose2d(32, 4, 2, stride=2))),
-    (nn.LeakyReLU(0.1), "0: the accelerator has no PRelu\n  Use ReLU.", nn.ReLU()),
+    (nn.LeakyReLU(0.1), "0: the accelerator has no LeakyRelu\n  Use ReLU.", nn.ReLU()),
     (nn.ZeroPad2d((1, 0, 1, 0)), "0: its padding is 0x1x1x0x0x0, the chip pads all sides alike",
      nn.ZeroPad2d(1)),
     (nn.GELU(), "0: the accelerator has no GELU\n  Use ReLU.", nn.ReLU()),
@@ -373,8 +373,8 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor
      lambda x: x[:, :, ::2, ::2]),
     (lambda x: functional.pad(x, (1, 1, 1, 1), mode="reflect"), "pad: the accelerator pads with",
      lambda x: functional.pad(x, (1, 1, 1, 1))),
-    (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1),
-     "repeat: it makes 4x14x14 of 2x14x14\n  Use torch.cat.", lambda x: x),
+    (lambda x: x.repeat(1, 1, 2, 1), "repeat: it takes rows in an order of its own: 0, 1",
+     lambda x: x.chunk(2, 1)[0].repeat(1, 3, 1, 1)),
 ]  # fmt: skip
 
 

@@ -53,14 +53,33 @@ def test_modules(layer: Any) -> None:
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(found, wanted, strict=True))
 
 
-def test_a_layer_that_begins_with_states_is_left_to_refusals() -> None:
+@pytest.mark.parametrize("layer", [
+    nn.GRU(FEATURES, HIDDEN, 2, batch_first=True),
+    nn.LSTM(FEATURES, HIDDEN, batch_first=True, bidirectional=True),
+])  # fmt: skip
+def test_a_layer_begins_with_constant_states(layer: Any) -> None:
     class Begun(Recurrent):
         def forward(self, x: torch.Tensor) -> Any:
-            return self.layer(x, torch.ones(1, 1, HIDDEN))
+            first = torch.linspace(-1, 1, 2 * HIDDEN).reshape(2, 1, HIDDEN)
+            given = first if isinstance(layer, nn.GRU) else (first, -0.5 * first)
+            return self.layer(x, given)[0]
+
+    model, sample = Begun(layer).eval(), torch.randn(1, STEPS, FEATURES)
+    with torch.no_grad():
+        wanted = model(sample)
+    found = computed(read_module(model, sample), sample.double().numpy())
+    assert np.allclose(found[0], wanted, atol=1e-5)
+
+
+def test_a_layer_that_begins_with_states_of_data_is_left_to_refusals() -> None:
+    class Begun(Recurrent):
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.layer(x, x[:, :1, :1].expand(1, 1, HIDDEN))
 
     model = Begun(nn.GRU(FEATURES, HIDDEN, batch_first=True)).eval()
     found = passes.improved(read_module(model, torch.randn(1, STEPS, FEATURES)), (compositions,))
-    assert [one.operator.name for one in found.nodes if isinstance(one.operator, Foreign)]
+    (foreign,) = (one.operator for one in found.nodes if isinstance(one.operator, Foreign))
+    assert foreign.name == "GRU whose first states depend on data"
 
 
 def model_of(kind: str, path: Path, *, ways: int = 1, given: str = "WRB", **attributes: Any) -> str:

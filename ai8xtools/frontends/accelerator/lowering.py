@@ -217,12 +217,7 @@ class Lowering:
                 return self._ones(node, "doubling", spec, sources[0], "repeating pixels",
                                   "Use ConvTranspose2d.")  # fmt: skip
             case Resize():
-                first = 1 if node.shape[1] != data[0].shape[1] else 2
-                raise RefusedError(
-                    f"it makes {times(node.shape[first:])} of {times(data[0].shape[first:])}",
-                    "Use torch.cat." if first == 1
-                    else "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.",
-                )  # fmt: skip
+                raise RefusedError(*geometry.why_not_resized(operator, data[0].shape))
             case Foreign():
                 raise RefusedError(f"the accelerator has no {operator.name}", operator.remedy)
             case (

@@ -83,6 +83,29 @@ def doubles(operator: Resize, shape: Shape) -> bool:
     )
 
 
+_AXES = ("samples", "channels", "rows", "columns")
+
+
+def why_not_resized(operator: Resize, shape: Shape) -> tuple[str, str]:
+    """Return why no layer stands for a Resize of data of a shape, and what to use instead."""
+    axes = _AXES if len(shape) == len(_AXES) else (*_AXES[:2], *["values"] * (len(shape) - 2))
+    whole = zip(axes, map(list, operator.places), shape, strict=True)
+    changed = [(name, places, n) for name, places, n in whole if places != [*range(n)]]
+    names = " and ".join(dict.fromkeys(name for name, _, _ in changed))
+    if any(len(places) == n or places != sorted(places) for _, places, n in changed):
+        shown = ", ".join(map(str, changed[0][1][:_SHOWN]))
+        more = ", ..." if len(changed[0][1]) > _SHOWN else ""
+        return (f"it takes {names} in an order of its own: {shown}{more}",
+                "Leave their order, or compute this part in the application.")  # fmt: skip
+    first = next(axis for axis in range(3) if axis == 2 or names.startswith(axes[axis]))
+    made = tuple(map(len, operator.places))
+    return (f"it makes {times(made[first:])} of {times(shape[first:])}",
+            "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.")  # fmt: skip
+
+
+_SHOWN = 4
+
+
 def operator(node: Node, weights: Array) -> LayerSpec | Refusal:
     """Return what a Conv, ConvTranspose or Gemm is in a description."""
     match node.operator:

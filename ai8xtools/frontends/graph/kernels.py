@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ai8xtools.frontends.graph.nodes import Node, constant, make
-from ai8xtools.frontends.graph.operators import Array, Conv, Pads, Shape, Slice
+from ai8xtools.frontends.graph.operators import Array, Conv, Pads, Resize, Shape, Slice
 from ai8xtools.frontends.graph.passes import Readers, Rule
 
 _SMALL, _LARGE = 3, 5
@@ -29,14 +29,18 @@ def moved(place: str, data: Node, kernels: Array, pad: int = 0) -> Node:
 
 
 def channel_sections(node: Node, _readers: Readers) -> Node:
-    """A section of channels is what kernels of ones take."""
+    """A section of channels, or some of them in any order, is what kernels of ones take."""
     operator = node.operator
-    if not isinstance(operator, Slice) or len(node.shape) not in (3, 4):
+    if not isinstance(operator, Slice | Resize) or len(node.shape) not in (3, 4):
         return node
     data, taken = node.inputs[0], node.inputs[0].shape
-    if node.shape == taken or (*node.shape[:1], *node.shape[2:]) != (*taken[:1], *taken[2:]):
+    places = operator.places if isinstance(operator, Resize) else [
+        np.arange(n) * step + start
+        for start, step, n in zip(operator.start, operator.step, operator.count, strict=True)
+    ]  # fmt: skip
+    if [axis for axis, n in enumerate(taken) if [*places[axis]] != [*range(n)]] != [1]:
         return node
-    chosen = operator.start[1] + operator.step[1] * np.arange(operator.count[1])
+    chosen = np.array(places[1])
     kernels = np.eye(taken[1])[chosen].reshape(len(chosen), taken[1], *(1,) * (len(taken) - 2))
     return moved(node.place, data, kernels)
 

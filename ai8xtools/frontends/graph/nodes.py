@@ -21,6 +21,7 @@ from ai8xtools.frontends.graph.operators import (
     Dropout,
     Each,
     Foreign,
+    Function,
     Gemm,
     Input,
     LpNormalization,
@@ -64,6 +65,8 @@ class Node:
     @property
     def name(self) -> str:
         """What messages call its operator."""
+        if self.operator == Each(Function.PRELU) and not self.inputs[1].shape:
+            return "LeakyRelu"  # its slope is a number
         return name_of(self.operator)
 
 

@@ -62,9 +62,9 @@ class Call:
             return self.foreign(f"{self.shown} over the samples of a batch")
         return make(self.place, operator, *inputs)
 
-    def foreign(self, name: str) -> Result:
-        """Return the result of what is no operator here."""
-        remedy = instead_of(self.shown)
+    def foreign(self, name: str, remedy: str | None = None) -> Result:
+        """Return the result of what is no operator here, with what to use instead."""
+        remedy = remedy or instead_of(self.shown)
         plain = tuple((key, value) for key, value in self.settings.items()
                       if isinstance(value, int | float | str | tuple))  # fmt: skip
         stated = Foreign(name, self.shape, plain_name=self.name, settings=plain)
