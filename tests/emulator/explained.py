@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import gc
 import io
 import re
 import resource
@@ -114,7 +115,8 @@ def unloading(name: str, faults: int, seed: int, count: Counter[tuple[str, str]]
         code = (project / "cnn.c").read_text()
         for _ in range(faults):
             (project / "cnn.c").write_text(damaged_unloading(code, random))
-            said, truth = "", None
+            said, truth, network = "", None, None
+            gc.collect()  # a core takes a gigabyte of addresses
             try:
                 network = NetworkAlone(project)
                 said = of_results(network, reference)

@@ -27,7 +27,7 @@ from ai8xtools.software.lower import lower
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import change
 from tests.software.networks import random_network
-from tests.software.proofs import outcome
+from tests.software.proofs import outcome, stream
 from tests.software.same_on_cores import CORES
 from tests.software.test_command import create
 
@@ -117,6 +117,24 @@ def test_a_program_that_stops_is_refuted(project: Path, run: Emulate) -> None:
 def test_random_networks_are_proven(tmp_path: Path, number: int) -> None:
     _, said, _, _ = outcome(random_network(number + 100), number, tmp_path)
     assert said == "proven"
+
+
+def test_a_stream_is_proven_hop_by_hop(tmp_path: Path, run: Emulate) -> None:
+    assert create(tmp_path, "--mcu", "stm32l4r5", "--stream", "4") == 0
+    project = tmp_path / "net"
+    status, text = run(project, "--prove")
+    assert (status, text.splitlines()[-1].split(":")[0]) == (0, "PROVEN")
+    change(project / "nn_slide.c", ("i + dropped < size", "i + dropped + 1 < size"))
+    assert unknown_kernels(project) == "nn_slide.c is not that of this version"
+
+
+def test_a_stream_whose_first_rows_are_lost_is_refuted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_SECONDS", 0.0)
+    rings = [f"NN_SHARE({n}), 65535, {n} }}, 12, 1" for n in (3, 2)]
+    found = stream(1, tmp_path, lambda code: code.replace(*rings))
+    assert found is not None and found[1].startswith("WRONG: ('the program delivers another value")
 
 
 @cache

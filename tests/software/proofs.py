@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ai8xtools.commands import targets
@@ -28,7 +28,9 @@ from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain
+from ai8xtools.software import build
 from ai8xtools.software.plan.plan import Scheme
+from ai8xtools.software.profile import read_profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
 from tests.emulator.proofs import images, inputs_of
@@ -37,6 +39,7 @@ from tests.software.against_simulation import files_of
 from tests.software.images import for_microcontroller
 from tests.software.networks import random_network
 from tests.software.same_on_cores import CORES, written
+from tests.software.streams import random_stream
 
 Outcome = tuple[str, str, float, float]
 """Name, what is said, and the seconds of an inference and of the proof."""
@@ -46,10 +49,26 @@ _SECONDS = 600.0
 def outcome(network: Network, number: int, folder: Path, *, rounding: bool = False) -> Outcome:
     """Prove the C of a network for a core and with a plan by number."""
     core, scheme = list(CORES)[number % 4], list(Scheme)[number // 4 % 2]
-    project = written(files_of(network, core, scheme, rounding=rounding), folder)
+    files = files_of(network, core, scheme, rounding=rounding)
+    name, *rest = proven(files, network, core, folder, rounding=rounding)
+    return f"{name}, {scheme}", *rest
+
+
+def proven(
+    files: Mapping[str, str],
+    network: Network,
+    core: str,
+    folder: Path,
+    hop_bytes: int = 0,
+    *,
+    rounding: bool = False,
+) -> Outcome:
+    """Prove the files of a network for a core, perhaps of one that takes a hop at a time."""
+    folder.mkdir(exist_ok=True)
+    project = written(files, folder)
     image = compile_plain(project, ARCHITECTURES[core]).image
     reference = Reference.of("", network, average_rounding=rounding)
-    question = CompiledQuestion(reference, image, _SECONDS)
+    question = CompiledQuestion(reference, image, _SECONDS, hop_bytes=hop_bytes)
     times = [time.process_time()]
     question.run([network.sample])
     times.append(time.process_time())
@@ -58,7 +77,7 @@ def outcome(network: Network, number: int, folder: Path, *, rounding: bool = Fal
     told = "proven"
     if not found.proven:
         told = f"{'WRONG' if found.example else 'refused'}: {found.reasons}"
-    return f"{core}, {scheme}", told, times[1] - times[0], times[2] - times[1]
+    return core, told, times[1] - times[0], times[2] - times[1]
 
 
 def networks() -> Iterator[Outcome]:
@@ -72,6 +91,31 @@ def networks() -> Iterator[Outcome]:
             rounding = deployed.encoding.average_rounding
             name, *rest = outcome(network, number, folder / "project", rounding=rounding)
             yield f"{deployed.file}, {name}", *rest
+
+
+def random_streams(count: int) -> Iterator[Outcome]:
+    """Yield what becomes of random networks whose windows slide."""
+    for seed in range(count):
+        with tempfile.TemporaryDirectory() as folder:
+            if found := stream(seed, Path(folder)):
+                yield found
+
+
+def stream(
+    seed: int, folder: Path, change: Callable[[str], str] = lambda code: code
+) -> Outcome | None:
+    """Return what becomes of a random stream, whose C may be changed; None if there is none."""
+    if made := random_stream(seed):
+        network, graph, hop = made
+        profile = read_profile(list(CORES.values())[seed % 4])
+        profile = profile.resized({"l1": 1 << 20, "flash": 1 << 20})
+        sliding = build.streamed(graph, profile, hop, None)
+        files = build.emitted(sliding, build.sample_of(network), "stream", "").files
+        files["cnn.c"] = change(files["cnn.c"])
+        hop_bytes = hop * graph.tensors[graph.input].row_bytes
+        name, *rest = proven(files, network, list(CORES)[seed % 4], folder, hop_bytes)
+        return f"stream {seed}, hop {hop} of {network.sample.shape}, {name}", *rest
+    return None
 
 
 def random_networks(count: int) -> Iterator[Outcome]:
@@ -108,12 +152,15 @@ def main() -> int:
     parser.add_argument("--kat", type=Path, metavar="DIR")
     parser.add_argument("--step", type=int, default=10)
     parser.add_argument("--random", type=int, default=0, metavar="N")
+    parser.add_argument("--streams", type=int, default=0, metavar="N", help="random streams")
     args = parser.parse_args()
     found = networks()
     if args.kat is not None:
         found = known_answers(args.kat, args.step)
     elif args.random:
         found = random_networks(args.random)
+    elif args.streams:
+        found = random_streams(args.streams)
     count: Counter[str] = Counter()
     for name, said, run, proof in found:
         if said != "proven" or not args.random:

@@ -26,6 +26,7 @@ from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.sliding import sliding_plan
 from ai8xtools.software.plan.streaming import parts_of, rows_of, streams
 from ai8xtools.software.profile import read_profile
+from ai8xtools.synthesis.network import Network
 from tests.software.compiled import compiler
 from tests.software.networks import random_network
 
@@ -174,8 +175,8 @@ def _identities(graph: StepGraph, start: int, numbers: dict[Hashable, int]) -> d
     return rows
 
 
-def random_stream(seed: int) -> tuple[StepGraph, int, Sample] | None:
-    """Return a random network for a stream, its hop and a sample; None if no hop suits it."""
+def random_stream(seed: int) -> tuple[Network, StepGraph, int] | None:
+    """Return a random network for a stream, its graph and its hop; None if no hop suits it."""
     choice = np.random.default_rng(seed)
     network = random_network(seed, rows=int(choice.choice((12, 16, 24, 32, 48))))
     graph = lower(network)
@@ -186,7 +187,7 @@ def random_stream(seed: int) -> tuple[StepGraph, int, Sample] | None:
             sliding_plan(graph, CORES["cortex-m4"], hop, None)
         except DiagnosticError:
             continue
-        return graph, hop, build.sample_of(network)
+        return network, graph, hop
     return None
 
 
@@ -195,7 +196,8 @@ def judge(seed: int, folder: Path, hops: int, flags: tuple[str, ...] = ("-O1",))
     made = random_stream(seed)
     if made is None:
         return ""
-    graph, hop, sample = made
+    network, graph, hop = made
+    sample = build.sample_of(network)
     profile = read_profile(["stm32l4r5", "rp2040", "esp32c3", "ch32v003"][seed % 4])
     profile = profile.resized({"l1": 1 << 20, "flash": 1 << 20})
     sliding = build.streamed(graph, profile, hop, None)

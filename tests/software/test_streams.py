@@ -87,7 +87,7 @@ def test_products_are_those_of_which_an_operand_changed() -> None:
         made = random_stream(seed)
         if made is None:
             continue
-        graph, hop, _ = made
+        _, graph, hop = made
         tried += 1
         assert sliding_plan(graph, CORE, hop, None).macs <= changed_products(graph, hop) * MOST
     assert tried > 30

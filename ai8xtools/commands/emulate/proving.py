@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.firmware.residents import Residents
 from ai8xtools.emulator.plain import compile_plain
+from ai8xtools.reading import source_text
+
+_HOP = re.compile(r"\bCNN_HOP_BYTES (\d+)\b")
 
 
 def prove_project(project: Path, options: EmulateOptions) -> int:
@@ -41,7 +45,7 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     if not (project / "nn_kernels.c").is_file() or library_of(project)[0]:
         raise unproven("only --device MCU without --symbol-prefix is known")
     if options.config_file is None:
-        simulation = rebuilt(built_again(project), project)
+        simulation = rebuilt(built_again(project, stream=True), project)
     else:
         simulation = built_for_software(options.config_file, options.checkpoint_file)
     reference = Reference(  # C computes what the known answer is made of
@@ -50,7 +54,10 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     level = options.optimization or DEFAULT_LEVEL
     program = compile_plain(project, ARCHITECTURES[core], f"-O{level}",
                             seconds=options.tree.seconds)  # fmt: skip
-    question = CompiledQuestion(reference, program.image, options.time_limit_s)
+    hop = _HOP.search(source_text(project / "cnn.h"))
+    question = CompiledQuestion(
+        reference, program.image, options.time_limit_s, hop_bytes=int(hop[1]) if hop else 0
+    )
     judgement = judge_program(question, unknown_kernels(project))
     return 0 if print_judgement(judgement, reference, options.dump) else 1
 

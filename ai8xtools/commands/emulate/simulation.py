@@ -103,15 +103,18 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
     return _suitable(simulation, firmware, project)
 
 
-def built_again(project: Path, *files: str) -> Simulation | str:
+def built_again(project: Path, *files: str, stream: bool = False) -> Simulation | str:
     """Return the network that a project, or some of its `files`, name as their source, or why there
-    is none.
+    is none; that of a `stream` only if it is asked for.
     """
-    return _again(project, _simulation, *files)
+    return _again(project, _simulation, *files, stream=stream)
 
 
 def _again(
-    project: Path, make: Callable[[LoaderOptions, bool], Result], *files: str
+    project: Path,
+    make: Callable[[LoaderOptions, bool], Result],
+    *files: str,
+    stream: bool = False,
 ) -> Result | str:
     """Return what is made of the options that a project, or some of its `files`, name, or why there
     is nothing.
@@ -124,7 +127,7 @@ def _again(
     except ValueError:
         return "the project's command line cannot be read"
     for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
-        result = _read(words, folder, make)
+        result = _read(words, folder, make, stream=stream)
         if result is not None:
             return result
     return "the network of the project is not where its command line says, or has changed"
@@ -172,7 +175,11 @@ def built_for_software(description: str, checkpoint: str | None) -> Simulation:
 
 
 def _read(
-    words: list[str], folder: Path, make: Callable[[LoaderOptions, bool], Result]
+    words: list[str],
+    folder: Path,
+    make: Callable[[LoaderOptions, bool], Result],
+    *,
+    stream: bool,
 ) -> Result | str | None:
     """Build the network again, with paths relative to a folder; None if its files are missing, or
     why there is none.
@@ -183,7 +190,7 @@ def _read(
     with _current(folder):
         try:
             with unheard():  # what the command asked for besides is not to be done again
-                options, alone = _options(words)
+                options, alone = _options(words, stream=stream)
             if not all(Path(shipped(file)).is_file() for file in _files(options)):
                 return None
             if options.model is None:
@@ -223,8 +230,11 @@ def _written(project: Path, options: LoaderOptions, alone: bool) -> Mapping[str,
     return files
 
 
-def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:
-    """Return what a command line asks for, and whether that is without the accelerator."""
+def _options(words: Sequence[str], *, stream: bool = False) -> tuple[LoaderOptions, bool]:
+    """Return what a command line asks for, and whether that is without the accelerator.
+
+    Raises EmulatorError E881 for what is no description, and for a stream unless `stream`.
+    """
     if "--device=MCU" in words or ("--device", "MCU") in itertools.pairwise(words):
         from ai8xtools.commands.software.arguments import parse as parse_software
         from ai8xtools.commands.software.graphs import source_of
@@ -234,7 +244,7 @@ def _options(words: Sequence[str]) -> tuple[LoaderOptions, bool]:
             raise EmulatorError(
                 "E881", "the checkpoint holds the network, which no description has"
             )
-        if software.stream is not None:
+        if software.stream is not None and not stream:
             raise EmulatorError("E881", "the network is a stream")
         if source_of(software.source, software) is not None:
             raise EmulatorError("E881", "the network is a graph of its own, not a description")

@@ -6,6 +6,7 @@ Source: docs/proof.md, "Microcontrollers without the accelerator".
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,28 +23,36 @@ from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
 from ai8xtools.emulator.cpu.elf import Image
 from ai8xtools.emulator.errors import StoppedError
-from ai8xtools.emulator.proof.dataflow import Values
+from ai8xtools.emulator.proof.dataflow import Mark, Values
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
+from ai8xtools.emulator.proof.kernels import departure
 from ai8xtools.emulator.proof.program import TracedProgram
 from ai8xtools.reading import source_text
+from ai8xtools.reading.progress import tracked
 from ai8xtools.software.emit.code import RUNTIME
 from ai8xtools.synthesis.network import Layer
 from ai8xtools.values import frozen
 from ai8xtools.writing.templates import render
 
 Integers = NDArray[np.int64]
+_HOPS = 1000
+_SLIDES = ("nn_slide.c", "nn_slide.h")
 _BUFFER = RAM + MEMORY_BYTES // 2
 _CORE, _KERNEL = re.compile(r"\bNN_FOR_(\w+) 1\n"), re.compile(r"^nn_kernel (\w+);", re.M)
 
 
 @frozen(slots=False)
 class CompiledQuestion:
-    """A network, and a compiled program that may compute it, one input at a time."""
+    """A network, and a compiled program that may compute it, one input at a time.
+
+    A program of a stream takes `hop_bytes` at a time, too.
+    """
 
     reference: Reference
     image: Image
     time_limit: float
     size: int = 1
+    hop_bytes: int = 0
 
     @property
     def orders(self) -> tuple[Integers, ...]:
@@ -62,28 +71,34 @@ class CompiledQuestion:
 
     def example(self, image: Integers, recipe: str, *, again: bool = True) -> Counterexample | None:
         """Return how the result for an input is another one: of the first inference after reset, or
-        if it is made `again`, of the next one. A program that stops has none.
+        if it is made `again`, of the next one, of a stream hop by hop. A program that stops has
+        none.
         """
         core, expected = (
             Core(self.image),
             self.reference.result(self.reference.outputs_for(image), self.orders),
         )
         example = None
-        for name in (recipe, f"{recipe}, twice")[: 1 + again]:
+        later = "then hop by hop" if self.hop_bytes else "twice"
+        runs = (False, recipe), (bool(self.hop_bytes), f"{recipe}, {later}")
+        for hops, name in runs[: 1 + again]:
             try:
-                actual = self._result(core, image)
+                actual = self._result(core, image, hops=hops)
             except StoppedError as error:
                 return Counterexample.stopping(image, name, error.message)
             example = example or Counterexample.of(image, name, expected, actual)
         return example
 
-    def _result(self, core: Core, image: Integers) -> NDArray[np.uint8]:
+    def _result(self, core: Core, image: Integers, *, hops: bool = False) -> NDArray[np.uint8]:
         size = sum(layer.output_width // 8 * len(_order(layer)) for layer in self.reference.outputs)
         content = image.astype(np.int8).transpose(1, 2, 0).tobytes()
         place = _BUFFER + (len(content) + 15) // 16 * 16
         core.write_memory(_BUFFER, content)
-        core.call("cnn_init", time_limit=self.time_limit)
-        core.call("cnn_run", _BUFFER, place, time_limit=self.time_limit)
+        if not hops:
+            core.call("cnn_init", time_limit=self.time_limit)
+            core.call("cnn_run", _BUFFER, place, time_limit=self.time_limit)
+        for offset in range(0, image.size if hops else 0, self.hop_bytes or 1):
+            core.call("cnn_stream", _BUFFER + offset, place, time_limit=self.time_limit)
         return np.frombuffer(core.read_memory(place, size), np.uint8)
 
 
@@ -95,7 +110,7 @@ def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
     """
     reasons = [kernels] if kernels else []
     try:
-        difference = _compare(question)
+        difference = (_compare_stream if question.hop_bytes else _compare)(question)
         reasons += [difference] if difference else []
     except EmulatorError as error:
         reasons.append(error.message)
@@ -133,6 +148,11 @@ def unknown_kernels(project: Path) -> str:
         "nn_kernels.h": header == again,
         "nn.h": source_text(project / "nn.h") == source_text(RUNTIME / "nn.h"),
     }
+    slides = [path for path in map(project.joinpath, _SLIDES) if path.is_file()]
+    same |= {
+        path.name: source_text(path) == source_text(RUNTIME / path.name.removeprefix("nn_"))
+        for path in slides
+    }
     others = [name for name, is_same in same.items() if not is_same]
     return f"{others[0]} is not that of this version" if others else ""
 
@@ -149,11 +169,9 @@ def _compare(question: CompiledQuestion) -> str:
     it leaves the variables of the program as it found them, all later ones are like that. A rolling
     buffer is followed until it holds nothing of the start.
     """
-    reference, mixer = question.reference, Mixer()
-    network = reference.network
-    sizes = [layer.output_width // 8 * len(_order(layer)) for layer in reference.outputs]
-    program = TracedProgram(question.image, network.sample.size, sum(sizes), question.time_limit)
-    comparing = _Comparing(reference, program, mixer, Values(program.flow, mixer))
+    network = question.reference.network
+    comparing = _Comparing(question)
+    program = comparing.program
     program.start()
     states: list[bytes] = []
     marks = [program.mark()]
@@ -163,32 +181,81 @@ def _compare(question: CompiledQuestion) -> str:
         marks.append(program.mark())
         if network.buffer is None and inference and program.flow.repeats(*marks):
             continue
-        if difference := comparing.difference(inference, numbers):
+        if difference := comparing.difference(comparing.given(numbers)):
             return difference
     if states[-1] != states[-2]:
         return "inferences leave other variables behind each time"
     return ""
 
 
+def _compare_stream(question: CompiledQuestion) -> str:
+    """Return what differs of a stream, as `_compare`: behind cnn_init(), and behind cnn_run().
+
+    All hops are followed until the variables of the program are for the third time as they were,
+    and it computes the same as between the first two times, of nothing older.
+    """
+    size, hop = question.reference.network.sample.size, question.hop_bytes
+    for begun in (False, True):
+        comparing = _Comparing(question)
+        program, flow = comparing.program, comparing.program.flow
+        program.start()
+        window: deque[Fingerprints] = deque(maxlen=size // hop)
+        if begun:
+            window.extend(comparing.given(program.infer()).reshape(-1, hop, LANES))
+            if difference := comparing.difference(np.concatenate(window)):
+                return difference
+        times: defaultdict[bytes, dict[int, Mark]] = defaultdict(dict)
+        for number in tracked("Hops", range(_HOPS)):
+            first = len(window) + 1 < size // hop
+            window.append(comparing.given(program.hop(hop, first=first)))
+            if program.period > _HOPS // 2:
+                raise departure(f"the rings of the stream are where they were after "
+                                f"{program.period} hops, which are too many to follow")  # fmt: skip
+            if first:
+                continue
+            if difference := comparing.difference(np.concatenate(window)):
+                return difference
+            marks = times[program.state]
+            marks[number] = now = program.mark_all()
+            if any(
+                2 * at - number in marks and flow.goes_on(marks[2 * at - number], mark, now)
+                for at, mark in marks.items()
+                if at != number
+            ):
+                break
+        else:
+            raise departure(f"the stream does not repeat itself within {_HOPS} hops")
+    return ""
+
+
 class _Comparing:
     """Compares one inference of a program after the other with those of a network."""
 
-    def __init__(
-        self, reference: Reference, program: TracedProgram, mixer: Mixer, values: Values
-    ) -> None:
-        self._reference, self._program, self._mixer, self._values = (
-            reference,
-            program,
-            mixer,
-            values,
+    def __init__(self, question: CompiledQuestion) -> None:
+        self._reference = reference = question.reference
+        sizes = [layer.output_width // 8 * len(_order(layer)) for layer in reference.outputs]
+        self.program = TracedProgram(
+            question.image, reference.network.sample.size, sum(sizes), question.time_limit
         )
+        self._mixer = Mixer()
+        self._values = Values(self.program.flow, self._mixer)
+        self._inputs = 0
         self._computed: Mapping[int, Fingerprints] | None = None
 
-    def difference(self, inference: int, numbers: Integers) -> str:
-        """Return how an inference with these values of the input differs; empty if it does not."""
+    def given(self, numbers: Integers) -> Fingerprints:
+        """Return the expressions of new values of the input, which get them."""
+        self._inputs += 1
+        expressions = self._mixer.numbered(("input", self._inputs), len(numbers))
+        self._values.give(int(numbers[0]), expressions)
+        return expressions
+
+    def difference(self, given: Fingerprints) -> str:
+        """Return how an inference with this input, [row, column, channel], differs; empty if it
+        does not.
+        """
         network, values = self._reference.network, self._values
-        image = self._mixer.numbered(("input", inference), *network.sample.shape)
-        values.give(int(numbers[0]), image.transpose(1, 2, 0, 3).reshape(-1, LANES))
+        channels, rows, columns = network.sample.shape
+        image = given.reshape(rows, columns, channels, LANES).transpose(2, 0, 1, 3)
         produced = values.compute()
         self._computed = computed = network_fingerprints(
             network, image, self._mixer, average_rounding=self._reference.average_rounding,
@@ -198,13 +265,13 @@ class _Comparing:
         for layer in self._reference.outputs:
             expected = computed[layer.index].reshape(-1, LANES)[_order(layer)]
             width = layer.output_width // 8
-            delivered = self._program.result(offset, len(expected), width)
+            delivered = self.program.result(offset, len(expected), width)
             values.compute()
             wrong = differing(expected, values.of(delivered))
             if len(wrong):
                 missing = first_missing(network, computed, [image, produced], "the program")
                 return missing or (
-                    f"cnn_run() delivers another value as byte {offset + width * int(wrong[0])}"
+                    f"the program delivers another value as byte {offset + width * int(wrong[0])}"
                 )
             offset += width * len(expected)
         return ""

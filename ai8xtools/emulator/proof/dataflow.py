@@ -157,17 +157,29 @@ class Dataflow:
 
     def repeats(self, begin: Mark, one: Mark, two: Mark) -> bool:
         """Tell whether between the later marks the same is computed as between the first ones, with
-        the same result.
+        the same codes but for what is unknown both times.
         """
         earlier = self.operations[begin.operations : one.operations]
         later = self.operations[one.operations : two.operations]
         shift, codes = two.count - one.count, one.codes
         moved = _shifted(codes // _PARTS, shift) * _PARTS + codes % _PARTS
-        return len(earlier) == len(later) and np.array_equal(moved, two.codes) and all(
+        same = (moved == two.codes) | ((codes < 0) & (two.codes < 0))
+        return len(earlier) == len(later) and bool(same.all()) and all(
             one.kind == two.kind and one.first + shift == two.first
             and np.array_equal(_shifted(one.inputs, shift), two.inputs)
             for one, two in zip(earlier, later, strict=True)
         )  # fmt: skip
+
+    def goes_on(self, begin: Mark, one: Mark, two: Mark) -> bool:
+        """Tell whether all that follows is as between the later marks, if the program's variables
+        are the same at all three: that repeats what is between the first ones, and uses nothing
+        older.
+        """
+        oldest = (
+            np.where(some.inputs < CONSTANTS, self.count, some.inputs).min(initial=self.count)
+            for some in self.operations[one.operations : two.operations]
+        )
+        return min(oldest, default=self.count) >= begin.count and self.repeats(begin, one, two)
 
     def gather(self, name: str, earlier: Integers | None, more: Integers, width: int = 1
                ) -> Integers:  # fmt: skip

@@ -21,6 +21,7 @@ Read = Callable[[int, int], bytes]
 """Returns so many bytes of memory from an address on."""
 
 _LAYOUT = struct.Struct("<4I3Hh5HbbB")
+_SLIDE_LAYOUT = struct.Struct("<3I2I2H2I2H5H")
 _POOL_LAYOUT = struct.Struct("<I5HB")
 _ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
 _OFFSET = 128
@@ -53,6 +54,33 @@ class PoolParameters:
     def at(cls, address: int, read: Read) -> PoolParameters:
         """Read the structure at an address."""
         return cls(*_POOL_LAYOUT.unpack(read(address, _POOL_LAYOUT.size)))
+
+
+@frozen
+class SlideParameters:
+    """The rows of a tensor whose window slides, `nn_slide`."""
+
+    ring: int
+    begin: int
+    finish: int
+    row_bytes: int
+    share: int
+    data_rows: int
+    data_ring: int
+    edge_bytes: int
+    edge_share: int
+    edge_rows: int
+    edge_ring: int
+    rows: int
+    first: int
+    end: int
+    hop: int
+    step: int
+
+    @classmethod
+    def at(cls, address: int, read: Read) -> SlideParameters:
+        """Read the structure at an address."""
+        return cls(*_SLIDE_LAYOUT.unpack(read(address, _SLIDE_LAYOUT.size)))
 
 
 @frozen

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import gcd, lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from ai8xtools.emulator.proof.kernels import (
     Convolution,
     Parameters,
     PoolParameters,
+    SlideParameters,
     convolution,
     departure,
     pixels_read,
@@ -36,7 +38,8 @@ _ARENAS = ("cnn_arena", "cnn_l2", "cnn_l3")
 _JOINS = ("add", "sub", "or", "xor")
 _WIDE_BYTES, _SUM_BYTES = 4, 2
 _LARGEST = 1 << 24
-_OK = 0
+_OK, _MORE = 0, 1
+_RESULTS = {_OK: "CNN_OK", _MORE: "CNN_MORE"}
 
 
 class _Area:
@@ -72,6 +75,8 @@ class TracedProgram:
         if "cnn_run" not in image.symbols:
             raise departure("there is no function cnn_run(in, out)")
         self.flow = Dataflow()
+        self.period = 1
+        """Hops of a stream after which its rings are where they were, of those seen so far."""
         self.areas = [
             _Area("input", INPUT, in_bytes, b"", self.flow).area,
             _Area("result", OUTPUT, out_bytes, b"", self.flow).area,
@@ -83,7 +88,9 @@ class TracedProgram:
         self._convolutions: dict[tuple[str, bytes, bytes], Convolution] = {}
         self.flow.add_region(INPUT, in_bytes)
         self.flow.add_region(OUTPUT, out_bytes)
-        arenas = [(at, size) for at, size, name in image.objects if name in _ARENAS and size]
+        self._arenas = arenas = [
+            (at, size) for at, size, name in image.objects if name in _ARENAS and size
+        ]
         for address, size in arenas:
             self.flow.add_region(address, size)
         self._memory = self._covered(arenas)
@@ -114,20 +121,36 @@ class TracedProgram:
         self._call("cnn_init")
 
     def infer(self) -> Integers:
-        """Call cnn_run() with new values in the input, and return the number of the first."""
-        numbers = self.flow.leaves(self._in_bytes) + np.arange(self._in_bytes)
+        """Call cnn_run() with new values in the input, and return their numbers."""
+        return self._given("cnn_run", self._in_bytes, _OK)
+
+    def hop(self, size: int, *, first: bool) -> Integers:
+        """Call cnn_stream() with so many new values, and return their numbers.
+
+        It is among the `first` ones if there were not enough for a window yet.
+        """
+        self.flow.forget(INPUT, self._in_bytes)
+        return self._given("cnn_stream", size, _MORE if first else _OK)
+
+    def _given(self, name: str, size: int, returned: int) -> Integers:
+        numbers = self.flow.leaves(size) + np.arange(size)
         self.flow.write(INPUT, numbers)
         self.flow.forget(OUTPUT, self._out_bytes)
-        self._call("cnn_run", INPUT, OUTPUT)
+        self._call(name, INPUT, OUTPUT, returned=returned)
         return numbers
 
-    def _call(self, name: str, *arguments: int) -> None:
-        if self.core.call(name, *arguments, time_limit=self._time_limit) != _OK:
-            raise departure(f"{name}() does not return CNN_OK")
+    def _call(self, name: str, *arguments: int, returned: int = _OK) -> None:
+        if self.core.call(name, *arguments, time_limit=self._time_limit) != returned:
+            raise departure(f"{name}() does not return {_RESULTS[returned]}")
 
     def mark(self) -> Mark:
         """Return how far the program is."""
         return self.flow.mark(OUTPUT, self._out_bytes)
+
+    def mark_all(self) -> Mark:
+        """Return how far the program is, with all data that it keeps."""
+        parts = [self.flow.codes(at, size) for at, size in self._arenas]
+        return Mark(len(self.flow.operations), self.flow.count, np.concatenate(parts))
 
     def result(self, offset: int, count: int, width: int) -> Integers:
         """Return the numbers of results of `width` bytes each."""
@@ -159,6 +182,7 @@ class TracedProgram:
             "nn_pool_mean": partial(self._pool, "average"),
             "nn_copy": self._copies,
             "nn_roll": self._roll,
+            "nn_slide_move": self._slide,
             "memcpy": self._copy,
             "memmove": self._copy,
             "memset": self._set,
@@ -274,6 +298,22 @@ class TracedProgram:
         kept = codes[min(dropped, size) :].copy()
         codes[: len(kept)] = kept
         codes[len(kept) :] = ZERO
+
+    def _slide(self) -> None:
+        at, moved = self._arguments(2)
+        slide = SlideParameters.at(at, self.read)
+        place, edge = np.frombuffer(self.read(moved, 4), "<u2").astype(np.int64)
+        if slide.data_ring < slide.data_rows:
+            place += slide.step
+            place -= slide.data_ring * (place >= slide.data_ring)
+            self.period = lcm(self.period, slide.data_ring // gcd(slide.data_ring, slide.step))
+        else:
+            size, dropped = slide.rows * slide.row_bytes, slide.hop * slide.row_bytes
+            codes = self.flow.codes(slide.ring, size)
+            codes[: size - dropped] = codes[dropped:].copy()
+        self.period = lcm(self.period, max(slide.edge_ring, 1))
+        edge = edge + 1 if edge + 1 < slide.edge_ring else 0
+        self._store(moved, np.array([place, edge]).astype("<u2").tobytes())
 
     def _copy(self) -> None:
         to, source, size = self._arguments(3)
