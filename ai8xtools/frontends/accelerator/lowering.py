@@ -18,7 +18,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from ai8xtools.frontends.accelerator.ones import bordered, doubled, identity
+from ai8xtools.frontends.accelerator.ones import bordered, doubled, identity, pointwise
 from ai8xtools.frontends.graph import geometry, kernels, passes
 from ai8xtools.frontends.graph.geometry import LayerSpec
 from ai8xtools.frontends.graph.nodes import Graph, Node
@@ -77,7 +77,8 @@ class Parts:
     `norm` is the batch normalization behind it, `limits` are lower and upper ones of its own,
     `shift` and `rounded` say what whole numbers are multiplied by (2^shift), and whether they are
     divided by 128 and rounded then; `wide` results have 32 bits. A `constant` layer stands for no
-    weights of the graph: its kernels are one.
+    weights of the graph: its kernels are one. One that `adds` has kernels of ones for each operand,
+    and factors of their own.
     """
 
     spec: LayerSpec
@@ -90,28 +91,33 @@ class Parts:
     rounded: bool = False
     wide: bool = False
     constant: bool = False
+    adds: bool = False
 
 
 class Lowering:
     """Goes through the nodes of a graph once, by `lower`.
 
     `notes` say what was rewritten, by node. `depthwise`: the chip has depth-wise convolutions.
+    `calibrated`: each result has a factor of its own, by which it fits the range of the chip.
     """
 
     goes_on = True
     """What is behind a node that is refused is looked at as well."""
 
-    def __init__(self, graph: Graph, rules: Sequence[passes.Rule], *, depthwise: bool) -> None:
+    def __init__(
+        self, graph: Graph, rules: Sequence[passes.Rule], *, depthwise: bool, calibrated: bool
+    ) -> None:
         self.refusals: list[Refusal] = []
         self.notes: list[str] = []
         shaping = (kernels.channel_sections, kernels.dense_groups(depthwise=depthwise),
                    kernels.square_kernels)  # fmt: skip
         self._source = passes.improved(graph, (*rules, *shaping))
-        self._depthwise = depthwise
+        self._depthwise, self._calibrated = depthwise, calibrated
         self._readers = self._source.readers()
         self._results: dict[Node, Any] = {}
         self._done: set[Node] = set()  # their work is part of a layer before them
         self._positive: set[Node] = set()  # results that are never negative
+        self._limited: dict[Node, float] = {}  # upper limits, which decide the factor
 
     def lower(self) -> None:
         """Make the layers of all nodes."""
@@ -137,8 +143,10 @@ class Lowering:
         """Return pooled data. AssertionError tells of a limit."""
 
     @abstractmethod
-    def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Any:
-        """Return a sum or difference of two results of one shape."""
+    def _sum(
+        self, node: Node, function: Function, data: Sequence[Node], limits: Limits | None
+    ) -> Any:
+        """Return a sum or difference of two results of one shape, perhaps with limits."""
 
     @abstractmethod
     def _join(self, node: Node, sources: Sequence[Any]) -> Any:
@@ -184,8 +192,12 @@ class Lowering:
         sources = [self._results[one] for one in data]
         if data and _keeps_sign(operator) and all(one in self._positive for one in data):
             self._positive.add(node)
+        limits = [self._limited[one] for one in data if one in self._limited]
+        if limits and isinstance(operator, SHAPES):
+            self._limited[node] = max(limits)
         match operator:
             case Input():
+                self._limited |= {node: 1.0} if self._calibrated else {}
                 return self._input(node)
             case Conv() | ConvTranspose() | Gemm():
                 return self._operator(node, sources[0])
@@ -259,6 +271,8 @@ class Lowering:
             self._done.add(following)
             last, following = following, self._only_reader(following)
             self._positive |= set() if parts.activation is None else {node, last}
+        if parts.limits is not None:
+            self._limited[last] = parts.limits[1]
         target = self._target(node)
         source = self._decimated(f"{target}_stride", parts.spec.before, source, node)
         try:
@@ -338,7 +352,29 @@ class Lowering:
             shapes = " and ".join(times(one.shape[1:]) for one in data)
             raise RefusedError(f"its operands have the shapes {shapes}",
                                "Add results of the same shape.")  # fmt: skip
-        return self._sum(node, each.function, data)
+        following = self._only_reader(node)
+        name, limits = activation(following) if self._calibrated else (None, None)
+        known = {self._limited.get(one) for one in data}
+        if limits is not None or known != {None}:
+            if following is None or limits is None or name is not None or known != {limits[1]}:
+                return self._added(node, each.function, data)
+            self._done.add(following)
+            self._limited |= dict.fromkeys((node, following), limits[1])
+        return self._sum(node, each.function, data, limits)
+
+    def _added(self, node: Node, function: Function, data: Sequence[Node]) -> Any:
+        """Make a layer of a sum whose limits are not those of its operands: kernels that are one
+        over the channels of both, whose result has a factor of its own."""
+        signs = (1, 1 if function is Function.ADD else -1)
+        counts = {one: sum(s for s, d in zip(signs, data, strict=True) if d is one) for one in data}
+        kernels = np.hstack([n * np.eye(node.shape[1]) for n in counts.values()])
+        kernels = kernels.reshape(*kernels.shape, *(1,) * (len(node.shape) - 2))
+        spec = pointwise(kernels, node.shape[1:])
+        self.notes.append(f"{node.place}: a sum of limited data costs a layer with "
+                          f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
+        sources = [self._results[one] for one in counts]
+        joined = sources[0] if len(sources) == 1 else self._join(node, sources)
+        return self._layer(node, Parts(spec, np.asarray(spec.weights), adds=True), joined)
 
     def _joined(self, node: Node, concat: Concat, sources: Sequence[Any]) -> Any:
         if len(sources) != len(node.inputs):
@@ -419,6 +455,31 @@ def path_of_weights(node: Node) -> str:
 def plain(node: Node) -> str:
     """Return the place of a node as a name of a module beside others."""
     return re.sub(r"\W", "_", node.place).strip("_")
+
+
+_LOWEST = 128 / 127 * (1 + 1e-6)
+"""The lowest value of 8 bits, for a highest one of -1."""
+
+
+def activation(node: Node | None) -> tuple[str | None, Limits | None]:
+    """Return what a node is as the activation of a layer, None for others, and its limits, which
+    are 0 or about the negative of the upper one, and that."""
+    operator = None if node is None else node.operator
+    if isinstance(operator, Clip) and math.isfinite(operator.high) and operator.high > 0:
+        limits = operator.low, operator.high
+        if operator.low == 0:
+            return "ReLU", limits
+        if 1 <= -operator.low / operator.high <= _LOWEST:
+            return None, limits
+    return (None if operator is None else ACTIVATIONS.get(operator)), None
+
+
+def takes_activation(node: Node, parts: Parts) -> bool:
+    """Make a node the activation of a layer that has none, if it is one."""
+    if parts.activation is not None or parts.limits is not None:
+        return False
+    parts.activation, parts.limits = activation(node)
+    return parts.activation is not None or parts.limits is not None
 
 
 def _keeps_sign(operator: Operator) -> bool:

@@ -18,6 +18,16 @@ def _spec(op: str, kernels: Array, shape: Shape, pad: int = 0, groups: int = 1) 
     return LayerSpec(op, keys, shape, kernels)
 
 
+def pointwise(kernels: Array, shape: Shape) -> LayerSpec:
+    """Return a layer of kernels [O, I, 1, ...] of one value, or fully connected if they have none,
+    for a result [O, ...].
+    """
+    axes = len(shape) - 1
+    return (
+        _spec(f"Conv{axes}d", kernels, shape) if axes else LayerSpec("Linear", {}, shape, kernels)
+    )
+
+
 def identity(shape: Shape, *, depthwise: bool = False) -> LayerSpec:
     """Return a layer that gives data [C, ...] as it is; `depthwise`: images by groups of one."""
     channels, axes = shape[0], len(shape) - 1

@@ -43,7 +43,10 @@ def names_of(
         name = next((name for name in named if name in alike), None)
         names |= {} if name is None else {index: name}
         if name is None and alike:
-            scores = {name: _likeness(own.weights, value) for name, value in alike.items()}
+            pairs = ((n, own.weights, value) for n, value in alike.items())
+            if own.adds:  # the factors of operands are the checkpoint's
+                pairs = ((n, mine != 0, value != 0) for n, mine, value in pairs)
+            scores = {n: _likeness(mine, value) for n, mine, value in pairs}
             best = max(scores, key=lambda name: scores[name])
             names |= {index: best} if scores[best] >= _ALIKE else {}
     return names

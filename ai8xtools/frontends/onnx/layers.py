@@ -14,11 +14,13 @@ import numpy as np
 
 from ai8xtools.frontends.accelerator.lowering import (
     ACTIVATIONS,
+    Limits,
     Lowering,
     Parts,
     RefusedError,
     path_of_weights,
     plain,
+    takes_activation,
 )
 from ai8xtools.frontends.accelerator.walk import Walk
 from ai8xtools.frontends.graph import passes
@@ -72,7 +74,7 @@ class WholeNumbers(Lowering):
 
     def __init__(self, graph: Graph, chip: Chip, *, fractions: bool = False) -> None:
         graph, left = without_tail(graph)
-        super().__init__(graph, PASSES, depthwise=chip.has_depthwise)
+        super().__init__(graph, PASSES, depthwise=chip.has_depthwise, calibrated=fractions)
         self.left = list(dict.fromkeys(node.place for node in left))
         self.layers: list[DescribedLayer] = []
         self.tensors: dict[int, Parts] = {}
@@ -138,7 +140,9 @@ class WholeNumbers(Lowering):
         shape = (*source.shape[:2], *map(int, sizes))
         return make(node.place, Layer(target, shape, pool=keys, target=target), source)
 
-    def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Node:
+    def _sum(
+        self, node: Node, function: Function, data: Sequence[Node], _limits: Limits | None
+    ) -> Node:
         layer = Layer(function.value, node.shape, op=function.value,
                       target=f"{plain(node)}_elementwise")  # fmt: skip
         return make(node.place, layer, *(self._results[one] for one in data))
@@ -155,18 +159,20 @@ class WholeNumbers(Lowering):
         operator, constant = node.operator, node.inputs[-1].constant
         if not isinstance(operator, Clip | Each) or (len(node.inputs) > 1 and constant is None):
             return False
+        if not self._exact and takes_activation(node, parts):
+            return True
         if operator in ACTIVATIONS:
             parts.activation = parts.activation or ACTIVATIONS[operator]
             return True
         if isinstance(operator, Clip):
-            self._limited(node, operator, parts)
+            self._clip(node, operator, parts)
             return True
         if constant is None:
             return operator.function is Function.FLOOR
         taken = _shifted if operator.function is Function.ADD else _scaled
         return taken(node, operator.function, constant, parts)
 
-    def _limited(self, node: Node, clip: Clip, parts: Parts | None) -> None:
+    def _clip(self, node: Node, clip: Clip, parts: Parts | None) -> None:
         """Let a layer limit its results as the chip does by itself; RefusedError for other limits,
         and without a layer for those that change something.
         """
@@ -185,7 +191,7 @@ class WholeNumbers(Lowering):
 
     def _by_element(self, node: Node, operator: Clip | Each, source: Any) -> Any:
         if isinstance(operator, Clip):
-            self._limited(node, operator, None)
+            self._clip(node, operator, None)
         elif not _drops_fractions(node, operator.function):
             raise self._without(node)
         self._positive |= {node} if node.inputs[0] in self._positive else set()

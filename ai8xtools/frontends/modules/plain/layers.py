@@ -49,6 +49,7 @@ def make_layer(parts: Parts, keywords: Mapping[str, Any]) -> nn.Module:
         _fill_norm(layer.bn, norm)
     if parts.constant:
         layer.op.weight.requires_grad_(False)
+    if parts.constant or parts.adds:
         layer.is_constant = True
     return layer
 

@@ -17,18 +17,16 @@ from torch.nn import functional
 
 import ai8x
 from ai8xtools.frontends.accelerator.lowering import (
-    ACTIVATIONS,
-    SHAPES,
     Limits,
     Lowering,
     Parts,
     RefusedError,
     path_of_weights,
     plain,
+    takes_activation,
 )
 from ai8xtools.frontends.departing import told_of
 from ai8xtools.frontends.graph import passes
-from ai8xtools.frontends.graph.geometry import LayerSpec
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
     BatchNormalization,
@@ -42,7 +40,6 @@ from ai8xtools.frontends.graph.operators import (
     Gemm,
     Input,
     LpNormalization,
-    Operator,
     Reshape,
     Slice,
     Softmax,
@@ -142,9 +139,6 @@ PASSES = (
 )  # fmt: skip
 """What is done with a graph before."""
 
-_LOWEST = 128 / 127 * (1 + 1e-6)
-"""The lowest value of 8 bits, for a highest one of -1."""
-
 
 class Fractions(Lowering):
     """Writes another graph of layers of ai8x, whose weights are trained or calibrated.
@@ -155,12 +149,11 @@ class Fractions(Lowering):
 
     def __init__(self, graph: Graph, keywords: Mapping[str, Any]) -> None:
         assert ai8x.dev is not None
-        super().__init__(graph, PASSES, depthwise=ai8x.dev.limits.has_depthwise)
+        super().__init__(graph, PASSES, depthwise=ai8x.dev.limits.has_depthwise, calibrated=True)
         self.softmax: list[Any] = []
         self.graph = fx.Graph()
         self.root = nn.Module()
         self._keywords = keywords
-        self._limited: dict[Node, float] = {}  # upper limits, which decide the factor
         self._layers: dict[str, tuple[Any, ...]] = {}
         self.lower()
         self.places: dict[str, Any] = {
@@ -203,39 +196,27 @@ class Fractions(Lowering):
         if not self.refusals:
             self.graph.output(results(returned))
 
-    def _written(self, node: Node, operator: Operator, data: Sequence[Node]) -> Any:
-        if isinstance(operator, SHAPES):
-            limits = [self._limited[one] for one in data if one in self._limited]
-            self._limited |= dict.fromkeys([node], max(limits)) if limits else {}
-        return super()._written(node, operator, data)
-
-    def _input(self, node: Node) -> Any:
-        self._limited[node] = 1.0
+    def _input(self, _node: Node) -> Any:
         return self.graph.placeholder("x")
 
     def _target(self, node: Node) -> str:
         return path_of_weights(node)
 
     def _takes(self, node: Node, parts: Parts) -> bool:
-        name, limits = _activation(node)
-        if parts.activation is not None or parts.limits is not None:
-            return False
-        if isinstance(node.operator, BatchNormalization):
-            follows = isinstance(node.inputs[0].operator, Conv | ConvTranspose | Gemm)
-            parts.norm = node if follows and parts.norm is None else parts.norm
-            return parts.norm is node
-        parts.activation, parts.limits = name, limits
-        return name is not None or limits is not None
+        if not isinstance(node.operator, BatchNormalization):
+            return takes_activation(node, parts)
+        follows = isinstance(node.inputs[0].operator, Conv | ConvTranspose | Gemm)
+        parts.norm = node if follows and parts.norm is None else parts.norm
+        return parts.norm is node
 
     def _placed(self, node: Node, target: str, parts: Parts, source: Any, last: Node) -> Any:
         alone = parts.activation is None and parts.limits is None
         parts.wide = parts.spec.op == "Linear" and alone and self._is_last(last)
-        if parts.norm is node:
+        if parts.norm is node or parts.adds:
             parts.weights = EXACTLY_ONE * parts.weights
         layer = make_layer(parts, self._keywords)
         if parts.limits is not None:
             set_limits(layer, parts.limits)
-            self._limited[last] = parts.limits[1]
         if parts.constant:
             return self._call(target, layer, (source,))
         kind = (parts.norm and parts.norm.place, parts.activation, parts.limits, parts.spec.weights,
@@ -263,37 +244,14 @@ class Fractions(Lowering):
         place.add_module(last, module)
         return self.graph.call_module(target, arguments)
 
-    def _sum(self, node: Node, function: Function, data: Sequence[Node]) -> Any:
+    def _sum(
+        self, node: Node, function: Function, data: Sequence[Node], limits: Limits | None
+    ) -> Any:
         module = {Function.ADD: ai8x.Add, Function.SUB: ai8x.Sub}[function]()
-        following = self._only_reader(node)
-        name, limits = _activation(following)
-        known = {self._limited.get(one) for one in data}
-        if limits is not None or known != {None}:
-            if following is None or limits is None or name is not None or known != {limits[1]}:
-                return self._added(node, function, data)
+        if limits is not None:
             set_limits(module, limits)
-            self._done.add(following)
-            self._limited |= dict.fromkeys((node, following), limits[1])
         sources = tuple(self._results[one] for one in data)
         return self._call(f"{plain(node)}_elementwise", module, sources)
-
-    def _added(self, node: Node, function: Function, data: Sequence[Node]) -> Any:
-        """Write a sum whose limits are not those of its operands: a layer of kernels that are one
-        over the channels of both, whose result has a factor of its own."""
-        signs = (1, 1 if function is Function.ADD else -1)
-        counts = {one: sum(s for s, d in zip(signs, data, strict=True) if d is one) for one in data}
-        kernels = np.hstack([n * EXACTLY_ONE * np.eye(node.shape[1]) for n in counts.values()])
-        axes = len(node.shape) - 2
-        spec = LayerSpec(f"Conv{axes}d" if axes else "Linear", {"pad": 0}, node.shape[1:],
-                         kernels.reshape(*kernels.shape, *(1,) * axes))  # fmt: skip
-        self.notes.append(f"{node.place}: a sum of limited data costs a layer with "
-                          f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
-        sources = [self._results[one] for one in counts]
-        joined = sources[0] if len(sources) == 1 else self._join(node, sources)
-        result = self._layer(node, Parts(spec, np.asarray(spec.weights)), joined)
-        layer: Any = self.root.get_submodule(str(result.target))
-        layer.is_constant = True
-        return result
 
     def _join(self, _node: Node, sources: Sequence[Any]) -> Any:
         return self.graph.call_function(torch.cat, (list(sources), 1))
@@ -336,19 +294,6 @@ class Fractions(Lowering):
             one is node or (isinstance(one.operator, Reshape | Dropout) and self._is_last(one))
             for one in self._readers[node]
         )
-
-
-def _activation(node: Node | None) -> tuple[str | None, Limits | None]:
-    """Return what a node is as the activation of a layer, None for others, and its limits, which
-    are 0 or about the negative of the upper one, and that."""
-    operator = None if node is None else node.operator
-    if isinstance(operator, Clip) and math.isfinite(operator.high) and operator.high > 0:
-        limits = operator.low, operator.high
-        if operator.low == 0:
-            return "ReLU", limits
-        if 1 <= -operator.low / operator.high <= _LOWEST:
-            return None, limits
-    return (None if operator is None else ACTIVATIONS.get(operator)), None
 
 
 def _equal(a: Any, b: Any) -> bool:

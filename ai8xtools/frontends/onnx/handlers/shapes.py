@@ -197,7 +197,8 @@ def _depth_to_space(call: Call) -> Node:
 def _space_to_depth(call: Call) -> Node:
     size, (batch, channels, rows, columns) = call.get("blocksize"), call.data.shape
     parts = (batch, channels, rows // size, size, columns // size, size)
-    apart = call.make(Transpose((0, 3, 5, 1, 2, 4)), call.make(Reshape(parts), call.data))
+    order = (0, 3, 5, 1, 2, 4) if call.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    apart = call.make(Transpose(order), call.make(Reshape(parts), call.data))
     return call.make(Reshape((batch, channels * size**2, rows // size, columns // size)), apart)
 
 
