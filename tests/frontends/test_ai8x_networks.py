@@ -322,12 +322,14 @@ def test_sums_without_limits_are_layers_if_their_weights_are_calibrated(
         ("2 * (self.first(x) + self.second(x))", False),
         ("-(self.first(x) + self.second(x))", False),
         ("self.first(x) * self.factor + self.second(x)", False),
+        ("self.first(x * self.first.factor) + self.second(x)", False),
     ],
 )
 def test_what_an_import_would_fold_into_weights_that_are_loaded_later_is_not_completed(
     formula: str, works: bool, tmp_path: Path
 ) -> None:
-    factor = "self.factor = torch.nn.Parameter(torch.ones(1))" if "factor" in formula else ""
+    found = re.search(r"self\.(first\.)?factor", formula)
+    factor = f"{found[0]} = torch.nn.Parameter(torch.ones(1))" if found else ""
     (tmp_path / "net.py").write_text(f"""
 import torch, ai8x
 
