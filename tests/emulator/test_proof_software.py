@@ -45,12 +45,6 @@ def project(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return Path(shutil.copytree(made, tmp_path / "net"))
 
 
-def test_a_project_is_proven(project: Path, run: Emulate) -> None:
-    status, text = run(project, "--prove")
-    assert (status, text.split(":")[0]) == (0, "PROVEN")
-    assert "4 layers compute digits-chw-ai85.yaml for every input" in text
-
-
 def test_a_wrong_weight_is_refuted_with_an_input(project: Path, run: Emulate) -> None:
     text = (project / "weights.h").read_text()
     head, _, rest = text.partition("#define BIAS_1 { \\\n")
@@ -117,6 +111,16 @@ def test_a_program_that_stops_is_refuted(project: Path, run: Emulate) -> None:
 def test_random_networks_are_proven(tmp_path: Path, number: int) -> None:
     _, said, _, _ = outcome(random_network(number + 100), number, tmp_path)
     assert said == "proven"
+
+
+def test_a_library_is_proven(tmp_path: Path, run: Emulate) -> None:
+    assert create(tmp_path, "--mcu", "stm32l4r5", "--symbol-prefix", "My_net") == 0
+    project = tmp_path / "net"
+    status, text = run(project, "--prove")
+    assert status == 0
+    assert "\nPROVEN: 4 layers compute digits-chw-ai85.yaml for every input" in text
+    change(project / "My_net_nn.h", ("My_net_nn_place(const", "nn_place(const"))
+    assert unknown_kernels(project, "My_net_") == "My_net_nn.h is not that of this version"
 
 
 def test_a_stream_is_proven_hop_by_hop(tmp_path: Path, run: Emulate) -> None:

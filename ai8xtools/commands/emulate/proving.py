@@ -13,7 +13,13 @@ from ai8xtools.commands.emulate.simulation import built_again, built_for_softwar
 from ai8xtools.commands.proof.project import print_judgement, prove, unproven
 from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.residents import prove_residents
-from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
+from ai8xtools.commands.proof.software import (
+    CompiledQuestion,
+    judge_program,
+    prefix_of,
+    unknown_kernels,
+    without_prefix,
+)
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.firmware.residents import Residents
@@ -42,10 +48,11 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
 
     Raises EmulatorError as `prove_project`, and: its kernels are not known (E882).
     """
-    if not (project / "nn_kernels.c").is_file() or library_of(project)[0]:
-        raise unproven("only --device MCU without --symbol-prefix is known")
+    prefix = prefix_of(project)
+    if prefix is None or library_of(project)[0]:
+        raise unproven("only kernels of --device MCU are known")
     if options.config_file is None:
-        simulation = rebuilt(built_again(project, stream=True), project)
+        simulation = rebuilt(built_again(project, f"{prefix}cnn.c", stream=True), project)
     else:
         simulation = built_for_software(options.config_file, options.checkpoint_file)
     reference = Reference(  # C computes what the known answer is made of
@@ -54,11 +61,14 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     level = options.optimization or DEFAULT_LEVEL
     program = compile_plain(project, ARCHITECTURES[core], f"-O{level}",
                             seconds=options.tree.seconds)  # fmt: skip
-    hop = _HOP.search(source_text(project / "cnn.h"))
+    hop = _HOP.search(source_text(project / f"{prefix}cnn.h"))
     question = CompiledQuestion(
-        reference, program.image, options.time_limit_s, hop_bytes=int(hop[1]) if hop else 0
+        reference,
+        without_prefix(program.image, prefix),
+        options.time_limit_s,
+        hop_bytes=int(hop[1]) if hop else 0,
     )
-    judgement = judge_program(question, unknown_kernels(project))
+    judgement = judge_program(question, unknown_kernels(project, prefix))
     return 0 if print_judgement(judgement, reference, options.dump) else 1
 
 

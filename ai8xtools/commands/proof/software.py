@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -32,13 +33,19 @@ from ai8xtools.reading.progress import tracked
 from ai8xtools.software.emit.code import RUNTIME
 from ai8xtools.synthesis.network import Layer
 from ai8xtools.values import frozen
+from ai8xtools.writing.symbols import prefixed
 from ai8xtools.writing.templates import render
 
 Integers = NDArray[np.int64]
 _HOPS = 1000
-_SLIDES = ("nn_slide.c", "nn_slide.h")
+_KERNELS = "nn_kernels.c"
+_HEADERS = {"nn.h": "nn.h", "nn_slide.c": "slide.c", "nn_slide.h": "slide.h"}
+"""Other files of kernels, and their names in this version."""
 _BUFFER = RAM + MEMORY_BYTES // 2
-_CORE, _KERNEL = re.compile(r"\bNN_FOR_(\w+) 1\n"), re.compile(r"^nn_kernel (\w+);", re.M)
+_CORE, _KERNEL = (
+    re.compile(r"\b(?:\w+_)?NN_FOR_(\w+) 1\n"),
+    re.compile(r"^(?:\w+_)?nn_kernel (\w+);", re.M),
+)
 
 
 @frozen(slots=False)
@@ -128,33 +135,53 @@ def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
     return Judgement(tuple(reasons), (), example, place, ())
 
 
-def unknown_kernels(project: Path) -> str:
-    """Return why the kernels of a project are not those that are tested with this version; empty if
-    they are.
+def prefix_of(project: Path) -> str | None:
+    """Return what the names of a project's files begin with; None without kernels of its own."""
+    names = [path.name for path in project.glob(f"*{_KERNELS}")]
+    return names[0].removesuffix(_KERNELS) if len(names) == 1 else None
+
+
+def without_prefix(image: Image, prefix: str) -> Image:
+    """Return a program with the names that it has without a prefix."""
+    return replace(
+        image,
+        symbols={name.removeprefix(prefix): at for name, at in image.symbols.items()},
+        objects=tuple((at, size, name.removeprefix(prefix)) for at, size, name in image.objects),
+    )
+
+
+def unknown_kernels(project: Path, prefix: str = "") -> str:
+    """Return why the kernels of a project, whose names begin with a prefix, are not those that are
+    tested with this version; empty if they are.
     """
-    shipped = [source_text(path).partition("\n") for path in sorted(RUNTIME.glob("*.c"))]
+    files = [path.name.removeprefix(prefix) for path in project.glob(f"{prefix}*")]
+
+    def renamed(text: str) -> str:
+        if not prefix:
+            return text
+        return prefixed({**dict.fromkeys(files, ""), "": text}, prefix.removesuffix("_"))[""]
+
+    def shipped_text(name: str) -> str:
+        return renamed(source_text(RUNTIME / name))
+
+    names = sorted(path.name for path in RUNTIME.glob("*.c"))
+    shipped = [shipped_text(name).partition("\n") for name in names]
     includes = {include for include, _, _ in shipped}
-    lines = source_text(project / "nn_kernels.c").splitlines()
+    lines = source_text(project / f"{prefix}{_KERNELS}").splitlines()
     left = "\n".join(line for line in lines if line not in includes)
     for body in sorted((body.strip() for _, _, body in shipped), key=len, reverse=True):
         left = left.replace(body, "", 1) if body else left
-    header = source_text(project / "nn_kernels.h")
+    header = source_text(project / f"{prefix}nn_kernels.h")
     core = _CORE.search(header)
-    again = core and render(
-        "software/nn_kernels.h.j2", kernels=_KERNEL.findall(header), core=core[1]
-    )
-    same = {
-        "nn_kernels.c": not left.strip(),
-        "nn_kernels.h": header == again,
-        "nn.h": source_text(project / "nn.h") == source_text(RUNTIME / "nn.h"),
-    }
-    slides = [path for path in map(project.joinpath, _SLIDES) if path.is_file()]
-    same |= {
-        path.name: source_text(path) == source_text(RUNTIME / path.name.removeprefix("nn_"))
-        for path in slides
-    }
+    kernels = [name.removeprefix(prefix) for name in _KERNEL.findall(header)]
+    again = core and render("software/nn_kernels.h.j2", kernels=kernels, core=core[1])
+    same = {_KERNELS: not left.strip(), "nn_kernels.h": again and header == renamed(again)}
+    for name, own in _HEADERS.items():
+        path = project / f"{prefix}{name}"
+        if name == "nn.h" or path.is_file():
+            same[name] = source_text(path) == shipped_text(own)
     others = [name for name, is_same in same.items() if not is_same]
-    return f"{others[0]} is not that of this version" if others else ""
+    return f"{prefix}{others[0]} is not that of this version" if others else ""
 
 
 def _order(layer: Layer) -> Integers:
