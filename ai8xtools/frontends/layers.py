@@ -19,6 +19,8 @@ HISTORY = -2
 """Stands for the rolling buffer."""
 SUMS_BETWEEN = "E677"
 """Whatever the chip, sums of 32 bits are no data of another layer."""
+CHANGE = "Change the model here, or compute this part in the application."
+"""What to do about what no layer stands for, if nothing better is known."""
 EMPTY: Mapping[str, str] = MappingProxyType({})
 ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
 """Keys of descriptions for what element-wise layers do."""
@@ -68,7 +70,7 @@ class Refusal:
 
     node: str
     why: str
-    remedy: str = "Change the model here, or compute this part in the application."
+    remedy: str = CHANGE
     left: bool = False
     sums: bool = False
 

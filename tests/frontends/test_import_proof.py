@@ -369,6 +369,18 @@ def test_a_defect_of_the_import_is_noticed_by_itself(
         import_network(model, EXAMPLE, "net", {})
 
 
+def test_a_limit_that_nothing_is_known_about_is_refused_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("Conv2d: there is no such layer")
+
+    monkeypatch.setattr(importing, "make_layer", refuse)
+    with pytest.raises(InputError) as caught:
+        import_network(Small(), EXAMPLE, "net", {})
+    assert "there is no such layer. Change the model here, or compute" in str(caught.value.remedy)
+
+
 WEIGHTS = ("w", np.arange(-96, 96).reshape(1, 192).repeat(4, 0) // np.arange(1, 5)[:, None])
 GEMM = [op("Flatten", "x", to="f"), op("Gemm", "f", "w", to="g", transB=1)]
 

@@ -13,7 +13,7 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 import numpy as np
@@ -50,7 +50,7 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.frontends.instead import instead_of
-from ai8xtools.frontends.layers import Refusal, times
+from ai8xtools.frontends.layers import CHANGE, Refusal, times
 from ai8xtools.frontends.windows import MOST_POOLED
 
 _ALIKE = {"Max": "maximum", "Min": "minimum", "Div": "mul"}
@@ -82,7 +82,7 @@ class Parts:
     """
 
     spec: LayerSpec
-    weights: Array
+    weights: Array = field(init=False)
     bias: Array | None = None
     norm: Node | None = None
     activation: str | None = None
@@ -92,6 +92,9 @@ class Parts:
     wide: bool = False
     constant: bool = False
     adds: bool = False
+
+    def __post_init__(self) -> None:
+        self.weights = np.asarray(self.spec.weights)
 
 
 class Lowering:
@@ -262,7 +265,7 @@ class Lowering:
             return self._ones(node, "moved", spec, source, "data in other places",
                               None)  # fmt: skip
         offset = np.broadcast_to(bias[0].ravel(), spec.shape[:1]) if bias else None
-        return self._layer(node, Parts(spec, np.asarray(spec.weights), offset), source)
+        return self._layer(node, Parts(spec, offset), source)
 
     def _layer(self, node: Node, parts: Parts, source: Any) -> Any:
         """Make a layer of an operator, with all behind it that can be part of it."""
@@ -286,7 +289,7 @@ class Lowering:
         activation: str | None = None,
     ) -> Any:  # fmt: skip
         """Make a layer whose kernels are exactly one, for `what` a node does."""
-        parts = Parts(spec, np.asarray(spec.weights), activation=activation, constant=True)
+        parts = Parts(spec, activation=activation, constant=True)
         try:
             result = self._placed(node, f"{plain(node)}_{kind}", parts, source, node)
         except AssertionError as exc:
@@ -315,7 +318,7 @@ class Lowering:
         self.notes.append(f"{node.place}: batch normalization behind no layer costs a layer of 1x1 "
                           f"kernels for {node.shape[1]} channels")  # fmt: skip
         spec = identity(node.shape[1:], depthwise=self._depthwise)
-        return self._layer(node, Parts(spec, np.asarray(spec.weights), norm=node), source)
+        return self._layer(node, Parts(spec, norm=node), source)
 
     def _rectified(self, node: Node, source: Any) -> Any:
         """Make a layer for an activation that no layer in front can do."""
@@ -374,7 +377,7 @@ class Lowering:
                           f"{node.shape[1]} channels, whose kernels are one")  # fmt: skip
         sources = [self._results[one] for one in counts]
         joined = sources[0] if len(sources) == 1 else self._join(node, sources)
-        return self._layer(node, Parts(spec, np.asarray(spec.weights), adds=True), joined)
+        return self._layer(node, Parts(spec, adds=True), joined)
 
     def _joined(self, node: Node, concat: Concat, sources: Sequence[Any]) -> Any:
         if len(sources) != len(node.inputs):
@@ -511,4 +514,4 @@ def _reason(exc: AssertionError) -> str:
 
 
 def _remedy(exc: AssertionError) -> str:
-    return remedy_of_limit(str(exc)) or Refusal.remedy
+    return remedy_of_limit(str(exc)) or CHANGE

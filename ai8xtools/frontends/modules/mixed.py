@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from torch import Tensor, fx, nn
 
 import ai8x
@@ -72,8 +71,7 @@ def _is_replaced(model: nn.Module, graph: Any, node: Node, keywords: Mapping[str
     names = (f"{node.name}_layer{number or ''}" for number in range(len(graph.nodes)))
     name = next(one for one in names if not hasattr(model, one))
     try:
-        spec = identity(shape[1:])
-        parts = Parts(spec, np.asarray(spec.weights), activation="ReLU", constant=True)
+        parts = Parts(identity(shape[1:]), activation="ReLU", constant=True)
         layer = make_layer(parts, keywords)
     except AssertionError:  # more channels than a layer takes
         return False

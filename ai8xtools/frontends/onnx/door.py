@@ -25,20 +25,11 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.frontends.graph.passes import without_rounding
+from ai8xtools.frontends.instead import instead_of
 from ai8xtools.frontends.layers import Refusal, times
 from ai8xtools.frontends.onnx.calls import Call, UnknownError, handler_of
 from ai8xtools.frontends.onnx.handlers.constants import CONSTANTS, TYPES
 
-INSTEAD = {
-    "Sigmoid": "Use Relu inside; at the end, compute it in the application.",
-    "Tanh": "Use Relu inside; at the end, compute it in the application.",
-    "PRelu": "Use Relu.", "Elu": "Use Relu.", "Gelu": "Use Relu.", "Erf": "Use Relu.",
-    "Transpose": "Leave the channels on axis 1; average a map before it is flattened.",
-    "Resize": "Use ConvTranspose with stride 2.",
-    "Mul": "Use Add or Concat: the chip multiplies by weights only.",
-    "Div": "Use Add or Concat: the chip multiplies by weights only.",
-}  # fmt: skip
-"""What to use instead of an operator."""
 _SERIES = 4
 """Axes of a series of images: frame, channel, row, column."""
 _FRACTION: np.dtype[Any] = np.dtype(np.float32)
@@ -183,6 +174,6 @@ def _read(call: Call) -> Any:
         return constant(np.asarray(computes(call, constants)), call.node.name)
     handler = handler_of(call.name)
     if handler is None:
-        remedy = INSTEAD.get(call.name, "Simplify the graph before.")
+        remedy = instead_of(call.name) or "Simplify the graph before."
         raise UnknownError(f"the operator {call.name} is not known here", remedy)
     return handler(call)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ai8xtools.frontends.graph.operators import (
     Reshape,
     Softmax,
 )
+from ai8xtools.frontends.instead import instead_of
 from ai8xtools.frontends.onnx.calls import Call, UnknownError, handles
 
 _FRACTIONS = (1, 10, 11, 16)
@@ -134,6 +136,8 @@ def _foreign(call: Call) -> Node:
     settings = tuple((name, value) for name, value in call.node.attributes.items()
                      if isinstance(value, int | float | str))  # fmt: skip
     operator = Foreign(call.name, call.data.shape, plain_name=call.name.lower(), settings=settings)
+    remedy = instead_of(call.name)
+    operator = operator if remedy is None else replace(operator, remedy=remedy)
     return call.make(operator, call.data, *(one for one in call.inputs[1:] if one is not None))
 
 
