@@ -33,5 +33,9 @@ class OutOfTimeError(StoppedError):
     """A program did not end within its time (E822)."""
 
 
+class RecordingError(EmulatorError):
+    """A recording does not fit the sensor that it stands for (E872)."""
+
+
 class NoProgramError(EmulatorError):
     """The sources define no main() (E811)."""

@@ -278,7 +278,15 @@ def test_programs_compile_against_the_interface_of_the_sdk(
             (tmp_path / name).write_text(text)
         (tmp_path / "net_cnn.h").write_text(NETWORK)
         (tmp_path / "net.h").write_text(render("library/library.h.j2", library=library))
-        flags = ["-std=c99", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Wconversion", "-Werror"]
+        flags = [
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Wstrict-prototypes",
+            "-Wconversion",
+            "-Werror",
+            "-Wdouble-promotion",
+        ]  # the SDK's -fsingle-precision-constant changes nothing
         places = [f"-I{tmp_path}", f"-I{prototypes.parent}", str(tmp_path / "sensor.c")]
         done = subprocess.run(
             [compiler, "-fsyntax-only", *flags, *generation, *places, str(tmp_path / "main.c")],

@@ -168,6 +168,7 @@ def test_series_are_windows_that_slide(
     assert console(text) == [(10 * t, c) for t, c in zip(times, majority, strict=True)]
     _, text = run(project, "--series", tmp_path / "two.csv")
     assert "reads 3 values at a time, the recording has 2" in text
+    assert "First wrong word" not in text
 
 
 def test_series_that_deliver_nothing_end_in_a_message(run: Emulate, tmp_path: Path) -> None:

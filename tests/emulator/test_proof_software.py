@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import struct
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -12,10 +13,18 @@ import numpy as np
 import pytest
 
 import ai8xtools.commands.proof.counterexample as search
-from ai8xtools.commands.emulate.simulation import Simulation, built_again
+from ai8xtools.commands.emulate.simulation import (
+    Simulation,
+    built_again,
+    built_for_software,
+)
+from ai8xtools.commands.proof.counterexample import Bytes, Integers
+from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.software import unknown_kernels
+from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.emulator.proof.dataflow import Dataflow
 from ai8xtools.emulator.proof.kernels import Convolution, Parameters, convolution
 from ai8xtools.software.cores import CORES as ALL_CORES
@@ -24,6 +33,7 @@ from ai8xtools.software.graph import Convolution as Step
 from ai8xtools.software.kernels.lanes import input_bounds
 from ai8xtools.software.kernels.table import KERNELS
 from ai8xtools.software.lower import lower
+from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import change
 from tests.software.networks import random_network
@@ -105,6 +115,40 @@ def test_a_program_that_stops_is_refuted(project: Path, run: Emulate) -> None:
     status, told = run(project, "--prove")
     assert (status, told.splitlines()[-1]) == (1, "REFUTED")
     assert "Counterexample: the sample: " in told and "where the chip has nothing" in told
+
+
+def test_an_input_for_which_a_program_stops_is_a_counterexample(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that the search comes to, after others for which it does not."""
+    simulation = built_again(project)
+    assert isinstance(simulation, Simulation)
+    reference = Reference(simulation.name, simulation.network, average_rounding=True)
+
+    class Stops:
+        def __init__(self) -> None:
+            self.reference, self.size = reference, 1
+
+        def run(self, images: Sequence[Integers]) -> tuple[Bytes, list[Integers]]:
+            if (images[0] == 127).all():
+                raise StoppedError("E820", "main() fails")
+            return reference.result(reference.outputs_for(images[0]), orders)[None], []
+
+    orders = reference.usual_orders
+    monkeypatch.setattr(search, "_SECONDS", 10.0)
+    example = search.counterexample(Stops(), orders)
+    assert example is not None
+    assert (example.recipe, example.stopped) == ("numpy.full((1, 8, 8), 127)", "main() fails")
+
+
+def test_the_sample_that_is_not_here_is_named(tmp_path: Path) -> None:
+    description = tmp_path / "net.yaml"
+    text = (ROOT / "networks" / "digits-chw-ai85.yaml").read_text()
+    description.write_text(text.replace("dataset: digits", "dataset: others"))
+    weights = ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar"
+    with pytest.raises(DiagnosticError, match=r"'tests/sample_others\.npy' does not") as caught:
+        built_for_software(str(description), str(weights))
+    assert "Put it there" in str(caught.value) and "--sample-input" not in str(caught.value)
 
 
 @pytest.mark.parametrize("number", [5, 2])

@@ -52,7 +52,16 @@ def test_registers_tell_what_was_received() -> None:
     assert [uart.read(fifo) for _ in range(9)] == [*range(1, 10)]
     assert (uart.read(status), uart.read(CONSOLE + 0x0C)) == (1 << 8 | 1 << 6, 1 << 4)
     assert (uart.read(fifo), uart.read(status)) == (10, 1 << 6 | 1 << 4)
+    assert not board.sensors.interrupts
     assert (uart.read(CONSOLE + 0x10), uart.read(CONSOLE - 4)) == (None, None)
+
+
+def test_a_line_is_sent_after_the_one_before_was_taken() -> None:
+    """Programs that take all there is, and then execute it, get one command at a time."""
+    uart = _Board(b"on\r\nof").sensors.serial
+    assert bytes(uart.take() for _ in range(3)) == b"on\r"
+    assert (uart.level(), uart.level(), uart.take(), uart.level()) == (0, 3, 10, 0)
+    assert uart.level() == 2
 
 
 def test_a_program_that_does_nothing_but_look_ends() -> None:
@@ -75,8 +84,9 @@ def test_bytes_interrupt_in_their_time() -> None:
     uart.write(CONSOLE + 0x08, 1 << 4)
     assert uart.next_us(alone=True, spins=False) == 87 and not uart.interrupts()
     board.wait(87)
-    assert uart.interrupts() and not uart.interrupts()
-    assert (uart.take(), uart.take()) == tuple(b"ab")
+    assert uart.interrupts() and uart.level() == 1
+    assert (uart.take(), uart.level(), uart.interrupts()) == (ord("a"), 0, False)
+    assert (uart.level(), uart.take()) == (1, ord("b"))
     for _ in range(100):  # it may compute what it does with them
         uart.next_us(alone=True, spins=True)
     assert not board.ended

@@ -44,7 +44,7 @@ from ai8xtools.emulator import (
     Writes,
 )
 from ai8xtools.emulator.cpu.deadline import within
-from ai8xtools.emulator.errors import NoProgramError, StoppedError
+from ai8xtools.emulator.errors import NoProgramError, RecordingError, StoppedError
 from ai8xtools.emulator.report.departure import departure_of_words, outputs_at
 from ai8xtools.emulator.report.describe import (
     describe_departure,
@@ -152,6 +152,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     try:
         with served(server, board):
             outcome = board.run(options.time_limit_s)
+    except RecordingError:  # nothing is wrong with the program
+        raise
     except EmulatorError as error:
         show_answer(board, check, stopped=isinstance(error, StoppedError))
         raise

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.emulate.trained_on import trained_on
-from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.errors import RecordingError
 from ai8xtools.emulator.sensors import Recorded
 from ai8xtools.reading import MIB, read_bytes
 from ai8xtools.reading.files import shipped
@@ -53,7 +53,7 @@ class Played:
     def recorded(self, project: Path) -> Recorded:
         """Return what the sensors deliver.
 
-        Files are read when the program asks for them. Raises EmulatorError (E872): no such file.
+        Files are read when the program asks for them. Raises RecordingError (E872): no such file.
         """
         trained = trained_on(project) if self.camera else None
         stretch = trained is not None and trained.preparation.stretch
@@ -79,7 +79,7 @@ def _files(name: str | None, option: str, endings: Collection[str]) -> list[Path
         return [path]
     files = sorted(one for one in path.rglob("*") if one.suffix.lower() in endings)
     if not files:
-        raise EmulatorError(
+        raise RecordingError(
             "E872", f"there are no files of {option.lstrip('-')} in the folder", name,
             f"Name a folder with {', '.join(sorted(endings))}.",
         )  # fmt: skip
@@ -92,7 +92,7 @@ def _pictures(
     for path in paths:
         picture: Any = pictures.read(path, "RGB", _tell)
         if picture.size[0] < width or picture.size[1] < height:
-            raise EmulatorError(
+            raise RecordingError(
                 "E872", f"the picture has {picture.size[0]}x{picture.size[1]} pixels, the camera's "
                 f"window {width}x{height}", str(path), "Use pictures of at least this size.",
             )  # fmt: skip
@@ -105,12 +105,12 @@ def _sound(paths: list[Path], rate: int) -> NDArray[np.int16]:
     for path in paths:
         sound = sounds.read(path, _tell)
         if sound.rate != rate:
-            raise EmulatorError(
+            raise RecordingError(
                 "E872", f"the sound has {sound.rate} samples a second, the program takes {rate}",
                 str(path), f"Convert it: `ffmpeg -i FILE -ar {rate} NEW.wav`.",
             )  # fmt: skip
         if sound.samples.shape[1] != 1:
-            raise EmulatorError(
+            raise RecordingError(
                 "E872", f"the sound has {sound.samples.shape[1]} tracks, a microphone one",
                 str(path), "Convert it: `ffmpeg -i FILE -ac 1 NEW.wav`.",
             )  # fmt: skip
@@ -128,7 +128,7 @@ def _measurements(path: Path) -> NDArray[np.int16]:
                         | (values >= _FULL_SCALE))  # fmt: skip
     if len(wrong):
         row, column = wrong[0].tolist()
-        raise EmulatorError(
+        raise RecordingError(
             "E872", f"line {lines.rows[row][0]}, column {lines.names[column]}: "
             f"{values[row, column]:g} is no number that a sensor of 16 bits delivers", str(path),
             "Write the sensor's own whole numbers, not those of a physical unit.",

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
+_SAMPLE_REMEDY = (
+    "Put it there, below the current folder: train.py --evaluate -8 --save-sample 1 makes it."
+)
 _WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
 
 
@@ -171,7 +174,14 @@ def built_for_software(description: str, checkpoint: str | None) -> Simulation:
     files = ["--config-file", description]
     files += [] if checkpoint is None else ["--checkpoint-file", checkpoint]
     options, _ = _options(["--device", "MCU", "--prefix", "network", "--test-dir", ".", *files])
-    return _simulation(options, alone=True)
+    try:
+        return _simulation(options, alone=True)
+    except DiagnosticError as error:
+        complaints = [
+            replace(one, remedy=_SAMPLE_REMEDY) if "--sample-input" in (one.remedy or "") else one
+            for one in error.diagnostics
+        ]
+        raise DiagnosticError(complaints) from None
 
 
 def _read(

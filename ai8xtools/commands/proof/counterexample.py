@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.commands.proof.reference import Reference
+from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.reading.progress import progress
 from ai8xtools.values import frozen
 
@@ -89,7 +90,11 @@ def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexam
         some = list(itertools.islice(named, size))
         if not some:
             some = [("", _changed(best, random)) for _ in range(size)]
-        results, sums = question.run([image for _, image in some])
+        try:
+            results, sums = question.run([image for _, image in some])
+        except StoppedError as error:  # of a program, which computes one at a time
+            recipe, image = some[0]
+            return Counterexample.stopping(image, recipe, error.message)
         for number, (recipe, image) in enumerate(some):
             outputs = question.reference.outputs_for(image)
             expected = question.reference.result(outputs, orders)

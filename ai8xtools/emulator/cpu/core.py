@@ -161,8 +161,28 @@ class Core:
             raise self._to_nothing("reads", address) from None
 
     def write_memory(self, address: int, data: bytes) -> None:
-        """Place bytes in flash or RAM."""
-        self._uc.mem_write(address, data)
+        """Place bytes in flash or RAM; raises EmulatorError (E820) where there is nothing."""
+        try:
+            self._uc.mem_write(address, data)
+        except UcError:
+            raise self._to_nothing("writes to", address) from None
+
+    def check_buffer(self, address: int, size: int) -> None:
+        """Raise EmulatorError (E820) if a buffer for DMA, of so many bytes, is not all in SRAM."""
+        memory = self._memory
+        end = memory.sram_base + memory.sram_bytes
+        if not memory.sram_base <= address <= end - size:
+            raise StoppedError(
+                "E820",
+                f"{self._place()} is given a buffer from 0x{address:08x} to "
+                f"0x{address + size - 1:08x}; SRAM is from 0x{memory.sram_base:08x} to "
+                f"0x{end - 1:08x}",
+                remedy="Check the address of the buffer, and its size in bytes.",
+            )
+
+    def _place(self) -> str:
+        """Return the function that runs."""
+        return self.image.function_at(self._uc.reg_read(self._family.position))
 
     def _write_flash(self, address: int, data: bytes) -> None:
         """Write into flash memory, as its controller does."""
@@ -433,7 +453,7 @@ class Core:
     def _to_nothing(
         self, verb: str, address: int, what: str = "where the chip has nothing"
     ) -> EmulatorError:
-        place = self.image.function_at(self._uc.reg_read(self._family.position))
+        place = self._place()
         return StoppedError(
             "E820",
             f"{place} {verb} address 0x{address:08x}, {what}",
@@ -446,7 +466,7 @@ class Core:
         return StoppedError("E820", f"{place} fails at 0x{position:08x}: {error}")
 
     def _too_late(self, time_limit: float) -> OutOfTimeError:
-        place = self.image.function_at(self._uc.reg_read(self._family.position))
+        place = self._place()
         remedy = "Give it more time with --time-limit."
         if self._is_stuck():
             remedy = f"{place} reads and writes no register: it looks like an endless loop."

@@ -28,6 +28,7 @@ from ai8xtools.emulator.firmware.interrupts import (
     TIMER_INTERRUPTS,
     WAKE_INTERRUPT,
     accelerator_interrupt,
+    interrupt_name,
     may_go_on,
 )
 from ai8xtools.emulator.firmware.progress import FAIL, PASS, Progress
@@ -126,7 +127,9 @@ class Board:
             self.wrapper = Core(wrapper, self.bus, Starter(self), memory)
             memory = memory.without_flash(memory.flash_use(wrapper))
         self.core = core = Core(image, self.bus, self, memory)
-        self.sensors.attach(core.write_memory, core.now, core.pass_time, core.stop)
+        self.sensors.attach(
+            core.write_memory, core.now, core.pass_time, core.stop, core.check_buffer
+        )
         self.first_run: NetworkRun | None = None
         self.progress = Progress()
         self.repeats = False
@@ -223,7 +226,8 @@ class Board:
             exit_code = (self.wrapper or self.core).run(time_limit)
         except OutOfTimeError as error:
             if not self.progress.passed:
-                raise self.progress.explain_timeout(error, self.repetitions) from None
+                reason = self._unheard()
+                raise self.progress.explain_timeout(error, self.repetitions, reason) from None
             exit_code = None
         if self.sensors.ended == UART and not self.inferences:
             raise self._unanswered()
@@ -411,6 +415,14 @@ class Board:
         self.sensors.spin(None if sleeping else self._spun_us())
         return TIMER_INTERRUPTS if sleeping or self.sensors.interrupts else 0
 
+    def _unheard(self) -> str:
+        """Say which interrupt has come that the program does not handle; empty if none has."""
+        number = self.sensors.unheard
+        if number is None:
+            return ""
+        name = interrupt_name(number, self.core.architecture)
+        return f", and {name} has come, which the program has not enabled or does not handle"
+
     def _spun_us(self) -> float:
         """Return the time to count for what a program has computed since it was last asked."""
         before, self._asked_at = self._asked_at, time.process_time()
@@ -431,6 +443,7 @@ class Board:
             reason = "the accelerator was not started"
         for sensor in sorted(self.sensors.recorded.silent):
             reason += f", and nothing comes from --{sensor} none"
+        reason += self._unheard()
         what = "nothing wakes it" if alone else "only its timers wake it"
         raise EmulatorError(
             "E825",

@@ -18,6 +18,8 @@ from ai8xtools.emulator.project.building import Build, build_program
 from ai8xtools.emulator.project.headers import SDK
 from ai8xtools.emulator.project.network import NetworkSources, network_sources
 from ai8xtools.emulator.project.tree import ProjectTree, TreeOptions, chip_of, read_tree
+from ai8xtools.emulator.words.addresses import control_registers
+from ai8xtools.reading import source_text
 from ai8xtools.values import frozen
 from device import Chip
 
@@ -55,10 +57,17 @@ def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmw
     return Firmware(
         program.image,
         wrapper.image if wrapper else None,
-        tree.chip,
+        tree.chip or _chip_written_to(tree),
         tuple(dict.fromkeys(notes)),
         program.repetitions,
     )
+
+
+def _chip_written_to(tree: ProjectTree) -> Chip | None:
+    """Return the chip whose first control register alone is named in the sources."""
+    text = "".join(source_text(source) for source in tree.sources)
+    chips = [chip for address, chip in control_registers().items() if f"{address:#x}" in text]
+    return chips[0] if len(chips) == 1 else None
 
 
 def compile_network(

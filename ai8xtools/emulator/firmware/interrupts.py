@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 from ai8xtools.emulator.cpu.core import INTERRUPT, Core
+from ai8xtools.emulator.project.headers import SDK
+from ai8xtools.reading import source_text
 
 TIMER_INTERRUPTS = 127
 """No interrupt of the chip: the run time calls the handlers of all timers that may interrupt."""
@@ -17,6 +19,13 @@ WAKE_INTERRUPT = 63
 """With this one, the RISC-V core wakes the Arm core."""
 _EXITED = re.compile(r"(^|_)cnn_exited$")
 _ACCELERATOR = {CORTEX_M4: 101, RISCV: 57}
+
+
+def interrupt_name(number: int, core: Architecture) -> str:
+    """Return the name of an interrupt of a core as the SDK writes it."""
+    _, riscv, arm, *_ = source_text(SDK / "include" / "emulator_core.h").split("typedef enum {")
+    names = re.findall(rf"(\w+_IRQn) = {number},", riscv if core is RISCV else arm)
+    return names[0] if names else f"interrupt {number}"
 
 
 def may_go_on(symbols: Iterable[str]) -> bool:

@@ -111,11 +111,22 @@ class Progress:
         self._ticks += 1
         return self._ticks > PATIENCE and not self.passed
 
-    def explain_timeout(self, error: OutOfTimeError, repetitions: Sequence[str]) -> OutOfTimeError:
+    def explain_timeout(
+        self, error: OutOfTimeError, repetitions: Sequence[str], unheard: str = ""
+    ) -> OutOfTimeError:
         """Return the error of a program out of time, with what explains it.
 
-        `repetitions` are loops of the program that repeat parts of an inference.
+        `repetitions` are loops of the program that repeat parts of an inference, `unheard` tells of
+        an interrupt that it does not handle.
         """
+        if unheard and not self.inferences:
+            return OutOfTimeError(
+                "E822",
+                f"{error.message}{unheard}",
+                error.place,
+                "Enable the interrupt in its driver and with NVIC_EnableIRQ(), and define its "
+                "handler.",
+            )
         if repetitions:
             return OutOfTimeError(
                 "E822",

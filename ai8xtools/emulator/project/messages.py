@@ -67,6 +67,10 @@ _PATTERNS = tuple(
         (Complaint.STRUCTURE, rf"member reference (?:base )?type '{_NAME}[ *]*'"),
         (
             Complaint.STRUCTURE,
+            rf"initialization of non-aggregate type '{_NAME}' .*designated initializer",
+        ),
+        (
+            Complaint.STRUCTURE,
             rf"field designator cannot initialize a non-struct, non-union type '{_NAME}'",
         ),
     )

@@ -80,7 +80,11 @@ _REGISTERS = [
     "line_level",
     "line_byte",
     "line_wait",
-    "line_copies",
+    "line_to",
+    "line_done",
+    "line_argument",
+    "line_left",
+    "unheard",
 ]
 """In the order of their addresses."""
 
@@ -104,6 +108,7 @@ class Sensors:
         """Rows of measurements that were read."""
         self._stop: Callable[[], None] = lambda: None
         self._store: Callable[[int, bytes], None] = lambda _address, _data: None
+        self._check_buffer: Callable[[int, int], None] = lambda _address, _size: None
         self._now: Callable[[], float] = lambda: 0.0
         self._pass: Callable[[float], None] = lambda _microseconds: None
         self._registers = dict.fromkeys(_REGISTERS, 0)
@@ -134,7 +139,7 @@ class Sensors:
             "sample_bytes": lambda size: self.microphone.set_up(values["rate"], size),
             "threshold": self.microphone.wait_for,
             "listen": self._listen,
-            "copy_bytes": lambda size: self.microphone.copy_to(values["copy_to"], size),
+            "copy_bytes": self._copy_samples,
             "timer_us": self._start_timer,
             "watchdog_ms": self._start_watchdog,
             "feed": self._feed,
@@ -142,7 +147,7 @@ class Sensors:
             "pins": self._watch_pins,
             "line_byte": self.serial.send,
             "line_wait": lambda _value: self.serial.wait(),
-            "line_copies": self._copy_bytes,
+            "line_left": self._copy_bytes,
         }
 
     def attach(
@@ -151,8 +156,10 @@ class Sensors:
         now: Callable[[], float],
         pass_time: Callable[[float], None],
         stop: Callable[[], None],
+        check_buffer: Callable[[int, int], None] = lambda _address, _size: None,
     ) -> None:
-        """Connect it with a core."""
+        """Connect it with a core; `check_buffer` refuses one that is not in its memory."""
+        self._check_buffer = check_buffer
         self._store, self._now, self._pass, self._stop = store, now, pass_time, stop
         self.serial.attach(stop)
 
@@ -298,8 +305,19 @@ class Sensors:
         self._watch()
         self._fed = self.now
 
-    def _copy_bytes(self, on: int) -> None:
-        self.serial.copies = bool(on)
+    def _copy_samples(self, size: int) -> None:
+        address = self._registers["copy_to"]
+        if size:
+            self._check_buffer(address, size)
+        self.microphone.copy_to(address, size)
+
+    def _copy_bytes(self, left: int) -> None:
+        self.serial.copies = left > 0
+
+    @property
+    def unheard(self) -> int | None:
+        """The last interrupt that came and was not handled: not enabled, or without a handler."""
+        return self._registers["unheard"] - 1 if self._registers["unheard"] else None
 
     def _watch_pins(self, count: int) -> None:
         self.buttons.pins = count

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.emulator.errors import RecordingError
 from ai8xtools.emulator.sensors.serial import Line
 from ai8xtools.values import frozen
 
@@ -48,7 +48,7 @@ class Recorded:
         """Return measurements [row, value] of so many values each."""
         rows = (self.series or _measurements)(count)
         if rows.shape[1] != count:
-            raise EmulatorError(
+            raise RecordingError(
                 "E872", f"the program reads {count} values at a time, the recording has "
                 f"{rows.shape[1]} columns", "--series", "Name a file with a column for each value.",
             )  # fmt: skip

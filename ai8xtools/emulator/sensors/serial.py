@@ -1,5 +1,6 @@
 """What a program sends and receives over its UARTs: a line with somebody at its end, or a recording
-that is sent to it byte by byte, each as soon as the program looks for one.
+that is sent to it as soon as the program looks for it, line by line, or byte by byte where each
+interrupts it.
 
 Real time passes while a program waits for bytes of a line.
 Source: docs/emulator.md, "Recordings in the place of sensors".
@@ -74,6 +75,9 @@ class Serial:
         self._enabled: set[int] = set()  # UARTs that interrupt the program
         self._due: float | None = None  # the next interrupt
         self._looks, self._seen = 0, -1
+        self._serving = False  # the program handles an interrupt, for which one byte
+        self._came = 0  # has come
+        self._pauses = False  # a line has been sent
         self.delivered = 0
         self.awaited = False
         self.copies = False
@@ -94,6 +98,11 @@ class Serial:
     def level(self) -> int:
         """Return how many bytes have come; wait a little if there is none."""
         if self._line is None:
+            if self._serving:
+                return self._came
+            if self._pauses:
+                self._pauses = False
+                return 0
             if not self._received:
                 self._look()
             return min(len(self._received), _DEPTH)
@@ -109,7 +118,8 @@ class Serial:
         if not self._received:
             return 0
         self.delivered += self._line is None
-        self._looks = 0
+        self._looks = self._came = 0
+        self._pauses = self._line is None and self._received[0] in b"\r\n"
         return self._received.pop(0)
 
     def _look(self) -> None:
@@ -167,6 +177,7 @@ class Serial:
         """Return how long a program that sleeps, or `spins`, waits for the next byte; it ends if
         there is none, and it waits for nothing else.
         """
+        self._serving = False
         if not self.listens or self._board is None:
             return NEVER
         if not self._received:
@@ -181,10 +192,13 @@ class Serial:
 
     def interrupts(self) -> bool:
         """Whether a byte comes now."""
+        self._serving = False
         if self._board is None or self._due is None or self._due > self._board.now:
             return False
         self._due = None
-        return self.listens and bool(self._received)
+        self._serving = self.listens and bool(self._received)
+        self._came = int(self._serving)
+        return self._serving
 
     def send(self, byte: int) -> None:
         """Send a byte, not later than the program looks for one."""

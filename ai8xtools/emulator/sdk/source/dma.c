@@ -33,13 +33,15 @@ static void finish_channel(int ch)
     }
     if (channel->interrupts)
         NVIC_SetPendingIRQ((IRQn_Type) (DMA0_IRQn + ch));
+    else
+        SENSORS->unheard = (uint32_t) (DMA0_IRQn + ch) + 1;
 }
 static void heard(int ch, int reason)
 {
     (void) ch, (void) reason;
     finish_channel(listener);
 }
-static void move_memory(const channel_t *channel)
+__attribute__((noinline)) static void DMA_transfer(const channel_t *channel)
 {
     static const int sizes[] = {1, 2, 4};
     int from = sizes[channel->config.srcwd % 3], to = sizes[channel->config.dstwd % 3];
@@ -62,7 +64,7 @@ static int start_channel(int ch)
     channel_t *channel = &channels[ch];
     channel->runs = true;
     if (channel->config.reqsel == MXC_DMA_REQUEST_MEMTOMEM) {
-        move_memory(channel);
+        DMA_transfer(channel);
         finish_channel(ch);
     } else if (channel->config.reqsel == MXC_DMA_REQUEST_I2SRX) {
         listener = ch;

@@ -57,6 +57,7 @@ int emulator_received(void); /* the next byte over the UART, for which the progr
 /* A byte has come: it is copied, or interrupts are handled. Have bytes that come copied, and a function called then. */
 void emulator_bytes_came(void (*handle)(unsigned int irq));
 void emulator_copy_bytes(void *to, uint32_t count, void (*done)(int argument), int argument);
+extern volatile unsigned int emulator_handlers; /* that are running */
 extern void (*emulator_press)(void); /* a button or another input */
 
 /* Compilers join variables, and then programs hold those that they do not use. */

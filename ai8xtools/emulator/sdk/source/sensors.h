@@ -36,7 +36,10 @@ typedef struct {
     volatile uint32_t line_level;   /* bytes that have come; reading it takes time while there is none */
     volatile uint32_t line_byte;    /* the next of them, or one to send */
     volatile uint32_t line_wait;    /* the program waits for a byte, and for nothing else */
-    volatile uint32_t line_copies;  /* whether DMA takes bytes */
+    volatile uint32_t line_to;      /* where DMA puts bytes; then, kept here, too: */
+    volatile uint32_t line_done, line_argument;
+    volatile uint32_t line_left;    /* how many it takes */
+    volatile uint32_t unheard;      /* 1 + the last interrupt that came and was not handled */
 } emulator_sensors_t;
 #define SENSORS ((emulator_sensors_t *) (EMULATOR_PORT + 0x1000u))
 #define SENSORS_NEVER 0xFFFFFFFFu

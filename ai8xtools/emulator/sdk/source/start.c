@@ -98,6 +98,8 @@ static void call_handler(handler_t handler) { handler(); }
 __attribute__((noinline)) static void handle(unsigned int irq)
 {
     pending[irq] = masked || !enabled[irq];
+    if (pending[irq] || !vectors[irq])
+        SENSORS->unheard = irq + 1;
     if (!pending[irq] && vectors[irq])
         call_handler(vectors[irq]);
 }
@@ -221,7 +223,7 @@ WEAK void NVIC_DisableIRQ(IRQn_Type irq)
 }
 WEAK void NVIC_SetPendingIRQ(IRQn_Type irq)
 {
-    if (is_peripheral(irq) && vectors[irq])
+    if (is_peripheral(irq))
         emulator_interrupt((unsigned int) irq);
 }
 WEAK void NVIC_ClearPendingIRQ(IRQn_Type irq)

@@ -79,6 +79,12 @@ WEAK unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr)
     return HOST->stopwatch;
 }
 
+/* Names of the first SDKs */
+WEAK int SYS_Clock_Select(mxc_sys_system_clock_t clock, ...) { return MXC_SYS_Clock_Select(clock); }
+WEAK int mxc_delay(uint32_t us) { return MXC_Delay(us); }
+WEAK void TMR_Delay(mxc_tmr_regs_t *tmr, uint32_t us, ...) { MXC_TMR_Delay(tmr, us); }
+WEAK void LP_EnterSleepMode(void) { MXC_LP_EnterSleepMode(); }
+
 /* SPI: transfers end at once, and what is received is 0 */
 WEAK int MXC_SPI_MasterTransaction(mxc_spi_req_t *request)
 {

@@ -54,7 +54,7 @@ WEAK unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart)
 {
     (void) uart;
     uint32_t level = SENSORS->line_level;
-    if (!level && !SENSORS->line)
+    if (!level && !SENSORS->line && !emulator_handlers)
         emulator_pass_time(LOOK_MICROSECONDS);
     return level;
 }
@@ -183,33 +183,29 @@ WEAK int MXC_UART_TransactionDMA(mxc_uart_req_t *request)
 }
 
 /* One byte has come: for DMA, or an interrupt. */
-static struct {
-    uint8_t *to;
-    uint32_t left;
-    void (*done)(int argument);
-    int argument;
-} copy;
 void emulator_copy_bytes(void *to, uint32_t count, void (*done)(int argument), int argument)
 {
-    copy.to = to;
-    copy.left = count;
-    copy.done = done;
-    copy.argument = argument;
-    SENSORS->line_copies = count > 0;
+    SENSORS->line_to = (uint32_t) (uintptr_t) to;
+    SENSORS->line_done = (uint32_t) (uintptr_t) done;
+    SENSORS->line_argument = (uint32_t) argument;
+    SENSORS->line_left = count;
 }
 void emulator_bytes_came(void (*handle)(unsigned int irq))
 {
-    if (copy.left) {
-        while (copy.left && SENSORS->line_level) {
-            *copy.to++ = (uint8_t) SENSORS->line_byte;
-            copy.left--;
-        }
-        SENSORS->line_copies = copy.left > 0;
-        if (!copy.left)
-            copy.done(copy.argument);
-        return;
+    uint32_t left = SENSORS->line_left;
+    emulator_handlers++; /* time passes outside of handlers only */
+    if (left) {
+        uint8_t *to = (uint8_t *) (uintptr_t) SENSORS->line_to;
+        for (; left && SENSORS->line_level; left--)
+            *to++ = (uint8_t) SENSORS->line_byte;
+        SENSORS->line_to = (uint32_t) (uintptr_t) to;
+        SENSORS->line_left = left;
+        if (!left)
+            ((void (*)(int argument)) (uintptr_t) SENSORS->line_done)((int) SENSORS->line_argument);
+    } else {
+        for (unsigned int i = 0; i < 4; i++)
+            if (MXC_UART_GET_UART(i)->int_en & MXC_F_UART_INT_EN_RX_THD)
+                handle((unsigned int) MXC_UART_GET_IRQ(i));
     }
-    for (unsigned int i = 0; i < 4; i++)
-        if (MXC_UART_GET_UART(i)->int_en & MXC_F_UART_INT_EN_RX_THD)
-            handle((unsigned int) MXC_UART_GET_IRQ(i));
+    emulator_handlers--;
 }

@@ -1,0 +1,86 @@
+"""What drivers of the SDK answer, as programs rely on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ai8xtools.emulator import Board
+
+_PROGRAM = """
+#include <stdio.h>
+#include "mxc.h"
+#include "camera.h"
+#include "dma.h"
+#include "lp.h"
+#include "wut.h"
+void WUT_IRQHandler(void) { MXC_WUT_ClearFlags(); }
+static void frame(pixformat_t format, fifomode_t fifo, dmamode_t dma)
+{
+    uint8_t *pixels;
+    uint32_t length = 0, width, height;
+    int status = camera_setup(8, 4, format, fifo, dma, 0);
+    if (!status)
+        camera_get_image(&pixels, &length, &width, &height);
+    printf(" %d/%d/%d", status, (int) length, status ? 0 : camera_get_stream_buffer_size());
+}
+int main(void)
+{
+    static const pixformat_t formats[] = {PIXFORMAT_GRAYSCALE, PIXFORMAT_RGB444, PIXFORMAT_RGB565,
+                                          PIXFORMAT_YUV422, PIXFORMAT_BAYER, PIXFORMAT_RGB888};
+    for (int i = 0; i < 6; i++)
+        for (int dma = NO_DMA; dma <= STREAMING_DMA; dma++)
+            frame(formats[i], FIFO_THREE_BYTE, (dmamode_t) dma);
+    frame(PIXFORMAT_RGB888, FIFO_FOUR_BYTE, USE_DMA);
+    printf("\\n");
+    for (int i = 0; i < 5; i++)
+        printf(" %d", MXC_DMA_AcquireChannel());
+    MXC_DMA_ReleaseChannel(2);
+    printf(" %d\\n", MXC_DMA_AcquireChannel());
+
+    mxc_wut_cfg_t alarm = {MXC_WUT_MODE_CONTINUOUS, 3277};
+    uint32_t asleep = 0;
+    MXC_WUT_Init(MXC_WUT_PRES_1);
+    MXC_WUT_Config(&alarm);
+    NVIC_EnableIRQ(WUT_IRQn);
+    MXC_WUT_Enable();
+    for (int i = 0; i < 5; i++) {
+        MXC_TMR_SW_Start(MXC_TMR0);
+        MXC_LP_EnterSleepMode();
+        asleep += MXC_TMR_SW_Stop(MXC_TMR0);
+        MXC_Delay(20000);
+    }
+    printf(" %u\\n", (unsigned) asleep);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    project = tmp_path_factory.mktemp("drivers")
+    (project / "main.c").write_text(_PROGRAM)
+    board = Board.with_project(Path(project))
+    board.run(10)
+    return board
+
+
+def test_a_pixel_has_the_bytes_of_its_format_and_transfer(board: Board) -> None:
+    """Status, bytes of 8x4 pixels and bytes of a row: without DMA, with it, by rows."""
+    frames = board.console.splitlines()[0].split()
+    two = ["0/64/16"] * 3
+    assert frames[:15] == [*two, *two, *two, *two, *["0/32/8"] * 3]
+    assert frames[15:] == ["0/96/24", "0/128/32", "0/128/32", "-1/0/0"]
+
+
+def test_channels_of_dma_have_numbers_and_an_end(board: Board) -> None:
+    assert board.console.splitlines()[1].split() == ["0", "1", "2", "3", "-14", "2"]
+
+
+def test_the_time_asleep_is_what_the_program_measures(board: Board) -> None:
+    """An alarm every 100 ms, and 20 ms of work: 100 ms asleep at first, then 80."""
+    measured = int(board.console.splitlines()[2])
+    assert measured == pytest.approx(420_000, abs=500)
+    assert board.core.slept == pytest.approx(measured, abs=500)
+    assert board.core.now() == pytest.approx(520_000, abs=1000)

@@ -1,0 +1,53 @@
+"""Interrupts and transfers of drivers that a program waits for in vain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ai8xtools.emulator import Board, EmulatorError
+from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV
+from ai8xtools.emulator.firmware.interrupts import accelerator_interrupt, interrupt_name
+from device import MAX78000
+
+_PROGRAM = """
+#include "mxc.h"
+#include "dma.h"
+#include "i2s.h"
+static uint32_t from[8], to[8];
+static volatile int moved;
+static void done(void *target) { moved = 1; }
+int main(void)
+{
+    MXC_DMA_MemCpy(to, from, sizeof to, done);
+    while (!moved && CONTROL)
+        __WFI();
+    return 0;
+}
+int listen(void *buffer, int size) { return MXC_I2S_RXDMAConfig(buffer, size); }
+""".replace("CONTROL", "*(volatile uint32_t *) 0x50100000 == 0")
+
+
+def test_what_a_program_waits_for_is_named(tmp_path: Path) -> None:
+    """No makefile tells the chip, but the register that it reads."""
+    (tmp_path / "main.c").write_text(_PROGRAM)
+    board = Board.with_project(tmp_path)
+    with pytest.raises(EmulatorError) as caught:
+        board.run(10)
+    assert board.chip is MAX78000 and caught.value.code == "E825"
+    assert caught.value.message.endswith(
+        "DMA0_IRQn has come, which the program has not enabled or does not handle"
+    )
+    again = Board(board.core.image, board.chip)
+    assert again.core.call("listen", 0x2001FF00, 0x100) == 0
+    with pytest.raises(EmulatorError, match="is given a buffer") as caught:
+        again.core.call("listen", 0x2001FF00, 0x101)
+    assert "0x2001ff00 to 0x20020000; SRAM is from 0x20000000 to 0x2001ffff" in str(caught.value)
+
+
+def test_interrupts_have_the_names_of_their_core() -> None:
+    for core, transfer in ((CORTEX_M4, 28), (RISCV, 12)):
+        assert interrupt_name(accelerator_interrupt(core), core) == "CNN_IRQn"
+        assert interrupt_name(transfer, core) == "DMA0_IRQn"
+    assert interrupt_name(99, RISCV) == "interrupt 99"
