@@ -247,7 +247,9 @@ def integers_for(network: Any) -> Checkpoint:
             state[f"{name}.output_shift"] = np.array([1.0 if ones else 0.0])
             if layer.op.bias is not None:
                 state[f"{name}.op.bias"] = 128 * (20 * layer.op.bias.detach()).round().numpy()
-    return Checkpoint({"state_dict": state, "arch": "net", "epoch": 0, "extras": {}})
+    return Checkpoint(
+        {"state_dict": state, "arch": "net", "epoch": 0, "extras": {"imported": True}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,6 +284,24 @@ def test_graphs_of_ordinary_networks_compute_what_the_networks_do(
         results.append(np.concatenate([outputs[i.index].ravel() for i in found.outputs()]))
     assert results[0].any()
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("imported", [True, False])
+def test_sums_have_factors_of_their_own_in_imported_checkpoints(
+    imported: bool, tmp_path: Path
+) -> None:
+    nodes = [op("Conv", "x", "same", to="a", pads=[1, 1, 1, 1]), op("Add", "a", "x", to="b"),
+             op("Conv", "b", "w")]  # fmt: skip
+    path = graph(tmp_path / "net.onnx", *nodes, tensors=[KERNEL, ("same", KERNEL[1][:3])])
+    state = {"conv1.op.weight": KERNEL[1][:3], "conv2.op.weight": KERNEL[1]}
+    both = np.hstack([32 * np.eye(3), 127 * np.eye(3)])  # as calibrated: each operand has its own
+    state |= {"shortcut.op.weight": both.reshape(3, 6, 1, 1)} if imported else {}
+    extras = {"imported": True} if imported else {}
+    entries = {"state_dict": state, "arch": "net", "epoch": 0, "extras": extras}
+    layers = yaml.safe_load(describe_onnx(path, None, None, Checkpoint(entries))[0].text)["layers"]
+    sums = [one for one in layers if "shortcut" in (one.get("weights"), one.get("in_sequences"))]
+    assert bool(sums) is imported
+    assert any(one.get("eltwise") == "add" or one["op"] == "Add" for one in layers) is not imported
 
 
 def test_series_of_frames_are_refused(tmp_path: Path) -> None:

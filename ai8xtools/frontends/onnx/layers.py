@@ -67,14 +67,16 @@ class WholeNumbers(Lowering):
 
     `left` are nodes behind the last layer that the application computes, `doubts` what is refused
     should the layers depart. `fractions`: the integers come from elsewhere, and the graph does not
-    say what is rounded.
+    say what is rounded. `calibrated`: and each result has a factor of its own in them.
     """
 
     goes_on = False
 
-    def __init__(self, graph: Graph, chip: Chip, *, fractions: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, chip: Chip, *, fractions: bool = False, calibrated: bool = False
+    ) -> None:
         graph, left = without_tail(graph)
-        super().__init__(graph, PASSES, depthwise=chip.has_depthwise, calibrated=fractions)
+        super().__init__(graph, PASSES, depthwise=chip.has_depthwise, calibrated=calibrated)
         self.left = list(dict.fromkeys(node.place for node in left))
         self.layers: list[DescribedLayer] = []
         self.tensors: dict[int, Parts] = {}
@@ -159,7 +161,7 @@ class WholeNumbers(Lowering):
         operator, constant = node.operator, node.inputs[-1].constant
         if not isinstance(operator, Clip | Each) or (len(node.inputs) > 1 and constant is None):
             return False
-        if not self._exact and takes_activation(node, parts):
+        if self._calibrated and takes_activation(node, parts):
             return True
         if operator in ACTIVATIONS:
             parts.activation = parts.activation or ACTIVATIONS[operator]

@@ -53,7 +53,9 @@ def describe_onnx(
     refuse(refusals, path)
     shape = shape if len(shape) > 1 else (*shape, 1, 1)
     with told_of(path):
-        follower = WholeNumbers(operators, chip, fractions=checkpoint is not None)
+        calibrated = checkpoint is not None and bool(checkpoint.extras.get("imported"))
+        follower = WholeNumbers(operators, chip, fractions=checkpoint is not None,
+                                calibrated=calibrated)  # fmt: skip
     refuse(follower.refusals, path)
     layers = follower.layers
     if not layers:
