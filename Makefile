@@ -234,7 +234,7 @@ measure-software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and
 measure-software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
 	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
 
-measure-software-proofs: $(DEVELOPMENT) ## prove the C of networks/ with random weights, of random networks (ARGS="--random N"), or of known answers (ARGS="--kat DIR")
+measure-software-proofs: $(DEVELOPMENT) ## prove the C of networks/ with random weights, of random networks or streams (ARGS="--random N", "--streams N"), or of known answers (ARGS="--kat DIR")
 	@$(PYTHON) -m tests.software.proofs $(ARGS)
 
 measure-software-proof-faults: $(DEVELOPMENT) ## damage single numbers in the C of ten networks: refuted with an input, or equivalent

@@ -25,7 +25,8 @@ from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.errors import StoppedError
-from ai8xtools.emulator.proof.dataflow import Dataflow
+from ai8xtools.emulator.proof.dataflow import Dataflow, Values
+from ai8xtools.emulator.proof.fingerprints import Mixer
 from ai8xtools.emulator.proof.kernels import Convolution, Parameters, convolution
 from ai8xtools.software.cores import CORES as ALL_CORES
 from ai8xtools.software.fuse import fuse
@@ -230,6 +231,27 @@ def test_runs_whose_sums_may_leave_16_bits_are_refused() -> None:
             continue
         with pytest.raises(EmulatorError, match="leave 16 bits"):
             conv.refuse_long_runs(low, high)
+
+
+@pytest.mark.parametrize(("known", "second", "right"), [(True, 127, False), (False, 127, True),
+                                                        (False, 0, False)])  # fmt: skip
+def test_sums_of_unknown_data_may_leave_16_bits(known: bool, second: int, right: bool) -> None:
+    """But not those that share a register with a sum that is known."""
+    flow, mixer = Dataflow(), Mixer()
+    weights = np.full((1, 2, 3), 127)
+    weights[0, 1] = second
+    given = Parameters(0, 0, 3, 2, 1, 1, 0, 0, 1, 1, 1, 1, 1, 7, -128, 0)
+    runs = ((slice(0, 2), np.array([3])),)
+    conv = Convolution(given, weights, np.zeros(2, np.int64), runs, 0)
+    first, values = flow.leaves(3), Values(flow, mixer)
+    values.give(first, mixer.numbered("input", 3))
+    numbers = first + np.arange(3) if known else flow.unknown(3)
+    flow.compute(conv, numbers[None], 2)
+    if right:
+        assert len(values.compute()) == 2
+        return
+    with pytest.raises(EmulatorError, match="leave 16 bits"):
+        values.compute()
 
 
 def test_sums_that_may_leave_32_bits_are_refused() -> None:

@@ -33,6 +33,8 @@ _PARTS = 4
 """Bytes of a value at most. The code of a byte is its place plus the value's number times this."""
 _SUM_BYTES = 2
 _LOWEST, _HIGHEST = -128, 127
+_NONE = np.array([_HIGHEST, _LOWEST])
+"""The interval of what is computed of unknown data: no value of the network is that."""
 _AT_ONCE = 1 << 21  # numbers that are multiplied at once
 _MISSING = -1
 _UNIT = 7  # sums are shifted right by this, less the shift of the layer
@@ -295,7 +297,7 @@ class Values:
 
     def _bounds_of(self, numbers: Integers) -> Integers:
         bounds = self._bounds[np.maximum(numbers, 0)]
-        bounds[numbers < 0] = _LOWEST, _HIGHEST
+        bounds[numbers < 0] = _NONE
         return bounds
 
     def _compute(self, kind: Hashable, inputs: Integers, targets: Integers) -> None:
@@ -342,10 +344,19 @@ class Values:
             grouped = conv.grouped(some)
             self._table[place] = self._outputs(conv, grouped)
             bounds = self._bounds_of(grouped)
-            self._bounds[place] = conv.bounds(bounds)
+            unknown = (bounds == _NONE).all(axis=-1)
+            bounds[unknown] = _LOWEST, _HIGHEST
+            results = conv.bounds(bounds)
+            if unknown.any():
+                lost = (unknown.astype(np.float64) @ (conv.factors != 0) > 0).swapaxes(0, 1)
+                results[lost.reshape(-1)] = _NONE
+                bounds = bounds[
+                    :, ~lost.all(axis=(1, 2))
+                ]  # others share a register with known ones
+            self._bounds[place] = results
             if conv.runs:
-                ends[:, 0] = np.minimum(ends[:, 0], bounds[0, ..., 0].min(axis=0))
-                ends[:, 1] = np.maximum(ends[:, 1], bounds[0, ..., 1].max(axis=0))
+                ends[:, 0] = np.minimum(ends[:, 0], bounds[0, ..., 0].min(axis=0, initial=_HIGHEST))
+                ends[:, 1] = np.maximum(ends[:, 1], bounds[0, ..., 1].max(axis=0, initial=_LOWEST))
         conv.refuse_long_runs(ends[:, 0], ends[:, 1])
 
     def _outputs(self, conv: Convolution, grouped: Integers) -> Fingerprints:
@@ -367,6 +378,7 @@ class Values:
 def _bounds_after(name: str, bounds: Integers) -> Integers:
     """Return least and greatest results [value, 2] of operands with such, [value, operand, 2]."""
     low, high = bounds[..., 0], bounds[..., 1]
+    unknown = (bounds == _NONE).all(axis=-1).any(axis=1)
     match name:
         case "max":
             ends = low.max(axis=1), high.max(axis=1)
@@ -381,7 +393,8 @@ def _bounds_after(name: str, bounds: Integers) -> Integers:
             ends = least, np.full(len(low), _HIGHEST)
         case _:
             ends = np.full(len(low), _LOWEST), np.full(len(low), _HIGHEST)
-    return np.asarray(np.clip(np.stack(ends, axis=-1), _LOWEST, _HIGHEST))
+    found = np.clip(np.stack(ends, axis=-1), _LOWEST, _HIGHEST)
+    return np.where(unknown[:, None], _NONE, found)
 
 
 def _shifted(numbers: Integers, by: int) -> Integers:
