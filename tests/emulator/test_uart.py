@@ -9,7 +9,7 @@ import pytest
 
 from ai8xtools.commands.emulate.arguments import parse
 from ai8xtools.emulator import Board, EmulatorError
-from ai8xtools.emulator.sensors import Recorded, Sensors
+from ai8xtools.emulator.sensors import Recorded, Sensors, line_pair
 from ai8xtools.emulator.sensors.serial import CONSOLE
 
 PROGRAM = Path(__file__).with_name("firmware") / "uart.c"
@@ -99,3 +99,12 @@ def test_the_option_names_a_file_for_a_program(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         parse(["--words", "words.npz", "--uart", "typed.txt"])
     assert "--uart need PROJECT_DIR and a program with main()" in capsys.readouterr().err
+
+
+def test_a_line_with_somebody_at_its_end_does_not_interrupt() -> None:
+    end, _other = line_pair()
+    sensors = Sensors(Recorded(line=end))
+    sensors.serial.write(CONSOLE + 0x08, 1 << 4)
+    assert not sensors.interrupts
+    assert sensors.serial.next_us(alone=True, spins=False) == 0xFFFFFFFF
+    assert sensors.ended is None

@@ -106,3 +106,21 @@ def test_parts_of_an_image_share_an_array() -> None:
     assert main.count("[] = SAMPLE_INPUT_") == 2
     for copy in ("0x50400000, input_0, 2", "0x50400008, input_0 + 2, 2", "0x50400010, input_4, 2"):
         assert f"memcpy32((uint32_t *) {copy});" in main
+
+
+def test_a_second_of_sound_is_loaded_as_keyword_spotters_store_it(tmp_path: Path) -> None:
+    """Sample t is step t // 128 of channel t % 128: the formula that published programs use."""
+    data = sample(128, 128)
+    layer = {"op": "conv1d", "kernel_size": 1, "pad": 0, "processors": mask(64), "in_dim": 128,
+             "in_channels": 128}  # fmt: skip
+    network, _ = build(tmp_path, describe(layer), data, [weights(64, 128, 1)])
+    loaded = np.zeros(16 * 1024, np.int8)
+    for block in input_blocks(network, APB, fixed=False):
+        instance = next(i for i in range(16) if MAX78000.data_address(i) == block.address - APB)
+        content = block.words.astype("<u4").view(np.int8)
+        loaded[1024 * instance : 1024 * instance + len(content)] = content
+    sound = data.T.reshape(-1)
+    time = np.arange(128 * 128)
+    row, column = time // 128, time % 128
+    place = 1024 * (column % 64 // 4) + 4 * (2 * row + (column >= 64)) + column % 4
+    assert np.array_equal(loaded[place], sound)

@@ -171,7 +171,7 @@ class Serial:
     @property
     def listens(self) -> bool:
         """Whether bytes that come interrupt the program, or are copied."""
-        return bool(self._enabled) or self.copies
+        return self._line is None and (bool(self._enabled) or self.copies)
 
     def next_us(self, *, alone: bool, spins: bool) -> float:
         """Return how long a program that sleeps, or `spins`, waits for the next byte; it ends if
