@@ -37,6 +37,7 @@ def test_tasks_share_the_network(tasks: Path, run: Emulate) -> None:
     # of four tasks one has ended; the idle task and that of the timers are two more
     assert "4 beats, 5 tasks, priority 2, log\n" in text
     assert verdict(text) == ("PASS", "(3 inferences)")
+    assert "headers that are not here" not in text
 
 
 def test_kernel_in_the_tree_is_left_out(tasks: Path, run: Emulate) -> None:

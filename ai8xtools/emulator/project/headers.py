@@ -70,7 +70,7 @@ class Headers:
     def folders(self, source: Path) -> list[Path]:
         """Return the folders in which headers of a source are looked for."""
         own = [source.parent, *self.tree.include, *self.header_folders]
-        own = [folder for folder in own if not _holds_freertos(folder)]
+        own = [folder for folder in own if folder == _FREERTOS or not _holds_freertos(folder)]
         return [real_path(folder) for folder in [*own, self.folder / "made-up", self._sdk]]
 
     def foreign(self) -> list[str]:
