@@ -14,6 +14,7 @@ from ai8xtools.diagnostics import DiagnosticError, Place, refused
 from ai8xtools.values import frozen
 from ai8xtools.writing.detector import Detector
 from ai8xtools.writing.library import Library
+from ai8xtools.writing.packages import STACK_OF_TEST, Package
 from ai8xtools.writing.templates import render
 
 OPTION = "--application"
@@ -37,10 +38,13 @@ ZEPHYR = "zephyr"
 NO_BOARD = "none"
 """In the place of a board: a program for Zephyr's drivers."""
 _ZEPHYR = {
+    "minimal": "",
     "microphone": "CONFIG_AUDIO=y\nCONFIG_AUDIO_DMIC=y\n",
     "series": "CONFIG_SENSOR=y\n",
 }
 """What Zephyr has a common interface for, with its configuration."""
+_NO_ZEPHYR = {"camera": "the camera interface", "microphone": "I2S"}
+"""What Zephyr has no driver of for the chips of the accelerator."""
 _AXES = 3
 _PORTS = {"FTHR_RevA": "MXC_I2C1"}
 
@@ -106,7 +110,8 @@ class Application:
     not known), of which pictures and series have `fold`ed channels and sounds a `rate` in Hz.
     `header`: prepare.h makes inputs of them. `names` are those of the classes that are marked on
     pictures, `detector` is how objects are found. `head` is one of `HEADS`. `board` is that of the
-    vendor's SDK, `ZEPHYR`, or `NO_BOARD` for a driver of the user's own.
+    vendor's SDK, `ZEPHYR`, or `NO_BOARD` for a driver of the user's own. `chip` is that of the
+    accelerator, "" without it.
     """
 
     kind: str
@@ -119,6 +124,7 @@ class Application:
     names: tuple[str, ...] = ()
     detector: Detector | None = None
     head: str = ARGMAX
+    chip: str = ""
 
     def applied(self, files: Mapping[str, str], library: Library) -> dict[str, str]:
         """Return the files of a library with this program in place of the known-answer test.
@@ -130,26 +136,22 @@ class Application:
         values: dict[str, Any] = {
             **self._values(library), **self._of_head(library), "library": library,
             "kind": self.kind, "name": self.name, "head": self.head, "names": KINDS[self.kind],
-            "sdk": sdk, "zephyr": zephyr, "played": sdk or f"{library.prefix}_cnn.h" not in files,
+            "sdk": sdk, "zephyr": zephyr, "played": sdk or not self.chip, "chip": self.chip,
             "port": _PORTS.get(self.board, "MXC_I2C2"),
         }  # fmt: skip
         kept = {
             path: text for path, text in files.items()
             if path != _MAIN and not path.endswith(("sampledata.h", "sampleoutput.h"))
+            and (path.endswith((".c", ".h")) or not (zephyr and self.chip))
         }  # fmt: skip
         if self.kind == BENCH:
             kept["bench.h"] = render("application/bench.h.j2")
         if self.head not in _WITHOUT_HEADER:
             kept["head.h"] = render("application/head.h.j2", head=self.head)
         if zephyr:
-            if self.kind not in _ZEPHYR or values.get("channels", 0) > _AXES:
-                raise self._refused("Zephyr has no interface that all its boards share",
-                                    "Leave out --board-name, and write sensor_read().")  # fmt: skip
-            sources = sorted({_MAIN, "sensor.c", *(one for one in kept if one.endswith(".c"))})
-            kept["CMakeLists.txt"] = render("application/zephyr.txt.j2", library=library,
-                                            sources=sources)  # fmt: skip
-            kept["prj.conf"] = f"CONFIG_MAIN_STACK_SIZE=4096\n{_ZEPHYR[self.kind]}"
-        drivers = ZEPHYR if zephyr else "sdk" if sdk else "own"
+            kept |= self._with_zephyr(kept, library, values.get("channels", 0))
+        own = not sdk and (not zephyr or not _ZEPHYR[self.kind])
+        drivers = "own" if own else ZEPHYR if zephyr else "sdk"
         return {
             **kept,
             _MAIN: render("application/main.c.j2", **values),
@@ -157,6 +159,29 @@ class Application:
             "sensor.c": render(f"application/sensor_{drivers}.c.j2", **values),
             "README.md": render("application/README.md.j2", **values),
         }
+
+    def _with_zephyr(self, kept: dict[str, str], library: Library, channels: int) -> dict[str, str]:
+        """Return the files with which Zephyr builds the program: with the accelerator the network
+        is a module, in the same folder. Raises DiagnosticError E913 where Zephyr has no driver."""
+        if self.chip and self.kind in _NO_ZEPHYR:
+            raise self._refused(f"Zephyr has no driver of {_NO_ZEPHYR[self.kind]} for {self.chip}")
+        if self.kind not in _ZEPHYR or channels > _AXES:
+            raise self._refused(
+                "Zephyr has no interface that all its boards share",
+                "Leave out --board-name; where no driver is, write sensor_read().",
+            )
+        settings, module = f"CONFIG_MAIN_STACK_SIZE=4096\n{_ZEPHYR[self.kind]}", {}
+        sources = {_MAIN, "sensor.c"}
+        if self.chip:
+            package = Package(library.prefix, f"{library.prefix}.h", STACK_OF_TEST, self.chip)
+            files = package.files((ZEPHYR,), {**kept, _MAIN: ""})
+            module = {path: files[path] for path in files if path.startswith("zephyr/")}
+            settings += f"CONFIG_NETWORK_{library.macro}=y\n"
+        else:
+            sources |= {path for path in kept if path.endswith(".c")}
+        build = render("application/zephyr.txt.j2", library=library, sources=sorted(sources),
+                       module=bool(module))  # fmt: skip
+        return {**module, "CMakeLists.txt": build, "prj.conf": settings}
 
     def _values(self, library: Library) -> dict[str, Any]:
         """Return what the templates of the kind need to know of the input."""

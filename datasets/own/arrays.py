@@ -21,11 +21,14 @@ from datasets.own.tables import LARGEST
 
 MAX_BYTES = 4 << 30
 _PAIRS = (("x_train", "y_train"), ("x_test", "y_test"))
+_EXACT = 2.0**53
+"""Double precision holds all whole numbers up to this."""
 _NAMES = ("x", "y", *(name for pair in _PAIRS for name in pair))
 _GROUPS = ("groups", "groups_train", "groups_test")
 _LAYOUT = (
     "It must hold x and y, or x_train, y_train, x_test and y_test, labels as whole numbers; see "
-    "docs/own-data.md."
+    "docs/own-data.md. quantize.py --calibrate takes samples without labels as FILE.npy, as the "
+    "network takes them."
 )
 _SAMPLES = "samples are bytes [N, H, W] or [N, H, W, C], or numbers [N, features]"
 Array = NDArray[Any]
@@ -140,6 +143,14 @@ def as_numbers(path: Path, name: str, x: Array) -> NDArray[np.float64]:
     if len(wrong):
         place, value = ", ".join(map(str, wrong[0])), values[tuple(wrong[0])]
         raise _refused(path, f"{name}[{place}] is not finite in single precision ({value:g})")
+    large = x.dtype.kind in "iu" and (np.abs(values) >= _EXACT).any()
+    wrong = np.argwhere(values.astype(object) != x.astype(object)) if large else wrong
+    if len(wrong):
+        place = ", ".join(map(str, wrong[0]))
+        raise _refused(
+            path, f"{name}[{place}] is {x[tuple(wrong[0])]}: beyond 2^53 numbers are rounded",
+            f"Subtract what is common: {name} - {name}.min(0).",
+        )  # fmt: skip
     return values
 
 

@@ -26,6 +26,7 @@ MAX_BYTES = 256 * MIB
 LARGEST = float(np.finfo(np.float32).max)
 """Firmware computes with single precision."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _LOOKED_AT = 200
 """Lines that tell the separator."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*|,\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -142,9 +143,7 @@ def labelled_lines(
     Where no `label` is named, the last column is `checked` to have classes. Raises DatasetError
     E684.
     """
-    text = _text(path)
-    separator = _separator(path, text)
-    rows = _rows(path, text, separator)
+    rows, separator = _rows(path)
     first = rows[0][1]
     place = _label_column(first, label, path)
     named = label is not None and not _is_index(label, len(first))
@@ -172,9 +171,7 @@ def number_lines(path: Path, *, least: int = 1) -> Lines:
 
     Raises DatasetError E684.
     """
-    text = _text(path)
-    separator = _separator(path, text, least)
-    rows = _rows(path, text, separator)
+    rows, separator = _rows(path, least)
     first = rows[0][1]
     _refuse_counting(path, rows[0])
     words = [_is_word(cell) for cell in first]
@@ -204,11 +201,38 @@ def _text(path: Path) -> str:
         data = read_bytes(path, MAX_BYTES)
         wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         text = data.decode("utf-16" if wide else "utf-8-sig")
+        if "\0" in text:
+            raise _refused(
+                path, text.count("\n", 0, text.index("\0")) + 1, "it has bytes of value 0, as text "
+                "in UTF-16 without its byte order mark", "Save it as UTF-8.",
+            )  # fmt: skip
     except FileNotFoundError as exc:
         raise DatasetError("E620", "the file is missing", str(path), where_else(path)) from exc
     except UnicodeDecodeError as exc:
         raise _refused(path, None, "the file is not text in UTF-8", "Save it as UTF-8.") from exc
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _table_of(path: Path, text: str, least: int) -> tuple[str, str]:
+    """Return a text whose lines above the table are empty, and what separates its cells.
+
+    They are comments, which begin with #, and spreadsheets' `sep=;`. The last comment has the
+    titles if it has as many cells as the line below.
+    """
+    lines = text.split("\n")
+    named = _SEPARATOR_LINE.fullmatch(lines[0])
+    if named and named[1] not in _SEPARATORS:
+        raise _refused(path, 1, f"cells are separated by {named[1]!r}",
+                       "Separate columns by commas, semicolons or tabs.")  # fmt: skip
+    start = 1 if named else 0
+    while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
+        start += 1
+    above, below = lines[:start], lines[start:]
+    separator = named[1] if named else _separator(path, "\n".join(below), least)
+    titles = above[-1] if above and below and above[-1].startswith("#") else ""
+    if not titles or titles.count(separator) != below[0].count(separator):
+        titles = ""
+    return "\n".join(["\n" * (start - 1) + titles, *below] if start else below), separator
 
 
 def _separator(path: Path, text: str, least: int = 2) -> str:
@@ -242,12 +266,13 @@ def _separator(path: Path, text: str, least: int = 2) -> str:
     return chosen
 
 
-def _rows(path: Path, text: str, separator: str) -> list[Row]:
-    """Return the lines that are not empty, without a last column that is, if the first one has
-    words.
+def _rows(path: Path, least: int = 2) -> tuple[list[Row], str]:
+    """Return the lines of a file that are not empty, of at least 1 or 2 columns, and what separates
+    them; without a last column that is empty, if the first line has words.
 
     Raises DatasetError E684 if they are not equally long.
     """
+    text, separator = _table_of(path, _text(path), least)
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
     rows: list[Row] = []
     try:
@@ -258,15 +283,16 @@ def _rows(path: Path, text: str, separator: str) -> list[Row]:
                     raise _refused(
                         path, reader.line_num,
                         f"the row has {len(row)} cells, the first one {len(rows[0][1])}",
-                        "Complete the row, or remove it.",
+                        "Remove lines that are comments." if row[0].startswith("#")
+                        else "Complete the row, or remove it.",
                     )  # fmt: skip
     except csv.Error as exc:
         raise _refused(path, reader.line_num, f"this is no CSV file: {exc}") from exc
     if not rows:
         raise _refused(path, None, "the file is empty")
     if any(map(_is_word, rows[0][1])) and not any(row[-1] for _, row in rows):
-        return [(number, row[:-1]) for number, row in rows]  # each line ends with a separator
-    return rows
+        return [(number, row[:-1]) for number, row in rows], separator  # at the end of each line
+    return rows, separator
 
 
 def _label_column(first: Sequence[str], label: str | None, path: Path) -> int:

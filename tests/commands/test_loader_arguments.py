@@ -150,7 +150,7 @@ def test_words_for_other_tools_are_explained(
     assert said in capsys.readouterr().err
 
 
-def test_applications_on_the_accelerator_have_drivers_of_the_sdk_or_none() -> None:
-    words = ("--symbol-prefix", "net", "--application", "minimal", "--board-name")
-    assert [one.code for one in parse(*words, "zephyr").usage] == ["E092"]
-    assert parse(*words, "none").usage == ()
+def test_zephyr_is_no_board_of_the_vendors_sdk() -> None:
+    words = ("--symbol-prefix", "net", "--board-name", "zephyr")
+    assert [one.code for one in parse(*words).usage] == ["E095"]
+    assert parse(*words, "--application", "minimal").usage == ()

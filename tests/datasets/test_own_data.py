@@ -19,6 +19,7 @@ from datasets.own.folders import class_files
 from datasets.own.preparation import PICTURES, Preparation, integers, read_sound
 from datasets.own.sets import LazyPictures, open_data
 from datasets.own.settings import USUAL, DataSettings, plain_name
+from datasets.own.tables import read_table
 from tests.datasets.conftest import opened
 
 INTEGERS = Namespace(act_mode_8bit=True, truncate_testset=False)
@@ -223,6 +224,29 @@ def test_a_table_without_names_has_its_class_last(tmp_path: Path) -> None:
     assert data.classes == ("0", "1") and train[0][0].shape == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("above", "encoding", "separator", "titles"),
+    [
+        ("# made on Monday, 3 o'clock, by a board, of three\n\n# again\n", "utf-8", ",", ()),
+        ("# made on Monday\nu,v,label\n", "utf-8", ",", ("u", "v", "label")),
+        ("# made on Monday\n# u,v,label\n", "utf-8", ",", ("# u", "v", "label")),
+        ("sep=;\nu;v;label\n", "utf-16", ";", ("u", "v", "label")),
+        ('"sep=|"\n# see below\n', "utf-8", "|", ()),
+    ],
+)
+def test_comments_and_separators_above_a_table_are_no_rows(
+    tmp_path: Path, above: str, encoding: str, separator: str, titles: tuple[str, ...]
+) -> None:
+    rows = f"1{separator}2{separator}a\n3{separator}4{separator}b\n"
+    rows += rows
+    (tmp_path / "x.csv").write_bytes((above + rows).encode(encoding))
+    table = read_table(tmp_path / "x.csv", None)
+    first = above.count("\n") + 1
+    assert table.features.tolist() == [[1, 2], [3, 4]] * 2
+    assert table.labels == ("a", "b", "a", "b")
+    assert table.numbers == tuple(range(first, first + 4)) and table.titles == titles
+
+
 @pytest.mark.parametrize("layout", ["NHW", "NHWC", "NCHW"])
 def test_arrays_of_bytes_are_pictures(tmp_path: Path, layout: str) -> None:
     shape = {"NHW": (12, 4, 6), "NHWC": (12, 4, 6, 3), "NCHW": (12, 3, 4, 6)}[layout]
@@ -320,6 +344,12 @@ X, Y = np.zeros((4, 3), np.float32), np.array([0, 0, 1, 1])
         (other_classes, "test", "bird, dog in one of them only"),
         (no_sound, ".wav", "no WAV file of samples (it ends early)"),
         (csv(""), "x.csv", "the file is empty [E684]"),
+        (csv("sep=:\n1:2:a\n"), "x.csv:1", "cells are separated by ':' [E684]"),
+        (csv("1,2,a\n# a pause\n3,4,b\n"), "x.csv:2", "the row has 1 cells, the first one 3"),
+        (csv("1,\x002,a\n3,4,b\n"), "x.csv:1",
+         "it has bytes of value 0, as text in UTF-16 without its byte order mark [E684]"),
+        (npz(x=np.full((4, 1), 2**53 + 1, np.uint64), y=np.array([0, 0, 1, 1])), "x.npz",
+         "x[0, 0] is 9007199254740993: beyond 2^53 numbers are rounded [E685]"),
         (csv(",,\n,,\n"), "x.csv", "the file is empty [E684]"),
         (csv("0,1,2\n5,6,1\n7,8,0\n"), "x.csv:1", "column titles or data?"),
         (csv("5,6,1,\n7,8,0,\n"), "x.csv:1", "the label in column 3 is missing"),

@@ -88,6 +88,14 @@ def tones(folder: Path, target: tuple[str, ...], *words: str) -> Path:
     return create(folder, target, "microphone", _TONES, layers, (FRAME, 1, 1), *words)
 
 
+def tilts(folder: Path, target: tuple[str, ...], *words: str) -> Path:
+    """A network that tells whether the first of three axes was above 0 or below."""
+    weights = np.zeros((2, 3, STEPS))
+    weights[0, 0], weights[1, 0] = 20, -20
+    layers = {"all": (weights.reshape(2, -1), 0)}
+    return create(folder, target, "series", _TILTS, layers, (3, STEPS), *words)
+
+
 def tone(height: int, count: int = 32) -> NDArray[np.float64]:
     return np.sin(2 * np.pi * height * np.arange(count) / RATE) * 12000
 
@@ -152,15 +160,12 @@ def test_series_are_windows_that_slide(
     target: tuple[str, ...], run: Emulate, tmp_path: Path
 ) -> None:
     """Tilted left for 40 steps, then right: a class for every 8 steps, once 16 are there."""
-    weights = np.zeros((2, 3, STEPS))
-    weights[0, 0], weights[1, 0] = 20, -20
-    layers = {"all": (weights.reshape(2, -1), 0)}
     values = np.zeros((80, 3), int)
     values[:40, 0], values[40:, 0] = 9000, -9000
     table = "\n".join(",".join(map(str, row)) for row in values.tolist())
     (tmp_path / "moves.csv").write_text(f"x,y,z\n{table}\n")
     (tmp_path / "two.csv").write_text("x,y\n1,2\n3,4\n")
-    project = create(tmp_path / "net", target, "series", _TILTS, layers, (3, STEPS))
+    project = tilts(tmp_path / "net", target)
     status, text = run(project, "--series", tmp_path / "moves.csv")
     assert status == 0 and "lost" not in text
     times = list(range(STEPS, 81, STEPS // 2))
@@ -172,9 +177,7 @@ def test_series_are_windows_that_slide(
 
 
 def test_series_that_deliver_nothing_end_in_a_message(run: Emulate, tmp_path: Path) -> None:
-    layers = {"all": (np.zeros((2, 3 * STEPS)), 0)}
-    project = create(tmp_path / "net", CHIP, "series", _TILTS, layers, (3, STEPS))
-    status, text = run(project, "--series", "none")
+    status, text = run(tilts(tmp_path / "net", CHIP), "--series", "none")
     assert status == 1 and "No sensor: it does not answer.\n" in text
 
 

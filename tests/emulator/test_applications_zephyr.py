@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from ai8xtools.diagnostics import DiagnosticError
+from ai8xtools.emulator import Board
 from ai8xtools.writing.application import Application
 from ai8xtools.writing.library import Library, Shape
-from tests.emulator.test_applications import CORE, OUTPUT, create
-from tests.emulator.test_applications_1d import HIGH, LOW, tone, tones
+from tests.emulator.test_applications import CHIP, CORE, OUTPUT, create
+from tests.emulator.test_applications_1d import HIGH, LOW, STEPS, console, tilts, tone, tones
+from tests.emulator.test_zephyr import GPIO, IRQ, KERNEL
 from tests.software.compiled import compiler
 
 HEADERS = {
@@ -118,16 +120,20 @@ int dmic_read(const struct device *dev, uint8_t number, void **buffer, size_t *s
 """
 
 
+def write_headers(folder: Path, headers: dict[str, str]) -> None:
+    for name, text in headers.items():
+        path = folder / "zephyr" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#pragma once\n{text}")
+
+
 def test_microphones_of_zephyr_are_heard(tmp_path: Path) -> None:
     """Words, a driver that runs out of blocks, and silence at the end of the recording."""
     made = compiler()
     if made is None:
         pytest.skip("needs a C compiler")
     project = tones(tmp_path / "net", CORE, "--board-name", "zephyr")
-    for name, text in HEADERS.items():
-        path = tmp_path / "zephyr" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#pragma once\n{text}")
+    write_headers(tmp_path, HEADERS)
     (tmp_path / "driver.c").write_text(DRIVER)
     sources = re.findall(r"^  (\w+\.c)$", (project / "CMakeLists.txt").read_text(), re.M)
     assert {"main.c", "sensor.c", "net.c"} <= set(sources)
@@ -155,6 +161,71 @@ def test_microphones_of_zephyr_are_heard(tmp_path: Path) -> None:
     assert text.count("samples lost\n") == 1
     assert text.count("No data from the microphone within 1000 ms\n") == 3
     assert text.endswith("Giving up.\n") and ran.returncode == 1
+
+
+SENSOR = """#include <zephyr/drivers/sensor.h>
+#include <stdio.h>
+#include <stdlib.h>
+const struct device the_device;
+static unsigned measured, awake;
+bool device_is_ready(const struct device *dev) { (void)dev; return true; }
+void k_timer_start(struct k_timer *timer, k_timeout_t duration, k_timeout_t period)
+{
+    (void)timer, (void)duration;
+    if (period.ticks != 10) {
+        exit(2);
+    }
+}
+uint32_t k_timer_status_sync(struct k_timer *timer) { (void)timer; return measured == 20 ? 3 : 1; }
+int sensor_sample_fetch(const struct device *dev)
+{
+    (void)dev;
+    awake += !(*(volatile uint32_t *)0x40000024 >> 25 & 1);
+    if (measured == 80) {
+        printf("clock %u\\n", awake);
+    }
+    return measured++ < 80 ? 0 : -5;
+}
+int sensor_channel_get(const struct device *dev, enum sensor_channel chan, struct sensor_value *v)
+{
+    (void)dev, (void)chan;
+    v[0].val1 = measured <= 40 ? 9 : -9;
+    v[0].val2 = v[1].val1 = v[1].val2 = v[2].val1 = v[2].val2 = 0;
+    return 0;
+}
+"""
+
+
+def test_the_accelerator_takes_what_sensors_of_zephyr_measure(tmp_path: Path) -> None:
+    """Left for 40 steps, then right, and nothing after 80; the network has a clock only for its
+    inferences. The module is in the folder, which has nothing for the vendor's SDK."""
+    project = tilts(tmp_path / "net", CHIP, "--board-name", "zephyr")
+    assert not list(project.glob("*akefile*")) and (project / "zephyr/module.yml").is_file()
+    assert "CONFIG_SENSOR=y\nCONFIG_NETWORK_NET=y\n" in (project / "prj.conf").read_text()
+    for path in (*project.glob("zephyr/include/*.h"), project / "zephyr/port.c"):
+        path.rename(project / path.name)
+    kernel = KERNEL + HEADERS["kernel.h"]
+    device = f"{HEADERS['device.h']}#include <zephyr/devicetree.h>\n"
+    pins = GPIO.replace("port->port", "port->none")
+    others = {"kernel.h": kernel, "device.h": device, "irq.h": IRQ, "drivers/gpio.h": pins}
+    write_headers(project, {**HEADERS, **others})
+    (project / "driver.c").write_text(SENSOR)
+    board = Board.with_project(project)
+    board.run()
+    times = list(range(STEPS, 81, STEPS // 2))
+    expected = [(10 * t, int(t > 40 + STEPS // 2)) for t in times]
+    assert console(board.console) == expected, board.console
+    assert "2 measurements lost\n" in board.console and "clock 0\n" in board.console
+    assert board.console.count("No data from the sensor within 1000 ms\n") == 3
+
+
+@pytest.mark.parametrize("kind", ["camera", "bench"])
+def test_drivers_that_zephyr_lacks_are_named(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(DiagnosticError, match=r"\[E913\]") as refusal:
+        create(tmp_path, CHIP, kind, "--board-name", "zephyr")
+    assert ("the camera interface for MAX78000" in str(refusal.value)) == (kind == "camera")
+    with pytest.raises(DiagnosticError, match=r"no driver of I2S for MAX78000 \[E913\]"):
+        tones(tmp_path / kind, CHIP, "--board-name", "zephyr")
 
 
 def test_what_zephyr_has_no_common_interface_for_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ def application_of(options: LoaderOptions, *, sdk: bool = True) -> Application |
     if project.application is None:
         return None
     board = project.board_name if sdk or project.board_name == ZEPHYR else NO_BOARD
-    result = Application(project.application, project.name, board, head=project.head)
+    chip = options.chip.name if sdk else ""
+    result = Application(project.application, project.name, board, head=project.head, chip=chip)
     if DESCRIPTION not in files:
         return result
     facts = json.loads(files[DESCRIPTION])

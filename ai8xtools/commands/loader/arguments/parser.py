@@ -127,7 +127,8 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
         "--board-name",
         default="EvKit_V1",
         metavar="NAME",
-        help="board (default: %(default)s); none: with --application, you write sensor.c",
+        help="board (default: %(default)s); with --application also zephyr, "
+        "and none: you write sensor.c",
     )
     option("--eclipse-includes", default="", metavar="PATHS", help="include paths for the IDE")
     option("--eclipse-variables", default="", metavar="VARS", help="variables for the IDE")

@@ -78,8 +78,8 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
         yield excludes("--verify-project", "--compare-project")
     if args.verify and args.application is not None:
         yield excludes("--application", "--verify")
-    if args.board_name == ZEPHYR and args.application is not None:
-        yield excludes("--application", f"--board-name {ZEPHYR}")
+    if args.board_name == ZEPHYR and args.application is None:
+        yield needs(f"--board-name {ZEPHYR}", "--application")
 
 
 def _only_with(
