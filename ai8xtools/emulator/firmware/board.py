@@ -104,7 +104,7 @@ class Board:
 
     With a `wrapper`, that program runs on the Arm core, and starts `image` on the RISC-V core.
     Unless `chip` is given, the device follows from the first register that the program writes, and
-    the sizes of flash and SRAM are not limited to those of the chip.
+    the size of flash is not limited to that of the chip, that of SRAM to that of `sram_of`.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class Board:
         on_text: Callable[[str], None] = lambda _text: None,
         wrapper: Image | None = None,
         recorded: Recorded | None = None,
+        sram_of: Chip | None = None,
     ) -> None:
         self.chip = chip
         self.sensors = Sensors(recorded)
@@ -122,6 +123,8 @@ class Board:
         memory = CoreMemory()
         if chip:
             memory = CoreMemory(chip.flash_bytes, chip.sram_bytes, chip.name)
+        elif sram_of:
+            memory = CoreMemory(sram_bytes=sram_of.sram_bytes, owner=sram_of.name)
         self.wrapper: Core | None = None
         if wrapper is not None:
             self.wrapper = Core(wrapper, self.bus, Starter(self), memory)
@@ -180,8 +183,9 @@ class Board:
         """
         firmware = compile_firmware(Path(project), options)
         board = cls(
-            firmware.image, chip or firmware.chip, apb_base, on_text, firmware.wrapper, recorded
-        )
+            firmware.image, chip or firmware.chip, apb_base, on_text, firmware.wrapper, recorded,
+            firmware.written_to,
+        )  # fmt: skip
         board.notes, board.repetitions = firmware.notes, firmware.repetitions
         return board
 

@@ -40,6 +40,8 @@ class Firmware:
     notes: tuple[str, ...]
     repetitions: tuple[str, ...]
     """Loops that repeat parts of an inference, as programs that measure power have them."""
+    written_to: Chip | None = None
+    """The chip whose registers the sources name."""
 
 
 def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmware:
@@ -57,9 +59,10 @@ def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmw
     return Firmware(
         program.image,
         wrapper.image if wrapper else None,
-        tree.chip or _chip_written_to(tree),
+        tree.chip,
         tuple(dict.fromkeys(notes)),
         program.repetitions,
+        _chip_written_to(tree),
     )
 
 
