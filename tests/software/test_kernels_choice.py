@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import pytest
@@ -91,16 +91,28 @@ def test_weights_stand_where_the_c_of_their_kernel_reads_them(
 ) -> None:
     conv = _random(*shape)
     inputs = conv.weights[0].size
-    fours = range(0, inputs, 4)
     plain = [_weight(conv, f, n) for f in range(conv.filters) for n in range(inputs)]
     assert PORTABLE.pack(conv).values.tolist() == plain
     assert BUCKETS.pack(conv).values.view(np.int8).tolist() == plain
-    for kernel, filters in ((DSP, 2), (DSP_PIXEL, 4)):
-        assert kernel.pack(conv).values.tolist() == [
-            (_weight(conv, f + pair + second, n + i) + (0 if second else 128)) % 256
-            for f in range(0, conv.filters, filters) for n in fours for pair in range(0, filters, 2)
-            for i in (0, 2, 1, 3) for second in (0, 1)
-        ]  # fmt: skip
+    in_pairs = [_pairs(conv, f, 1) for f in range(0, conv.filters, 2)]
+    assert DSP.pack(conv).values.tolist() == list(chain(*in_pairs))
+    expected: list[int] = []
+    for first in range(0, conv.filters, 4):
+        pairs = 2 if conv.filters - first > 2 else 1
+        for second in range(first + 1, first + 2 * pairs, 2):
+            products = (_weight(conv, second, n) * _weight(conv, second, n + 1)
+                        for n in range(0, inputs, 2))  # fmt: skip
+            expected += (-sum(products)).to_bytes(4, "little", signed=True)
+        expected += _pairs(conv, first, pairs)
+    assert DSP_PIXEL.pack(conv).values.tolist() == expected
+
+
+def _pairs(conv: Convolution, first: int, pairs: int) -> list[int]:
+    return [
+        (_weight(conv, first + pair + second, n + i) + (0 if second else 128)) % 256
+        for n in range(0, conv.weights[0].size, 4) for pair in range(0, 2 * pairs, 2)
+        for i in (0, 2, 1, 3) for second in (0, 1)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", PACKED, ids=str)

@@ -277,20 +277,35 @@ def _nibbles(params: Parameters, read: Read, _small: bool) -> _Unpacked:
     return values.reshape(1, params.filters, params.inputs), []
 
 
-def _pairs(pairs: int) -> Callable[[Parameters, Read, bool], _Unpacked]:
-    """Return what reads weights of so many pairs of filters at a time."""
+def _in_pairs(data: bytes, pairs: int) -> Integers:
+    """Return the weights [filter, input] of groups of so many pairs of filters."""
+    values = np.frombuffer(data, np.uint8).reshape(-1, pairs, 4, 2)
+    first = values[..., 0].astype(np.int64) - _OFFSET
+    both = np.stack([first, values[..., 1].view(np.int8).astype(np.int64)], axis=-1)
+    both = both[:, :, [0, 2, 1, 3]]  # which is its own inverse
+    return both.transpose(1, 3, 0, 2).reshape(2 * pairs, -1)
 
-    def read_pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
-        groups, quads = -(-params.filters // (2 * pairs)), -(-params.inputs // 4)
-        data = read(params.weights_at, 8 * pairs * groups * quads)
-        values = np.frombuffer(data, np.uint8).reshape(groups, quads, pairs, 4, 2)
-        first = values[..., 0].astype(np.int64) - _OFFSET
-        both = np.stack([first, values[..., 1].view(np.int8).astype(np.int64)], axis=-1)
-        both = both[:, :, :, [0, 2, 1, 3]]  # which is its own inverse
-        filters = 2 * pairs * groups
-        return _first(both.transpose(0, 2, 4, 1, 3).reshape(filters, -1), params), []
 
-    return read_pairs
+def _pairs(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    quads = -(-params.inputs // 4)
+    groups = [_in_pairs(read(params.weights_at + 8 * quads * pair, 8 * quads), 1)
+              for pair in range(-(-params.filters // 2))]  # fmt: skip
+    return _first(np.concatenate(groups), params), []
+
+
+def _fours(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    at, left, groups = params.weights_at, params.filters, []
+    while left > 0:
+        pairs = 2 if left > 2 else 1
+        heads = np.frombuffer(read(at, 4 * pairs), "<i4")
+        size = 8 * pairs * -(-params.inputs // 4)
+        groups.append(_in_pairs(read(at + 4 * pairs, size), pairs))
+        seconds = groups[-1][1::2]
+        neighbors = (seconds[:, ::2] * seconds[:, 1::2]).sum(axis=1)
+        if ((-neighbors).astype(np.int32) != heads).any():
+            raise departure("products of neighboring weights are not what their group says")
+        at, left = at + 4 * pairs + size, left - 2 * pairs
+    return _first(np.concatenate(groups), params), []
 
 
 def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
@@ -352,8 +367,8 @@ KERNELS: Mapping[
     "nn_conv_c": (_portable, lambda _params, _small: 0),
     "nn_depthwise": (_depthwise, lambda params, _small: 8 * params.taps),
     "nn_conv_nomul": (_nibbles, lambda params, _small: 4 * params.inputs),
-    "nn_conv_dsp": (_pairs(1), _pairs_bytes),
-    "nn_conv_dsp_pixel": (_pairs(2), _patch_bytes),
+    "nn_conv_dsp": (_pairs, _pairs_bytes),
+    "nn_conv_dsp_pixel": (_fours, _patch_bytes),
     "nn_conv_lanes": (_lanes, lambda params, small: (4 if small else 8) * params.inputs),
     "nn_conv_pixel": (_words, _patch_bytes),
 }

@@ -28,17 +28,22 @@ def whole_filters(conv: Convolution, filters: int, inputs: int) -> NDArray[np.in
     return np.pad(flat, ((0, -conv.filters % filters), (0, inputs - flat.shape[1])))
 
 
-def pack_pairs(conv: Convolution, pairs: int) -> Packed:
-    """Order weights by `pairs` pairs of filters, four inputs, pair, then inputs 0, 2, 1, 3.
+def whole_quads(conv: Convolution) -> NDArray[np.int8]:
+    """Return weights int8 [filter, input], zeros up to pairs of filters, fours of inputs."""
+    return whole_filters(conv, 2, QUAD * _quads(conv))
+
+
+def in_pairs(weights: NDArray[np.int8], pairs: int) -> NDArray[np.uint8]:
+    """Order weights [filter, input] by `pairs` pairs of filters, four inputs, pair, then inputs
+    0, 2, 1, 3.
 
     The weights of both filters of a pair follow each other, those of the first 128 greater.
     """
-    quads = _quads(conv)
-    whole = whole_filters(conv, 2 * pairs, QUAD * quads).reshape(-1, pairs, 2, quads, 2, 2)
+    split = weights.reshape(-1, pairs, 2, weights.shape[1] // QUAD, 2, 2)
     # group, pair, filter of the pair, quad, half, odd -> group, quad, pair, odd, half, filter
-    values = np.ascontiguousarray(whole.transpose(0, 3, 1, 5, 4, 2)).view(np.uint8)
+    values = np.ascontiguousarray(split.transpose(0, 3, 1, 5, 4, 2)).view(np.uint8)
     values[..., 0] += OFFSET
-    return Packed(values.reshape(-1))
+    return values.reshape(-1)
 
 
 def _scratch_bytes(conv: Convolution) -> int:
@@ -51,7 +56,7 @@ DSP = Kernel(
     "nn_conv_dsp",
     "conv_dsp.c",
     _suits,
-    lambda conv: pack_pairs(conv, 1),
+    lambda conv: Packed(in_pairs(whole_quads(conv), 1)),
     _scratch_bytes,
     pixels=2,
     sets=frozenset({"dsp"}),

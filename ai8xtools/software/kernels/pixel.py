@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.software.graph import Convolution
-from ai8xtools.software.kernels.dsp import OFFSET, QUAD, pack_pairs, whole_filters
+from ai8xtools.software.kernels.dsp import OFFSET, QUAD, in_pairs, whole_filters, whole_quads
 from ai8xtools.software.kernels.lanes import common_runs, input_bounds
 from ai8xtools.software.kernels.registry import Core, Kernel, Packed
 
@@ -41,6 +41,21 @@ def _pack(conv: Convolution) -> Packed:
     return Packed(np.concatenate(parts).astype(np.uint32))
 
 
+def _pack_dsp(conv: Convolution) -> Packed:
+    """Order weights by fours of filters, and by two if no more are left over.
+
+    In front of each group stands, for each pair of its filters, minus the sum of products of two
+    neighbors of the second (int32).
+    """
+    whole = whole_quads(conv)
+    parts: list[NDArray[np.uint8]] = []
+    for group in np.split(whole, range(QUAD, len(whole), QUAD)):
+        seconds = group[1::2].astype(np.int64)
+        neighbors = (seconds[:, ::2] * seconds[:, 1::2]).sum(axis=1)
+        parts += [(-neighbors).astype("<i4").view(np.uint8), in_pairs(group, len(group) // 2)]
+    return Packed(np.concatenate(parts))
+
+
 def _scratch_bytes(conv: Convolution) -> int:
     """The patch under the kernel, which stands in the image already if it is a whole pixel."""
     in_place = conv.kernel == (1, 1) and conv.pad == (0, 0) and conv.channels % QUAD == 0
@@ -49,6 +64,6 @@ def _scratch_bytes(conv: Convolution) -> int:
 
 PIXEL = Kernel("nn_conv_pixel", "conv_pixel.c", _suits, _pack, _scratch_bytes, helpers=("patch.c",))
 DSP_PIXEL = Kernel(
-    "nn_conv_dsp_pixel", "conv_dsp_pixel.c", _suits_dsp, lambda conv: pack_pairs(conv, 2),
+    "nn_conv_dsp_pixel", "conv_dsp_pixel.c", _suits_dsp, _pack_dsp,
     _scratch_bytes, sets=frozenset({"dsp"}), helpers=("patch.c",),
 )  # fmt: skip
