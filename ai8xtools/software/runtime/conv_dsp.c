@@ -165,21 +165,29 @@ static inline uint32_t nn_dsp_too_great(uint32_t pair, uint32_t offset)
 }
 
 /* Widens quads of bytes to pairs, of one pixel of two. */
-static nn_dsp_pair *nn_dsp_widen(nn_dsp_pair *to, const int8_t *from, uint32_t quads,
-                                 uint32_t *offset)
+static inline nn_dsp_pair *nn_dsp_widen(nn_dsp_pair *to, const int8_t *from, uint32_t quads,
+                                        uint32_t *offset)
 {
-    uint32_t sum = *offset;
+    uint32_t sum = *offset, even, odd;
 
-    for (; quads; quads--, from += 4, to += 4) {
-        uint32_t bytes, even, odd;
-
-        __builtin_memcpy(&bytes, from, 4);
-        __asm__("sxtb16 %0, %1" : "=r"(even) : "r"(bytes));
-        __asm__("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(bytes));
-        to[0] = even;
-        to[1] = odd;
-        sum = nn_dsp_too_great(odd, nn_dsp_too_great(even, sum));
+#define NN_DSP_WIDEN                                                                               \
+    __asm__ volatile("ldr %4, [%0], #4\n"                                                          \
+                     "sxtb16 %3, %4\n"                                                             \
+                     "sxtb16 %4, %4, ror #8\n"                                                     \
+                     "strd %3, %4, [%1], #16\n"                                                    \
+                     "smlad %2, %3, %5, %2\n"                                                      \
+                     "smlad %2, %4, %5, %2\n"                                                      \
+                     : "+r"(from), "+r"(to), "+r"(sum), "=&r"(even), "=&r"(odd)                    \
+                     : "r"(0x00800080u)                                                            \
+                     : "memory")
+    if (quads % 2) {
+        NN_DSP_WIDEN;
     }
+    for (quads /= 2; quads; quads--) {
+        NN_DSP_WIDEN;
+        NN_DSP_WIDEN;
+    }
+#undef NN_DSP_WIDEN
     *offset = sum;
     return to;
 }
@@ -239,10 +247,11 @@ static inline nn_dsp_columns nn_dsp_clip(const nn_conv *conv, int32_t x, int32_t
 }
 
 /* Gathers the patch under the kernel from input column `x` on as pairs; channels are a multiple of
- * four. */
-static void nn_dsp_patch_quads(const nn_conv *conv, const int8_t *const *rows, int32_t x,
-                               nn_dsp_pair *to, uint32_t *offset)
+ * four. Returns what sums of first filters are too great. */
+static uint32_t nn_dsp_patch_quads(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                                   nn_dsp_pair *to)
 {
+    uint32_t offset = 0;
     /* Where columns do not follow each other in memory each is a run of its own. */
     const int32_t runs = conv->dilation == 1 ? 1 : conv->kernel_columns;
     const int32_t columns = conv->kernel_columns / runs;
@@ -258,18 +267,19 @@ static void nn_dsp_patch_quads(const nn_conv *conv, const int8_t *const *rows, i
                 to = nn_dsp_zero_pairs(to, (at.left + at.inside + at.right) / 4);
             } else {
                 to = nn_dsp_zero_pairs(to, at.left / 4);
-                to = nn_dsp_widen(to, rows[row] + at.first, at.inside / 4, offset);
+                to = nn_dsp_widen(to, rows[row] + at.first, at.inside / 4, &offset);
                 to = nn_dsp_zero_pairs(to, at.right / 4);
             }
         }
     }
+    return offset;
 }
 
 /* The same by way of bytes, for any number of channels. */
-static void nn_dsp_patch_bytes(const nn_conv *conv, const int8_t *const *rows, int32_t x,
-                               nn_dsp_pair *pairs, int8_t *bytes, uint32_t quads,
-                               uint32_t *offset)
+static uint32_t nn_dsp_patch_bytes(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                                   nn_dsp_pair *pairs, int8_t *bytes, uint32_t quads)
 {
+    uint32_t offset = 0;
     const int32_t runs = conv->dilation == 1 ? 1 : conv->kernel_columns;
     const int32_t columns = conv->kernel_columns / runs;
     int32_t run, place = x;
@@ -294,21 +304,15 @@ static void nn_dsp_patch_bytes(const nn_conv *conv, const int8_t *const *rows, i
     }
     run = (int32_t)(size * (uint32_t)runs * conv->kernel_rows);
     nn_dsp_zero_bytes(bytes + run, 4 * quads - (uint32_t)run);
-    nn_dsp_widen(pairs, bytes, quads, offset);
+    nn_dsp_widen(pairs, bytes, quads, &offset);
+    return offset;
 }
 
-/* Gathers the patch of one pixel; returns what sums of first filters are too great. */
 static inline uint32_t nn_dsp_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                                     nn_dsp_pair *pairs, int8_t *bytes, uint32_t quads)
 {
-    uint32_t offset = 0;
-
-    if (conv->channels % 4) {
-        nn_dsp_patch_bytes(conv, rows, x, pairs, bytes, quads, &offset);
-    } else {
-        nn_dsp_patch_quads(conv, rows, x, pairs, &offset);
-    }
-    return offset;
+    return conv->channels % 4 ? nn_dsp_patch_bytes(conv, rows, x, pairs, bytes, quads)
+                              : nn_dsp_patch_quads(conv, rows, x, pairs);
 }
 
 static inline uint32_t nn_dsp_pack(int32_t lower, int32_t upper)
@@ -320,17 +324,20 @@ static inline uint32_t nn_dsp_pack(int32_t lower, int32_t upper)
  * the first of its columns. */
 static inline uint32_t nn_dsp_single_pairs(int32_t (*value)[4], unsigned at, nn_dsp_pair *to)
 {
+    const uint32_t pairs[5] = {
+        nn_dsp_pack(value[0][at], value[0][at + 2]),
+        nn_dsp_pack(value[0][at + 1], value[1][at]),
+        nn_dsp_pack(value[1][at + 1], value[2][at]),
+        nn_dsp_pack(value[1][at + 2], value[2][at + 1]),
+        nn_dsp_pack(value[2][at + 2], 0),
+    };
     uint32_t offset = 0;
     unsigned i;
 
-    to[0] = nn_dsp_pack(value[0][at], value[0][at + 2]);
-    to[1] = nn_dsp_pack(value[0][at + 1], value[1][at]);
-    to[4] = nn_dsp_pack(value[1][at + 1], value[2][at]);
-    to[5] = nn_dsp_pack(value[1][at + 2], value[2][at + 1]);
-    to[8] = nn_dsp_pack(value[2][at + 2], 0);
     to[9] = 0;
-    for (i = 0; i < 10; i += i % 4 ? 3 : 1) {
-        offset = nn_dsp_too_great(to[i], offset);
+    for (i = 0; i < 5; i++) {
+        to[i / 2 * 4 + i % 2] = pairs[i];
+        offset = nn_dsp_too_great(pairs[i], offset);
     }
     return offset;
 }
