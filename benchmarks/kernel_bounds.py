@@ -8,6 +8,7 @@ loops, borders and addresses count for nothing: what a kernel takes above is its
 | kind | a step | products |
 |---|---|---|
 | pairs, Cortex-M4 | 8 SMLAD, 2 SXTB16, a load of the pixels' pairs, one of weights | 16 |
+| one pixel by four filters, Cortex-M4 | 2 loads, 2 SXTB16, 6 SMLAD, 4 SXTAB16 | 16 |
 | two pixels in a word, Cortex-M4 | 4 MLA, 4 loads | 8 |
 | the same, RV32IMC | 4 products, 4 sums, 4 loads | 8 |
 | the same, Cortex-M0+, whose product destroys an operand | 2 products, 2 sums, 3 loads | 4 |
@@ -34,6 +35,10 @@ _PAIRS = (8 + 2 + 2) / 16
 _WIDENED = (1 + 2 + 2 + 1) / 4
 """A value of a patch in pairs: a word is loaded, taken apart, added to the sum of inputs, stored;
 each filter uses it."""
+_PIXEL = (2 + 2 + 6 + 4) / 16
+_SHARED = (1 + 2 + 3) / 4
+"""An input of a single pixel, for what all filters share: a word is loaded, taken apart, added to
+the sum of inputs (twice), and to that of the products of neighbors."""
 _LANES = {"cortex-m4": (4 + 4) / 8, "rv32imc": (4 + 4 + 4) / 8, "cortex-m0plus": (2 + 2 + 3) / 4}
 _NIBBLES = (2 + 2 * 4) / 2
 _DEPTHWISE = {
@@ -50,6 +55,8 @@ def least(conv: Convolution, core: str, kernel: str) -> float:
         return _DEPTHWISE[core] + end
     if kernel == "nn_conv_dsp":
         return _PAIRS + _WIDENED / conv.filters + end
+    if kernel == "nn_conv_dsp_pixel":
+        return _PIXEL + _SHARED / conv.filters + end
     if kernel == "nn_conv_nomul":
         return _NIBBLES + end
     return _LANES[core] + _TAKEN_OUT / (2 * _run(conv)) + end

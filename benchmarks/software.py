@@ -4,8 +4,9 @@
 `make measure WHAT=software-benchmarks` runs it.
 
 Whole layers with padding and output, -O3; weights of the layers are random. Cycles are an estimate
-(docs/emulator.md). The yardsticks: CMSIS-NN (5.9.0 q7 / 7 s8), same layers, compiler and counting;
-they are quoted, not run. With a copy of CMSIS-NN its depthwise convolution is run too.
+(docs/emulator.md). The yardsticks: CMSIS-NN (5.9.0 q7 / 7 s8; linear layers: s8 of July 2026 with
+gcc 12.2), same layers, compiler and counting; they are quoted, not run. With a copy of CMSIS-NN its
+depthwise convolution is run too.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ _CASES: tuple[tuple[str, Convolution, str, Kernel | None, str, float | None], ..
     ("3x3, 16x16x32 to 32", _layer(16, 16, 32, 32, 3), "cortex-m4", None, "2.06 / 2.10", 0.95),
     ("the same, portable C", _layer(16, 16, 32, 32, 3), "cortex-m4", LANES, "2.06 / 2.10", 1.9),
     ("1x1, 120 pixels, 64 to 64", _layer(1, 120, 64, 64, 1), "cortex-m4", None, "2.18 / 2.44", 1.1),
+    ("linear, 256 to 64", _layer(1, 1, 256, 64, 1), "cortex-m4", None, "- / 2.08", 1.04),
+    ("linear, 1024 to 10", _layer(1, 1, 1024, 10, 1), "cortex-m4", None, "- / 1.94", 1.16),
     ("depthwise 3x3, 25x5x64", _DEPTHWISE, "cortex-m4", None, "-", 2.6),
     ("depthwise 3x3, 25x5x64", _DEPTHWISE, "cortex-m0plus", None, "-", None),
     ("depthwise 3x3, 25x5x64", _DEPTHWISE, "rv32imc", None, "-", None),
