@@ -142,8 +142,11 @@ def test_camera_says_what_is_on_the_pictures(
     assert f"note: the camera delivers 4 pictures of {photos}\n" in text
     last = text.splitlines()[-1]
     assert last == f"DONE (4 inferences; 4 pictures of {photos}; nothing is said of the output)"
-    status, text = run(create(tmp_path, CORE, "camera"), "--camera", photos, "--power")
+    (moves := tmp_path / "moves.csv").write_text("1\n")
+    words = ("--camera", photos, "--power", "--series", moves)
+    status, text = run(create(tmp_path, CORE, "camera"), *words)
     assert (status, lines(text)) == (0, expected)
+    assert f"note: --series: the program has taken nothing from {moves}\n" in text
     spent = spent_by_phase(text)
     assert spent["inference"][:1] == [4] and spent["inference"][1] > 100 * spent["load"][1] > 0
     pictures = sum(sum(one[1:3]) for name, one in spent.items() if "once" not in name)

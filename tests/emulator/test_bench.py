@@ -284,6 +284,7 @@ def test_programs_that_wait_for_a_line_are_not_run_without_one(
 ) -> None:
     status, text = run(chip)
     assert status == 1 and "E805 the program takes inputs over a serial line, and nothing" in text
+    assert "Add --serve" in text and "--application minimal" in run(chip, "--power")[1]
     for words in (("--serve",), ("--serial", "tty", "--input", data)):
         status, text = run(project, *words)
         assert status == 1 and "E805 the program of the project takes no inputs over a" in text

@@ -106,7 +106,7 @@ def emulate(options: EmulateOptions) -> int:
             return serve_board(Path(options.project), core, options)
         return emulate_board(Path(options.project), core, options)
     if options.input is None and not options.accelerator_only:
-        refuse_silent_line(Path(options.project))
+        refuse_silent_line(Path(options.project), power=options.power)
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
     suggest("emulate.py", options.project, "--prove")

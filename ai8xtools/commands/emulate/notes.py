@@ -38,9 +38,7 @@ def _stand_ins(board: Board, played: Played, verbose: bool) -> Iterator[str]:
         called = {name: count for name, count in called.items() if not name.startswith(_SENSORS)}
         shown = source.upper() if source == UART else source
         yield f"note: the {shown} delivers {board.sensors.delivered} of {file}"
-    for sensor, name in played.files.items():
-        if sensor != source and name not in (None, "none"):
-            yield f"note: --{sensor}: the program has taken nothing from {name}"
+    yield from played.unused(source)
     if board.sensors.serial.awaited and played.uart is None and board.inferences:
         yield "note: the program looks for bytes from the UART, and none are sent: --uart FILE"
     names = [name for name in called if verbose or not name.startswith(_SILENT)]

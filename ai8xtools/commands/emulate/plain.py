@@ -156,12 +156,14 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
         raise EmulatorError("E805", f"this is for {needs}", f"option {option}", remedy)
 
 
-def refuse_silent_line(project: Path) -> None:
-    """Raise EmulatorError (E805) for a program that waits for a serial line: there is none."""
+def refuse_silent_line(project: Path, *, power: bool) -> None:
+    """Raise EmulatorError (E805) for a program that waits for a serial line: there is none, nor
+    does one go with the `power` of a program."""
     if project.is_dir() and sensor_of(project) == BENCH:
         raise EmulatorError(
             "E805", "the program takes inputs over a serial line, and nothing is on it",
-            str(project), "Add --serve, or --serial PORT and --input DATA for a board.",
+            str(project), "For --power generate it with --application minimal." if power
+            else "Add --serve, or --serial PORT and --input DATA for a board.",
         )  # fmt: skip
 
 
@@ -226,7 +228,7 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     except SlotError as exc:
         exc.place = options.container
         raise
-    print("\n".join(_report(program, run)))
+    print("\n".join([*options.played.unused(kind), *_report(program, run)]))
     if engine is not None:
         inputs, weights, outputs = engine.bytes_copied
         print(f"Copied: {inputs} bytes of inputs, {weights} of weights, {outputs} of outputs, "

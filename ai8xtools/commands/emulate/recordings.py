@@ -50,6 +50,13 @@ class Played:
         return {"camera": self.camera, "microphone": self.microphone, "series": self.series,
                 "uart": self.uart}  # fmt: skip
 
+    def unused(self, taken: str | None) -> Iterator[str]:
+        """Yield what to say of files that a program did not ask for, which took those of one
+        sensor."""
+        for sensor, name in self.files.items():
+            if sensor != taken and name not in (None, _NONE):
+                yield f"note: --{sensor}: the program has taken nothing from {name}"
+
     def recorded(self, project: Path) -> Recorded:
         """Return what the sensors deliver.
 
