@@ -186,12 +186,17 @@ def test_what_depends_on_all_rows_is_the_tail() -> None:
         ("--stream", "0"),
         ("--stream", "2", "--scheme", "rows"),
         ("--stream", "2", "--l2", "1M"),
+        ("--stream", "2", "--application", "series", "--symbol-prefix", "net"),
     ],
 )
-def test_wrong_usage_of_streams(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_wrong_usage_of_streams(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         create(tmp_path, "--mcu", "rp2040", *words)
     assert ended.value.code == 2
+    blamed = next((word for word in words[2:] if word.startswith("--")), words[0])
+    assert f"argument {blamed}: " in capsys.readouterr().err
 
 
 def test_refusals_reach_the_command_line(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
                          f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
     if args.stateful and args.stream is None:
         parser.error("argument --stateful: add --stream HOP")
-    for option in ("scheme", "l2", "l3", "dma", "symbol_prefix", "container"):
+    for option in ("application", "scheme", "l2", "l3", "dma", "symbol_prefix", "container"):
         if args.stream is not None and getattr(args, option) != parser.get_default(option):
             parser.error(f"argument --{option.replace('_', '-')}: streams have none, leave it out")
     if args.head != ARGMAX and args.application is None:
