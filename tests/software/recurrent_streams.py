@@ -24,7 +24,7 @@ from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.stateful import Stateful, stateful
 from ai8xtools.software.operators.storage import laid
 from ai8xtools.software.profile import read_profile
-from tests.software.streams import results_of
+from tests.software.streams import MOST, results_of
 
 STEPS, FEATURES, HIDDEN = 12, 3, 5
 FORMS = ("gru", "lstm", "two layers", "behind a convolution")
@@ -67,6 +67,15 @@ def form_of(graph: Graph, hop: int) -> tuple[Stateful, StepGraph]:
     return form, lowering.graph()
 
 
+def changed_products(form: str) -> int:
+    """Return the products of a call with one new row of which an operand changed: those of its step
+    in each layer, and those behind it."""
+    gates = GATES["lstm" if form == "lstm" else "gru"] * HIDDEN
+    products = gates * (FEATURES + HIDDEN) + 4 * HIDDEN
+    products += gates * 2 * HIDDEN if form == "two layers" else 0
+    return products + (FEATURES * FEATURES * 3 if form == "behind a convolution" else 0)
+
+
 def judge(form: str, folder: Path, hops: int, flags: tuple[str, ...] = ("-O1",)) -> str | None:
     """Return what is wrong with a stream of single rows; None if nothing is.
 
@@ -82,7 +91,7 @@ def judge(form: str, folder: Path, hops: int, flags: tuple[str, ...] = ("-O1",))
     stream = random.integers(-128, 128, (rows - 1 + hops, FEATURES))
     built = build.streamed(steps, read_profile("stm32l4r5"), 1, None)
     data = stream.astype(np.int8).tobytes()
-    got, _ = results_of(built, sample, data, folder / form.replace(" ", "-"), FEATURES, flags)
+    got, macs = results_of(built, sample, data, folder / form.replace(" ", "-"), FEATURES, flags)
     twice, pairs = form_of(graph, 2)
     rows = twice.graph.input.shape[2]
     state = np.zeros(twice.state.shape[1], np.int64)
@@ -92,6 +101,9 @@ def judge(form: str, folder: Path, hops: int, flags: tuple[str, ...] = ("-O1",))
     found = np.frombuffer(got, f"<i{width}").reshape(hops, -1)[rows - (rows - 2) - 1 :: 2]
     if not np.array_equal(found[: len(wanted)], np.array(wanted)) or len(found) < len(wanted):
         return f"{form}: results differ"
+    changed = changed_products(form)
+    if macs > MOST * changed:
+        return f"{form}: {macs} products, an operand changed of {changed}"
     return None
 
 
