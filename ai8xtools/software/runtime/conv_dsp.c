@@ -165,8 +165,8 @@ static inline uint32_t nn_dsp_too_great(uint32_t pair, uint32_t offset)
 }
 
 /* Widens quads of bytes to pairs, of one pixel of two. */
-static inline nn_dsp_pair *nn_dsp_widen(nn_dsp_pair *to, const int8_t *from, uint32_t quads,
-                                        uint32_t *offset)
+static nn_dsp_pair *nn_dsp_widen(nn_dsp_pair *to, const int8_t *from, uint32_t quads,
+                                 uint32_t *offset)
 {
     uint32_t sum = *offset, even, odd;
 
