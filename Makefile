@@ -228,6 +228,9 @@ measure-software-images: $(DEVELOPMENT) ## known answers of the accelerator with
 measure-software-cores: $(DEVELOPMENT) ## the same results on four cores: trained networks and every operator, as a table
 	@$(PYTHON) -m tests.software.same_on_cores $(ARGS)
 
+measure-software-helium: $(DEVELOPMENT) ## Cortex-M55 on QEMU with and without Helium: the same bytes, instructions (needs qemu-system-arm)
+	@$(PYTHON) -m tests.software.helium $(ARGS)
+
 measure-software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and zig cc at -O0, -Os, -O3 and with sanitizers
 	@$(PYTHON) -m tests.software.compilers $(ARGS)
 

@@ -13,6 +13,7 @@ CORES = {
         Core("cortex-m7", simd=True, multiplier=True),
         Core("cortex-m33", simd=True, multiplier=True),
         Core("cortex-m55", simd=True, multiplier=True),
+        Core("cortex-m55-helium", simd=True, multiplier=True, helium=True),
         Core("rv32imc", simd=False, multiplier=True),
         Core("rv32ec", simd=False, multiplier=False),
         Core("rv32emc", simd=False, multiplier=True),

@@ -236,7 +236,8 @@ def _core(values: Mapping[str, Any]) -> Core:
     core = CORES[values["core"]]
     simd = core.simd and values.get("simd", "dsp") == "dsp"
     multiplier = core.multiplier and values.get("mul") != "none"
-    return Core(core.name, simd, multiplier)
+    helium = core.helium and "simd" not in values
+    return replace(core, simd=simd, multiplier=multiplier, helium=helium)
 
 
 class _Reader:

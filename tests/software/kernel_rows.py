@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ai8xtools.software.kernels.depthwise import DEPTHWISE
 from ai8xtools.software.kernels.dsp import DSP
 from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES
+from ai8xtools.software.kernels.mve import DEPTHWISE_MVE, MVE
 from ai8xtools.software.kernels.nomul import BUCKETS
 from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
 from ai8xtools.software.kernels.registry import PORTABLE, Kernel
@@ -26,6 +27,7 @@ Ints = NDArray[np.int64]
 DRIVER = ROOT / "tests" / "software" / "kernel_rows.c"
 ROOM = 1 << 20
 ABSOLUTE, WIDE, LIMITED = 1, 2, 4
+_DEPTHWISE = (DEPTHWISE, DEPTHWISE_MVE)
 _SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13)
 
 
@@ -64,11 +66,15 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
         groups = spread = 1
         if kind == 0:  # the most usual ones
             rows, columns, dilation, stride, pad = 3, 3, 1, 1, 1
-            channels = channels if kernel is DEPTHWISE else one(1, 1, channels)
+            channels = channels if kernel in _DEPTHWISE else one(1, 1, channels)
         if kind == 1 and one(0, 1):  # whole pixels
             rows, columns, dilation, pad = 1, 1, 1, 0
             channels = one(4, 8, 16)
-        if kernel is DEPTHWISE:
+        if kernel is MVE:
+            channels = one(channels, 15, 16, 17, 40)
+        if kernel is DEPTHWISE_MVE:
+            channels = one(16, 17, 24, 31, 33)
+        if kernel in _DEPTHWISE:
             filters = groups = channels
         if kernel is PORTABLE and kind > 1:
             groups = one(*(n for n in (1, 2, 3) if channels % n == 0))
@@ -77,7 +83,9 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
             stride = stride if spread == 1 else 1
         flags = one(0, 0, 0, ABSOLUTE, WIDE, WIDE | LIMITED, WIDE | LIMITED | ABSOLUTE)
         low = one(-128, -128, 0)
+        flags = 0 if kernel is DEPTHWISE_MVE else flags
         right = 0 if flags & WIDE else one(0, 1, 5, 7, 7, 9, 12, -1, -3)
+        right = abs(right) if kernel is DEPTHWISE_MVE else right
         first, pixels = one(0, 0, 1, 2), one(1, 2, 3, 4, 5, 6, 7, 8, 9)
         missing = one(0, 0, 0, 0 if kind == 0 else 1, 1 << (rows - 1), 2)
         if kernel in (PIXEL, DSP_PIXEL):
@@ -96,7 +104,7 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
 def usual(kernel: Kernel) -> Shape:
     """Return the shape that kernels are made fast for: inside of the image, nothing but a shift."""
     pixels = 1 if kernel in (PIXEL, DSP_PIXEL) else 12
-    groups = 16 if kernel is DEPTHWISE else 1
+    groups = 16 if kernel in _DEPTHWISE else 1
     return Shape(channels=16, filters=16, width=16, groups=groups, pad=0, kernel=(3, 3),
                  dilation=1, spread=1, stride=1, right=7, low=-128, flags=0, x=1, count=pixels,
                  missing=0)  # fmt: skip
@@ -210,7 +218,7 @@ def program(kernels: Sequence[Kernel], core: str = "ANY") -> dict[str, str]:
     }
 
 
-DESK = (PORTABLE, DEPTHWISE, DSP, DSP_PIXEL, PIXEL, LANES, BUCKETS)
+DESK = (PORTABLE, DEPTHWISE, DSP, DSP_PIXEL, PIXEL, LANES, BUCKETS, MVE, DEPTHWISE_MVE)
 """In plain C."""
 CORES = {
     "cortex-m0plus": (SMALL_LANES, PIXEL, DEPTHWISE, BUCKETS),

@@ -114,6 +114,17 @@ LAYERS = {
     "depthwise, strides": layer(
         (5, 7), random_weights(8, 1, 3, 3), starts(8), pad=(1, 1), groups=8, stride=(2, 2)
     ),
+    "depthwise, many channels": layer(
+        (5, 6), random_weights(37, 1, 3, 3, scale=60), starts(37), pad=(1, 1), groups=37, low=0
+    ),
+    "depthwise, extreme weights": layer(
+        (4, 5),
+        RNG.choice((-128, 127), (16, 1, 2, 3)).astype(np.int8),
+        starts(16, 9),
+        groups=16,
+        dilation=2,
+        right=9,
+    ),
     "depthwise, wide": layer(
         (3, 5), random_weights(5, 1, 2, 3), starts(5, 0), pad=(1, 0), groups=5, wide=True
     ),
@@ -191,6 +202,7 @@ def test_cores_get_the_kernels_that_suit_them() -> None:
         "cortex-m7": "nn_conv_dsp",
         "cortex-m33": "nn_conv_dsp",
         "cortex-m55": "nn_conv_dsp",
+        "cortex-m55-helium": "nn_conv_mve",
         "rv32imc": "nn_conv_lanes",
         "rv32ec": "nn_conv_nomul",
         "rv32emc": "nn_conv_lanes",
@@ -204,7 +216,7 @@ def test_cores_get_the_kernels_that_suit_them() -> None:
         CORES, "nn_conv_pixel"
     ) | dict.fromkeys(
         ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"), "nn_conv_dsp_pixel"
-    ) | {"rv32ec": "nn_conv_nomul"}
+    ) | {"rv32ec": "nn_conv_nomul", "cortex-m55-helium": "nn_conv_mve"}
     few = choose(LAYERS["one pixel, two filters"], CORES["cortex-m0plus"])
     assert few.function == "nn_conv_lanes"
     assert choose(column, CORES["cortex-m4"], among=IN_TILES) is DSP

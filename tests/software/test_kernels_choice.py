@@ -14,6 +14,7 @@ from ai8xtools.software.kernels.call import KernelCall
 from ai8xtools.software.kernels.depthwise import DEPTHWISE
 from ai8xtools.software.kernels.dsp import DSP
 from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES, common_runs, runs_of
+from ai8xtools.software.kernels.mve import DEPTHWISE_MVE, MVE
 from ai8xtools.software.kernels.nomul import BUCKETS
 from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
 from ai8xtools.software.kernels.registry import PORTABLE, Core, Kernel, Packed
@@ -23,6 +24,7 @@ from tools.kernel_layer import layer
 SHAPES = [(filters, channels, kernel, groups)
           for filters, channels, kernel in product((1, 2, 3, 6), (1, 2, 3, 4, 6), ((1, 1), (3, 2)))
           for groups in (1, channels) if filters % groups == 0]  # fmt: skip
+SHAPES += [(filters, filters, (3, 2), filters) for filters in (15, 16)]
 
 
 def convolution(
@@ -38,7 +40,7 @@ def _bytes_of(kernel: Kernel, conv: Convolution) -> int:
     taps = conv.kernel[0] * conv.kernel[1]
     inputs = conv.channels * taps
     patch = -(-inputs // 4) * 4
-    if kernel in (PIXEL, DSP_PIXEL):
+    if kernel in (PIXEL, DSP_PIXEL, MVE):
         return 0 if taps == 1 and conv.channels % 4 == 0 and conv.pad == (0, 0) else patch
     return {
         "nn_depthwise": 2 * 8 * taps,
@@ -46,6 +48,7 @@ def _bytes_of(kernel: Kernel, conv: Convolution) -> int:
         "nn_conv_lanes": 4 * inputs * kernel.pixels // 2,
         "nn_conv_nomul": 4 * inputs,
         "nn_conv_c": 0,
+        "nn_depthwise_mve": 0,
     }[kernel.function]
 
 
@@ -61,8 +64,8 @@ def test_scratch_is_what_the_kernel_in_c_asks_for(kernel: Kernel) -> None:
 
 def test_kernels_compute_as_many_pixels_at_once_as_their_c() -> None:
     pixels = {one: one.pixels for one in KERNELS}
-    assert pixels == {DEPTHWISE: 1, DSP_PIXEL: 1, PIXEL: 1, DSP: 2, SMALL_LANES: 2, LANES: 4,
-                      BUCKETS: 2, PORTABLE: 1}  # fmt: skip
+    assert pixels == {DEPTHWISE: 1, DEPTHWISE_MVE: 1, MVE: 1, DSP_PIXEL: 1, PIXEL: 1, DSP: 2,
+                      SMALL_LANES: 2, LANES: 4, BUCKETS: 2, PORTABLE: 1}  # fmt: skip
     assert {*IN_TILES} == {*KERNELS} - {DSP_PIXEL, PIXEL}
 
 
@@ -93,6 +96,7 @@ def test_weights_stand_where_the_c_of_their_kernel_reads_them(
     inputs = conv.weights[0].size
     plain = [_weight(conv, f, n) for f in range(conv.filters) for n in range(inputs)]
     assert PORTABLE.pack(conv).values.tolist() == plain
+    assert MVE.pack(conv).values.tolist() == plain
     assert BUCKETS.pack(conv).values.view(np.int8).tolist() == plain
     in_pairs = [_pairs(conv, f, 1) for f in range(0, conv.filters, 2)]
     assert DSP.pack(conv).values.tolist() == list(chain(*in_pairs))
@@ -148,18 +152,22 @@ def _can(kernel: Kernel, conv: Convolution, core: Core) -> bool:
         return True
     if conv.transposed:
         return False
+    if kernel is DEPTHWISE_MVE:
+        usual = not conv.wide and not conv.absolute and conv.right >= 0
+        return core.helium and usual and 16 <= conv.groups == conv.channels == conv.filters
     if kernel is DEPTHWISE:
         return 1 < conv.groups == conv.channels == conv.filters
     few = (conv.out_size[1] == 1 and conv.filters > 2) or kernel not in (PIXEL, DSP_PIXEL)
     multiplies = core.multiplier or kernel is BUCKETS
     special = {DSP: core.simd, DSP_PIXEL: core.simd, BUCKETS: not core.multiplier,
+               MVE: core.helium and conv.filters >= 4,
                SMALL_LANES: core.name == "cortex-m0plus"}  # fmt: skip
     return conv.groups == 1 and few and multiplies and special.get(kernel, True)
 
 
 @pytest.mark.parametrize("core", CORES.values(), ids=lambda one: one.name)
 def test_first_kernel_of_the_wanted_sets_is_taken(core: Core) -> None:
-    sets = {"c", "dsp", "nomul"}
+    sets = {"c", "dsp", "mve", "nomul"}
     assert set[str]().union(*(one.sets for one in KERNELS)) == sets
     wishes = [None, *(frozenset(one) for one in (["c"], ["dsp"], ["nomul"], ["c", "dsp"]))]
     for shape, width, wanted, spread in product(SHAPES, (2, 9), wishes, (1, 2)):
@@ -175,6 +183,26 @@ def test_first_kernel_of_the_wanted_sets_is_taken(core: Core) -> None:
                 and (wanted is None or one.sets & wanted or one is PORTABLE)
             ]  # fmt: skip
             assert choose(conv, core, wanted, among) is fitting[0]
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_sums_of_depthwise_products_stay_in_16_bits_whichever_they_are(signed: bool) -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        scale = (4, 30, 128)[seed % 3]
+        weights = rng.integers(-scale, scale, (18, 1, 3, 3)).astype(np.int8)
+        conv = layer((4, 4), weights, np.zeros(18, np.int64), groups=18, signed=signed)
+        packed = DEPTHWISE_MVE.pack(conv)
+        assert packed.values.tolist() == weights.transpose(2, 3, 0, 1).reshape(-1).tolist()
+        low, ends = -128 if signed else 0, []
+        for flat in weights.reshape(18, 9).tolist():
+            greatest = sorted((max(w * low, w * 127, 0) for w in flat), reverse=True)
+            least = sorted(min(w * low, w * 127, 0) for w in flat)
+            ends += [
+                next((n for n in range(9) if sum(side[: n + 1]) not in range(-32768, 32768)), 9)
+                for side in (greatest, least)
+            ]
+        assert packed.flush == min(ends)
 
 
 def test_cores_and_weights_state_nothing_that_was_not_said() -> None:

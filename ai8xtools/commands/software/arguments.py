@@ -78,7 +78,7 @@ def base(description: str, device: str) -> Parser:
                                 "fewest cycles)")  # fmt: skip
     option("--plan-report", action="store_true", help="print the plan of the memory")
     option = parser.group(PLAN).add_argument
-    option("--kernels", choices=("auto", "c", "dsp", "nomul"), default="auto",
+    option("--kernels", choices=("auto", "c", "dsp", "mve", "nomul"), default="auto",
            help="kernels that may be used (default: those of the core)")  # fmt: skip
     option(
         "--like",

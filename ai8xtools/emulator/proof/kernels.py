@@ -270,6 +270,11 @@ def _depthwise(params: Parameters, read: Read, _small: bool) -> _Unpacked:
     return values.swapaxes(1, 2).reshape(-1, 1, params.taps)[: params.channels], []
 
 
+def _by_places(params: Parameters, read: Read, _small: bool) -> _Unpacked:
+    values = _signed(read(params.weights_at, params.channels * params.taps))
+    return values.reshape(params.taps, params.channels).T[:, None], []
+
+
 def _nibbles(params: Parameters, read: Read, _small: bool) -> _Unpacked:
     values = _signed(read(params.weights_at, params.filters * params.inputs))
     if params.flush != 2:
@@ -366,6 +371,8 @@ KERNELS: Mapping[
 ] = {
     "nn_conv_c": (_portable, lambda _params, _small: 0),
     "nn_depthwise": (_depthwise, lambda params, _small: 8 * params.taps),
+    "nn_depthwise_mve": (_by_places, lambda _params, _small: 0),
+    "nn_conv_mve": (_portable, _patch_bytes),
     "nn_conv_nomul": (_nibbles, lambda params, _small: 4 * params.inputs),
     "nn_conv_dsp": (_pairs, _pairs_bytes),
     "nn_conv_dsp_pixel": (_fours, _patch_bytes),

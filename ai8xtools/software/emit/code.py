@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ai8xtools.software.emit.expressions import Tables
 from ai8xtools.software.graph import Convolution
+from ai8xtools.software.kernels import Kernel
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.task import Level, Spot
 
@@ -66,6 +67,11 @@ class Code(ABC):
         """Bytes of weights, of what sums begin with, and of tables, without code."""
         data = (*self.weights.values(), *self.starts.values(), *self.tables.values())
         return sum(one.nbytes for one in data) + self.table_bytes
+
+    def use(self, kernel: Kernel) -> None:
+        """Add a kernel and the files that it needs."""
+        self.functions[kernel.function] = kernel.source
+        self.helpers.update(kernel.helpers)
 
     def base(self, tensor: int) -> str:
         """Return where a tensor begins, as C writes it."""

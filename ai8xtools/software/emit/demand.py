@@ -195,8 +195,7 @@ class Demand(Code):
             self.weights[number], self.starts[number] = packed.values, start
         else:
             self.shared[number] = shared
-        self.functions[kernel.function] = kernel.source
-        self.helpers.update(kernel.helpers)
+        self.use(kernel)
         scratch = self._scratch(task)
         fields = {
             "kind": "convolution",

@@ -20,8 +20,8 @@ class Cross:
     specs: str
 
 
-def _arm(core: str) -> Cross:
-    options = f"-mcpu={core} -mthumb"
+def _arm(core: str, more: str = "") -> Cross:
+    options = f"-mcpu={core} -mthumb{more}"
     return Cross("Makefile.ARM", "arm-none-eabi-", options, "--specs=rdimon.specs")
 
 
@@ -37,6 +37,7 @@ _CROSS = {
     "cortex-m7": _arm("cortex-m7"),
     "cortex-m33": _arm("cortex-m33"),
     "cortex-m55": _arm("cortex-m55"),
+    "cortex-m55-helium": _arm("cortex-m55", " -mfloat-abi=hard"),
     "rv32imc": _riscv("rv32imc", "ilp32"),
     "rv32ec": _riscv("rv32ec", "ilp32e"),
     "rv32emc": _riscv("rv32ec_zmmul", "ilp32e"),

@@ -188,7 +188,7 @@ class Units(Code):
 
     def _convolution(self, task: Task, step: Convolution) -> dict[str, Any]:
         kernel = self.plan.kernels[step.target]
-        self.functions[kernel.function] = kernel.source
+        self.use(kernel)
         scratch = self.plan.buffers.get((task.index, "scratch"))
         places = {}
         if scratch is not None:

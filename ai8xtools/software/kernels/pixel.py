@@ -56,14 +56,14 @@ def _pack_dsp(conv: Convolution) -> Packed:
     return Packed(np.concatenate(parts))
 
 
-def _scratch_bytes(conv: Convolution) -> int:
+def patch_bytes(conv: Convolution) -> int:
     """The patch under the kernel, which stands in the image already if it is a whole pixel."""
     in_place = conv.kernel == (1, 1) and conv.pad == (0, 0) and conv.channels % QUAD == 0
     return 0 if in_place else -(-conv.weights[0].size // QUAD) * QUAD
 
 
-PIXEL = Kernel("nn_conv_pixel", "conv_pixel.c", _suits, _pack, _scratch_bytes, helpers=("patch.c",))
+PIXEL = Kernel("nn_conv_pixel", "conv_pixel.c", _suits, _pack, patch_bytes, helpers=("patch.c",))
 DSP_PIXEL = Kernel(
     "nn_conv_dsp_pixel", "conv_dsp_pixel.c", _suits_dsp, _pack_dsp,
-    _scratch_bytes, sets=frozenset({"dsp"}), helpers=("patch.c",),
+    patch_bytes, sets=frozenset({"dsp"}), helpers=("patch.c",),
 )  # fmt: skip

@@ -20,11 +20,13 @@ class Core:
     """The features of a core that determine kernels.
 
     `simd`: it has the DSP instructions of Armv7E-M. `multiplier`: it multiplies in hardware.
+    `helium`: it has the vectors of Armv8.1-M (MVE), of integers at least.
     """
 
     name: str
     simd: bool
     multiplier: bool
+    helium: bool = False
 
 
 @frozen

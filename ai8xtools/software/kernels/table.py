@@ -8,13 +8,16 @@ from ai8xtools.software.graph import Convolution
 from ai8xtools.software.kernels.depthwise import DEPTHWISE
 from ai8xtools.software.kernels.dsp import DSP
 from ai8xtools.software.kernels.lanes import LANES, SMALL_LANES
+from ai8xtools.software.kernels.mve import DEPTHWISE_MVE, MVE
 from ai8xtools.software.kernels.nomul import BUCKETS
 from ai8xtools.software.kernels.pixel import DSP_PIXEL, PIXEL
 from ai8xtools.software.kernels.registry import PORTABLE, Core, Kernel
 
-IN_TILES: tuple[Kernel, ...] = (DEPTHWISE, DSP, SMALL_LANES, LANES, BUCKETS, PORTABLE)
+_VECTORS = (MVE, DEPTHWISE_MVE)
+_OTHERS: tuple[Kernel, ...] = (DEPTHWISE, DSP, SMALL_LANES, LANES, BUCKETS, PORTABLE)
+IN_TILES = (*_VECTORS, *_OTHERS)
 """Kernels that compute any part of a layer."""
-KERNELS = (DSP_PIXEL, PIXEL, *IN_TILES)
+KERNELS = (*_VECTORS, DSP_PIXEL, PIXEL, *_OTHERS)
 
 
 def choose(

@@ -1,6 +1,29 @@
 #include "nn_kernels.h"
 
-#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+#if defined(__ARM_FEATURE_MVE) && !defined(__ARM_BIG_ENDIAN)
+
+#include <arm_mve.h>
+
+static uint32_t nn_keep_max_first(int8_t *out, const int8_t *pixels, unsigned count,
+                                  uint32_t channels, int again)
+{
+    uint32_t channel;
+
+    for (channel = 0; channel < channels; channel += 16) {
+        const mve_pred16_t some = vctp8q(channels - channel);
+        const int8_t *value = pixels + channel;
+        int8x16_t most = vldrbq_z_s8(again ? out + channel : value, some);
+        unsigned i;
+
+        for (i = 0; i < count; i++, value += channels) {
+            most = vmaxq_s8(most, vldrbq_z_s8(value, some));
+        }
+        vstrbq_p_s8(out + channel, most, some);
+    }
+    return channels;
+}
+
+#elif defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
 
 /* Greatest values of four channels; SSUB8 tells SEL which ones are. */
 static inline uint32_t nn_keep_max_4(uint32_t a, uint32_t b)
