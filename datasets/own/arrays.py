@@ -27,8 +27,8 @@ _NAMES = ("x", "y", *(name for pair in _PAIRS for name in pair))
 _GROUPS = ("groups", "groups_train", "groups_test")
 _LAYOUT = (
     "It must hold x and y, or x_train, y_train, x_test and y_test, labels as whole numbers; see "
-    "docs/own-data.md. quantize.py --calibrate takes samples without labels as FILE.npy, as the "
-    "network takes them."
+    "docs/own-data.md. quantize.py --calibrate takes samples without labels in FILE.npy or "
+    "FILE.npz, as the network takes them."
 )
 _SAMPLES = "samples are bytes [N, H, W] or [N, H, W, C], or numbers [N, features]"
 Array = NDArray[Any]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ai8xtools.checkpoint import Checkpoint
+from ai8xtools.commands.quantize.arrays import read_samples
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization import QuantizationOptions, doubts, foreign, formats, fuse_batchnorm
 from ai8xtools.quantization.fixed import (
@@ -42,6 +44,27 @@ def refused(code: str, what: Any) -> bool:
         assert exc.code == code
         return True
     return False
+
+
+# -- samples in files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names", [("x",), ("x_train", "y_train"), ("other",), ("x", "y", "groups")]
+)
+def test_samples_of_an_archive_need_no_labels(names: tuple[str, ...], tmp_path: Path) -> None:
+    samples = np.arange(24.0).reshape(2, 3, 4)
+    arrays = [samples, *([ONES] * len(names))]
+    np.savez(tmp_path / "a.npz", **dict(zip(names, arrays, strict=False)))
+    assert np.array_equal(read_samples(str(tmp_path / "a.npz")), samples)
+
+
+@pytest.mark.parametrize("names", [(), ("a", "b"), ("x", "x_train")])
+def test_an_archive_must_say_which_array_holds_samples(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "a.npz", **dict.fromkeys(names, ONES))
+    assert refused("E740", lambda: read_samples(str(tmp_path / "a.npz")))
 
 
 # -- networks of integers in files -------------------------------------------------------------

@@ -42,8 +42,9 @@ class NetworkOptions:
 class CalibrationOptions:
     """Samples by which integers are chosen, and how many.
 
-    `dataset` is the name of a data set, KIND:PATH or an array FILE.npy, `folder` that of the data
-    sets. `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
+    `dataset` is the name of a data set, KIND:PATH or an array FILE.npy or FILE.npz, `folder`
+    that of the data sets. `average_rounding` is how the chip is told to pool: averages are rounded,
+    not truncated.
     `own` is how the user's own pictures become samples.
     """
 
@@ -248,7 +249,7 @@ def add_sample_options(group: Any, *, required: bool = False) -> None:
     option = group.add_argument
     option("--calib", "--calibrate", dest="calibrate", metavar="DATASET", required=required,
            help="samples like those of the application: a data set, as with train.py, or FILE.npy "
-           "(numbers [sample, channel, row, column])")  # fmt: skip
+           "or FILE.npz (numbers [sample, channel, row, column])")  # fmt: skip
     option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
     option("--model", metavar="NAME", help="network (default: what the file says), or "
            "FILE:CLASS (the file is executed)")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Calibration samples: a data set by name, or an array FILE.npy."""
+"""Calibration samples: a data set by name, or an array FILE.npy or FILE.npz."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ai8xtools.commands.quantize.arrays import read_samples
+from ai8xtools.commands.quantize.arrays import SUFFIXES, read_samples
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.training.catalog.discovery import DatasetEntry
@@ -16,7 +16,6 @@ from ai8xtools.training.catalog.own_data import dataset_named
 from datasets.own.settings import OF_PICTURES, OPEN, DataSettings, kind_and_path
 
 OPTION = "--calibrate"
-_SUFFIX = ".npy"
 _SERIES = 3  # axes of kernels of one dimension
 
 
@@ -57,7 +56,7 @@ def data_set(
             "Leave out the options; they are for pictures in folders (folder:DIR).",
         )  # fmt: skip
     axes = [len(tensor.shape) for tensor in weights]
-    if not name.lower().endswith(_SUFFIX):
+    if not name.lower().endswith(SUFFIXES):
         series = series or max(axes, default=0) == _SERIES
         return dataset_named(name, option, settings, checkpoint, series=series)
     values = read_samples(name)

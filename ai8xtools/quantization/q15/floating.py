@@ -135,7 +135,9 @@ def measure(graph: Graph, batches: Iterable[Float64s], percentile: float = 100.0
 
 def check_samples(parts: Sequence[Float64s]) -> None:
     """Raise InputError E740 for samples that are no finite numbers, all zero, or none."""
-    remedy = "Name samples like those of the application: --calibrate DATASET or FILE.npy."
+    remedy = (
+        "Name samples like those of the application: --calibrate DATASET, FILE.npy or FILE.npz."
+    )
     if not sum(map(len, parts)):
         raise InputError("E606", "there are no samples to calibrate with", "--calibrate", remedy)
     for part in parts:
