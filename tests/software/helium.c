@@ -64,7 +64,7 @@ static void tick(void)
     rounds++;
 }
 
-__attribute__((section(".text"), used)) void (*const vectors[16])(void) = {
+__attribute__((section(".vectors"), used)) void (*const vectors[16])(void) = {
     (void (*)(void))STACK_END, start, fault, fault, fault, fault, fault, fault,
     fault, fault, fault, fault, fault, fault, fault, tick
 };

@@ -40,12 +40,19 @@ _QEMU = "qemu-system-arm"
 _M55 = replace(
     ARCHITECTURES["cortex-m55"],
     gcc_options=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
-    zig_options=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m55"),
+    zig_options=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m55+mve"),
 )
 _PLAIN = replace(_M55, gcc_options=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=soft"),
                  zig_options=ARCHITECTURES["cortex-m55"].zig_options)  # fmt: skip
 _FLAGS = (
-    *("-std=gnu99", "-ffreestanding", "-fomit-frame-pointer", "-nostdlib", "-ffunction-sections"),
+    *(
+        "-g",
+        "-std=gnu99",
+        "-ffreestanding",
+        "-fomit-frame-pointer",
+        "-nostdlib",
+        "-ffunction-sections",
+    ),
     *("-fdata-sections", "-fno-asynchronous-unwind-tables", "-Wl,--gc-sections"),
     "-Wl,--entry=vectors",
 )
@@ -78,6 +85,7 @@ def run(
         start = (PLAIN / "source/start.c").read_text().replace("0xF0000000u", "0x59303000u")
         (folder / "console.c").write_text(start)
         place = (PLAIN / "link.ld").read_text().replace("0x20000000", "0x21000000")
+        place = place.replace("*(.text ", "KEEP(*(.vectors)) *(.text ")
         (folder / "link.ld").write_text(place)
         sources = [Path(__file__).with_suffix(".c"), *sorted(folder.glob("*.c"))]
         sources += [PLAIN / "source" / f"{name}.c" for name in ("memory", "arithmetic", "wide")]
