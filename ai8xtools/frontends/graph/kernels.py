@@ -6,8 +6,7 @@ Kernels grow by zeros. Larger ones read shifted copies of their data, which kern
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,15 +15,19 @@ from ai8xtools.frontends.graph.nodes import Node, constant, make
 from ai8xtools.frontends.graph.operators import Array, Conv, Pads, Resize, Shape, Slice
 from ai8xtools.frontends.graph.passes import Readers, Rule
 
-_SMALL, _LARGE = 3, 5
-_SERIES = range(1, 10)
-"""Values of kernels of one axis."""
+_LARGEST = {1: 9, 2: 3}
+"""Values on a side of the chip's largest kernels, by number of axes."""
+_MOST = 32
+"""Kernels that are split are smaller than this."""
+_MOST_PAD = 2
 
 
-def moved(place: str, data: Node, kernels: Array, pad: int = 0) -> Node:
+def moved(
+    place: str, data: Node, kernels: Array, pad: int = 0, dilations: Shape | None = None
+) -> Node:
     """Return data in other places: each filter has a single 1."""
     ones = (1,) * (kernels.ndim - 2)
-    operator = Conv(ones, ((pad, pad),) * len(ones), ones, moves=True)
+    operator = Conv(ones, ((pad, pad),) * len(ones), dilations or ones, moves=True)
     return make(place, operator, data, constant(kernels))
 
 
@@ -59,89 +62,137 @@ def dense_groups(*, depthwise: bool) -> Rule:
         alone = operator.groups == len(weights) == node.inputs[0].shape[1]
         if depthwise and alone:
             return node
-        own, filters = weights.shape[1], len(weights) // operator.groups
-        dense = np.zeros((len(weights), own * operator.groups, *weights.shape[2:]))
-        for group in range(operator.groups):
-            rows = slice(group * filters, (group + 1) * filters)
-            dense[rows, group * own : (group + 1) * own] = weights[rows]
-        whole = constant(dense, node.inputs[1].place)
+        whole = constant(_dense(weights, operator.groups), node.inputs[1].place)
         return make(node.place, replace(operator, groups=1), node.inputs[0], whole,
                     *node.inputs[2:])  # fmt: skip
 
     return groups_by_zeros
 
 
+def _dense(weights: Array, groups: int) -> Array:
+    """Return kernels of groups with zeros for the channels of others."""
+    own, filters = weights.shape[1], len(weights) // groups
+    dense = np.zeros((len(weights), own * groups, *weights.shape[2:]))
+    for group in range(groups):
+        rows = slice(group * filters, (group + 1) * filters)
+        dense[rows, group * own : (group + 1) * own] = weights[rows]
+    return dense
+
+
 def square_kernels(node: Node, _readers: Readers) -> Node:
-    """Kernels grow by zeros until their sides and pads are equal; those of 5x5 are split."""
+    """Kernels grow by zeros until their sides and pads are equal; those beyond the chip's are
+    split.
+
+    In two dimensions zeros stand between the values of dilated kernels, too.
+    """
     operator = node.operator
     weights = node.inputs[1].constant if isinstance(operator, Conv) else None
-    if not isinstance(operator, Conv) or weights is None or operator.groups > 1:
+    if not isinstance(operator, Conv) or weights is None:
         return node
-    kernel, rest = weights.shape[2:], node.inputs[2:]
+    axes, dilations = weights.ndim - 2, operator.dilations
+    if axes == 2:
+        weights, dilations = _spread(weights, dilations), (1, 1)
+    kernel, largest = weights.shape[2:], _LARGEST[axes]
     alike = len(set(kernel)) == len({n for pair in operator.pads for n in pair}) == 1
-    if alike and (len(kernel) == 1 or kernel[0] in (1, _SMALL)):
+    if alike and kernel[0] in ((1, largest) if axes == 2 else range(largest + 1)):
         return node
-    border = _grown(kernel, operator.pads, operator.dilations)
+    border = _grown(node, operator, kernel, dilations)
     if border is None or set(operator.strides) != {operator.strides[0]}:
         return node
     zeros, pad = border
-    wide = np.pad(weights, ((0, 0), (0, 0), *zeros))
-    name = node.inputs[1].place
-    if wide.shape[2:] != (_LARGE, _LARGE):
-        pads = ((pad, pad),) * len(kernel)
-        return make(node.place, replace(operator, pads=pads), node.inputs[0],
-                    constant(wide, name), *rest)  # fmt: skip
-    if set(operator.dilations) != {1}:
-        return node
-    copies = moved(f"{node.place}_copies", node.inputs[0], _copies(wide.shape[1]), pad)
-    none = ((0, 0), (0, 0))
-    return make(node.place, replace(operator, pads=none), copies, constant(_split(wide), name),
-                *rest)  # fmt: skip
+    data, name, groups = node.inputs[0], node.inputs[1].place, operator.groups
+    weights = np.pad(weights, ((0, 0), (0, 0), *zeros))
+    blocks = -(-(weights.shape[2] - 1) // (largest - 1))
+    pads = [min(max(pad - _MOST_PAD * stage, 0), _MOST_PAD) for stage in range(blocks)]
+    if blocks > 1:
+        weights, groups = _dense(weights, groups), 1
+        data, weights = _copied(node.place, data, weights, dilations, pads)
+    operator = Conv(operator.strides, ((pads[-1],) * 2,) * axes, dilations, groups)
+    return make(node.place, operator, data, constant(weights, name), *node.inputs[2:])
 
 
-def _grown(kernel: Shape, pads: Pads, dilations: Shape) -> tuple[Pads, int] | None:
-    """Return zeros (before, behind) by axis and the padding that all sides have then."""
-    if len(kernel) == 1:
-        sizes = [n for n in _SERIES if n >= kernel[0]]
-    else:
-        sizes = [n for n in (_SMALL, _LARGE) if n >= max(kernel)]
-    for size in sizes:
-        ways = [list(_ways(k, size, *p, d)) for k, p, d in
-                zip(kernel, pads, dilations, strict=True)]  # fmt: skip
-        for way in itertools.product(*ways):
-            if len({pad for _, pad in way}) == 1:
+def _spread(weights: Array, dilations: Shape) -> Array:
+    """Return kernels with the zeros of their dilations between their values."""
+    sizes = (d * (k - 1) + 1 for d, k in zip(dilations, weights.shape[2:], strict=True))
+    wide = np.zeros((*weights.shape[:2], *sizes))
+    wide[:, :, *(slice(None, None, d) for d in dilations)] = weights
+    return wide
+
+
+def _grown(node: Node, operator: Conv, kernel: Shape, dilations: Shape) -> tuple[Pads, int] | None:
+    """Return zeros (before, behind) by axis and the padding that all sides have then.
+
+    The chip pads by at most 2 at a time: copies that lose nothing are made with as much as they
+    are moved, later layers pad only behind such.
+    """
+    largest, axes = _LARGEST[len(kernel)], list(zip(
+        kernel, operator.pads, dilations, operator.strides, node.inputs[0].shape[2:],
+        node.shape[2:], strict=True))  # fmt: skip
+    small = range(1, largest) if len(kernel) == 1 else ()
+    for size in (*small, *range(largest, _MOST, largest - 1)):
+        if size < max(kernel):
+            continue
+        layers = max(1, -(-(size - 1) // (largest - 1))) if largest - 1 == _MOST_PAD else 1
+        for way in itertools.product(*(list(_ways(size, *axis)) for axis in axes)):
+            pads = {pad for _, pad in way}
+            if len(pads) == 1 and way[0][1] <= layers * _MOST_PAD:
                 return tuple(zeros for zeros, _ in way), way[0][1]
     return None
 
 
 def _ways(
-    kernel: int, size: int, begin: int, end: int, dilation: int
-) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield how many zeros before and behind make both pads of an axis equal, and these."""
+    size: int, kernel: int, pads: tuple[int, int], dilation: int, stride: int, taken: int,
+    results: int,
+) -> Iterator[tuple[tuple[int, int], int]]:  # fmt: skip
+    """Yield how many zeros before and behind let an axis have the same pads, and these."""
     for before in range(size - kernel + 1):
-        behind = size - kernel - before
-        if begin + before * dilation == end + behind * dilation:
-            yield (before, behind), begin + before * dilation
+        pad = pads[0] + before * dilation
+        if (taken + 2 * pad - dilation * (size - 1) - 1) // stride + 1 == results:
+            yield (before, size - kernel - before), pad
 
 
-_BLOCKS = (slice(0, 3), slice(3, 5))
-"""Of the five rows or columns of a kernel: those that read a copy as it is, and one 2 further."""
+def _copied(
+    place: str, data: Node, weights: Array, dilations: Shape, pads: Sequence[int]
+) -> tuple[Node, Array]:
+    """Return copies of data, each some steps further, and kernels of the largest size for them.
+
+    A step is as far as a kernel of a single 1 moves, and each layer of copies moves by one.
+    Blocks of the kernels without weights have no copy.
+    """
+    filters, channels, axes = *weights.shape[:2], weights.ndim - 2
+    largest = _LARGEST[axes]
+    parts: dict[Shape, Array] = {}
+    covers = [_cover(weights.any(axis=tuple({*range(axes + 2)} - {axis + 2})), largest, len(pads))
+              for axis in range(axes)]  # fmt: skip
+    for cover in itertools.product(*covers):
+        block = tuple(number for number, _ in cover)
+        part = np.zeros((filters, channels, *(largest,) * axes))
+        inside = (slice(rows.start - n * (largest - 1), rows.stop - n * (largest - 1))
+                  for n, rows in cover)  # fmt: skip
+        part[:, :, *inside] = weights[:, :, *(rows for _, rows in cover)]
+        if part.any() or not parts:
+            parts[block] = part
+    wanted = [list(parts)]
+    for _ in pads[1:]:
+        wanted.insert(0, sorted({tuple(max(b - 1, 0) for b in block) for block in wanted[0]}))
+    for number, (before, blocks, pad) in enumerate(zip(wanted, wanted[1:], pads, strict=False)):
+        ones = np.zeros((len(blocks), channels, len(before), channels, *(largest,) * axes))
+        for row, block in enumerate(blocks):
+            source = tuple(max(b - 1, 0) for b in block)
+            at = [(b - s) * (largest - 1) for b, s in zip(block, source, strict=True)]
+            ones[row, :, before.index(source), :, *at] = np.eye(channels)
+        kernels = ones.reshape(len(blocks) * channels, -1, *ones.shape[4:])
+        name = f"{place}_copies_{number + 1}" if number else f"{place}_copies"
+        data = moved(name, data, kernels, pad, dilations)
+    return data, np.concatenate(list(parts.values()), axis=1)
 
 
-def _copies(channels: int) -> Array:
-    """Return kernels of ones that make four copies of data, 0 and 2 rows and columns further."""
-    kernels = np.zeros((2, 2, channels, channels, _SMALL, _SMALL))
-    for row, column in itertools.product(range(2), range(2)):
-        kernels[row, column, :, :, 2 * row, 2 * column] = np.eye(channels)
-    return kernels.reshape(4 * channels, channels, _SMALL, _SMALL)
-
-
-def _split(weights: Array) -> Array:
-    """Return kernels of 3x3 for the copies in place of those of 5x5."""
-    filters, channels = weights.shape[:2]
-    split = np.zeros((filters, 2, 2, channels, _SMALL, _SMALL))
-    for row, column in itertools.product(range(2), range(2)):
-        rows, columns = _BLOCKS[row], _BLOCKS[column]
-        part = weights[:, :, rows, columns]
-        split[:, row, column, :, row : row + part.shape[2], column : column + part.shape[3]] = part
-    return split.reshape(filters, math.prod((4, channels)), _SMALL, _SMALL)
+def _cover(needed: Array, largest: int, blocks: int) -> list[tuple[int, slice]]:
+    """Return the fewest blocks that read all that is needed of an axis, and what each reads."""
+    step, places = largest - 1, np.flatnonzero(needed)
+    cover: list[tuple[int, slice]] = []
+    for place in places if len(places) else (0,):
+        if not cover or place >= cover[-1][1].stop:
+            block = min(int(place) // step, blocks - 1)
+            cover.append((block, slice(int(place), block * step + largest)))
+    return cover
