@@ -6,6 +6,7 @@ Kernels grow by zeros. Larger ones read shifted copies of their data, which kern
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -20,6 +21,8 @@ _LARGEST = {1: 9, 2: 3}
 _MOST = 32
 """Kernels that are split are smaller than this."""
 _MOST_PAD = 2
+_MOST_CHANNELS = 1024
+"""Of data in the accelerator."""
 
 
 def moved(
@@ -105,8 +108,10 @@ def square_kernels(node: Node, _readers: Readers) -> Node:
     blocks = -(-(weights.shape[2] - 1) // (largest - 1))
     pads = [min(max(pad - _MOST_PAD * stage, 0), _MOST_PAD) for stage in range(blocks)]
     if blocks > 1:
-        weights, groups = _dense(weights, groups), 1
-        data, weights = _copied(node.place, data, weights, dilations, pads)
+        copied = _copied(node.place, data, weights, groups, dilations, pads)
+        if copied is None:
+            return node
+        (data, weights), groups = copied, 1
     operator = Conv(operator.strides, ((pads[-1],) * 2,) * axes, dilations, groups)
     return make(node.place, operator, data, constant(weights, name), *node.inputs[2:])
 
@@ -152,18 +157,21 @@ def _ways(
 
 
 def _copied(
-    place: str, data: Node, weights: Array, dilations: Shape, pads: Sequence[int]
-) -> tuple[Node, Array]:
+    place: str, data: Node, weights: Array, groups: int, dilations: Shape, pads: Sequence[int]
+) -> tuple[Node, Array] | None:
     """Return copies of data, each some steps further, and kernels of the largest size for them.
 
     A step is as far as a kernel of a single 1 moves, and each layer of copies moves by one.
-    Blocks of the kernels without weights have no copy.
+    Blocks of the kernels without weights have no copy. None: the copies are too many.
     """
-    filters, channels, axes = *weights.shape[:2], weights.ndim - 2
+    filters, channels, axes = len(weights), data.shape[1], weights.ndim - 2
     largest = _LARGEST[axes]
     parts: dict[Shape, Array] = {}
     covers = [_cover(weights.any(axis=tuple({*range(axes + 2)} - {axis + 2})), largest, len(pads))
               for axis in range(axes)]  # fmt: skip
+    if math.prod(map(len, covers)) * channels > _MOST_CHANNELS:
+        return None
+    weights = _dense(weights, groups)
     for cover in itertools.product(*covers):
         block = tuple(number for number, _ in cover)
         part = np.zeros((filters, channels, *(largest,) * axes))
