@@ -167,7 +167,8 @@ def _copied(
     filters, channels, axes = len(weights), data.shape[1], weights.ndim - 2
     largest = _LARGEST[axes]
     parts: dict[Shape, Array] = {}
-    covers = [_cover(weights.any(axis=tuple({*range(axes + 2)} - {axis + 2})), largest, len(pads))
+    covers = [_cover(np.asarray(weights.any(axis=tuple({*range(axes + 2)} - {axis + 2}))), largest,
+                     len(pads))
               for axis in range(axes)]  # fmt: skip
     if math.prod(map(len, covers)) * channels > _MOST_CHANNELS:
         return None
@@ -187,8 +188,10 @@ def _copied(
         ones = np.zeros((len(blocks), channels, len(before), channels, *(largest,) * axes))
         for row, block in enumerate(blocks):
             source = tuple(max(b - 1, 0) for b in block)
-            at = [(b - s) * (largest - 1) for b, s in zip(block, source, strict=True)]
-            ones[row, :, before.index(source), :, *at] = np.eye(channels)
+            steps = [(b - s) * (largest - 1) for b, s in zip(block, source, strict=True)]
+            own = ones[row, :, before.index(source)]
+            own[:, :, *(slice(at, at + 1) for at in steps)] = np.eye(channels).reshape(
+                channels, channels, *(1,) * axes)  # fmt: skip
         kernels = ones.reshape(len(blocks) * channels, -1, *ones.shape[4:])
         name = f"{place}_copies_{number + 1}" if number else f"{place}_copies"
         data = moved(name, data, kernels, pad, dilations)
