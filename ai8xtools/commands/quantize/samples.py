@@ -56,7 +56,7 @@ def data_set(
             "Leave out the options; they are for pictures in folders (folder:DIR).",
         )  # fmt: skip
     axes = [len(tensor.shape) for tensor in weights]
-    if not name.lower().endswith(SUFFIXES):
+    if kind is not None or not name.lower().endswith(SUFFIXES):
         series = series or max(axes, default=0) == _SERIES
         return dataset_named(name, option, settings, checkpoint, series=series)
     values = read_samples(name)
