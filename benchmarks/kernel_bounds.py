@@ -3,22 +3,28 @@
 A tile has some sums in registers; each step loads operands that the tile shares, and multiplies and
 adds them. What follows once for each output (`_END`), or for each patch, is divided by the products
 it serves. Weights and data have 8 bits in memory, and loads of a word bring four of them. Calls,
-loops, borders and addresses count for nothing: what a kernel takes above is its own.
+loops, borders and addresses count for nothing: what a kernel takes above is its own. Words that
+follow each other are one load where the core has LDM or LDRD.
 
 | kind | a step | products |
 |---|---|---|
 | pairs, Cortex-M4 | 8 SMLAD, 2 SXTB16, a load of the pixels' pairs, one of weights | 16 |
 | one pixel by four filters, Cortex-M4 | 2 loads, 2 SXTB16, 6 SMLAD, 4 SXTAB16 | 16 |
-| two pixels in a word, Cortex-M4 | 4 MLA, 4 loads | 8 |
+| two pixels in a word, Cortex-M4 | 4 MLA, 3 loads | 8 |
 | the same, RV32IMC | 4 products, 4 sums, 4 loads | 8 |
-| the same, Cortex-M0+, whose product destroys an operand | 2 products, 2 sums, 3 loads | 4 |
-| without a multiplier | 2 loads, and for each nibble a place, a load, a sum, a store | 2 |
-| depthwise, Cortex-M4: a row, 3 pixels by 2 channels | 8 loads, 8 SXTB16, 18 SMLABB, SMLATT | 18 |
+| the same, Cortex-M0+, whose product destroys an operand | 2 products, 2 sums, 2 loads | 4 |
+| without a multiplier | 2 loads, and for each nibble 3 for a place, a load, a sum, a store | 2 |
+| depthwise, Cortex-M4: a row, 3 pixels by 2 channels | 6 loads, 8 SXTB16, 18 SMLABB, SMLATT | 18 |
 | the same, RV32IMC: 3 pixels by 1 channel | 8 loads, 9 products, 9 sums | 9 |
-| the same, Cortex-M0+ | 8 loads, 2 copies, 9 products, 9 sums | 9 |
+| the same, Cortex-M0+ | 6 loads, 2 copies, 9 products, 9 sums | 9 |
 
 A product of the Cortex-M0+ destroys an operand: nine take nine of the registers that loads and
-copies filled, and the last leaves its other operand unused, so eight loads need two copies.
+copies filled, and the last leaves its other operand unused, so eight loaded values need two copies.
+
+The place of a bucket without a multiplier is its base and four times a nibble: RISC-V addresses
+memory by one register, and a nibble of a byte is cut out and moved to bits 2 to 5. A byte that has
+one of them there already has the other one in two pieces, which takes as many for both. Emptying
+the buckets of up to 256 inputs takes 6 instructions for each of 30 (`_EMPTIED`).
 
 Sums of two pixels in a word are 16-bit numbers: whenever they might not be, which the weights of a
 layer decide, both are taken out: 4 instructions a word (`_TAKEN_OUT`).
@@ -42,11 +48,14 @@ _PIXEL = (2 + 2 + 6 + 4) / 16
 _SHARED = (1 + 2 + 3) / 4
 """An input of a single pixel, for what all filters share: a word is loaded, taken apart, added to
 the sum of inputs (twice), and to that of the products of neighbors."""
-_LANES = {"cortex-m4": (4 + 4) / 8, "rv32imc": (4 + 4 + 4) / 8, "cortex-m0plus": (2 + 2 + 3) / 4}
-_NIBBLES = (2 + 2 * 4) / 2
+_LANES = {"cortex-m4": (4 + 3) / 8, "rv32imc": (4 + 4 + 4) / 8, "cortex-m0plus": (2 + 2 + 2) / 4}
+_NIBBLES = (2 + 2 * 6) / 2
+_EMPTIED = 2 * 15 * (1 + 1 + 1 + 3)
+"""A bucket: loaded, cleared, added to those above it; their sum, for both pixels."""
+_LONGEST = 256
 _DEPTHWISE = {
-    "cortex-m4": (8 + 8 + 18) / 18, "rv32imc": (8 + 9 + 9) / 9,
-    "cortex-m0plus": (8 + 2 + 9 + 9) / 9,
+    "cortex-m4": (6 + 8 + 18) / 18, "rv32imc": (8 + 9 + 9) / 9,
+    "cortex-m0plus": (6 + 2 + 9 + 9) / 9,
 }  # fmt: skip
 
 
@@ -61,7 +70,7 @@ def least(conv: Convolution, core: str, kernel: str) -> float:
     if kernel == "nn_conv_dsp_pixel":
         return _PIXEL + _SHARED / conv.filters + end
     if kernel == "nn_conv_nomul":
-        return _NIBBLES + end
+        return _NIBBLES + _EMPTIED * -(-products // _LONGEST) / (2 * products) + end
     return _LANES[core] + _TAKEN_OUT / (2 * _run(conv)) + end
 
 

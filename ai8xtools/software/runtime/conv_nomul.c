@@ -12,37 +12,46 @@
  */
 
 #define NN_NOMUL_LONGEST 256u
+#define NN_NOMUL_HALF 0x8000u
+#define NN_NOMUL_BIAS 0x80008000u
 
 typedef uint32_t NN_ALIAS nn_nomul_pair;
 
 /* Adds to the sums of both pixels each bucket as often as its number says, and empties them. Where
- * nibbles are signed, bucket 8 is -8. */
+ * nibbles are signed, bucket 8 is -8. Running sums of buckets have 16 bits for each pixel, and begin
+ * with 2^15 in both halves, so that the lower one never borrows from the upper one. */
+#if defined(__GNUC__)
+__attribute__((noinline)) /* gets all registers */
+#endif
 static void nn_nomul_empty(uint32_t *buckets, uint32_t *sums, int negative, unsigned left)
 {
-    uint32_t run0 = 0, run1 = 0, sum0 = 0, sum1 = 0, less0 = 0, less1 = 0;
-    unsigned bucket;
+    uint32_t run = NN_NOMUL_BIAS, words = 0, uppers = 0, *bucket = buckets + 15;
 
-    for (bucket = 15; bucket > 0; bucket--) {
-        const uint32_t pair = buckets[bucket];
-        const uint32_t lower = (uint32_t)(int32_t)(int16_t)(pair & 0xffff);
-
-        buckets[bucket] = 0;
-        run0 += lower;
-        run1 += (uint32_t)((int32_t)(pair - lower) >> 16);
-        sum0 += run0;
-        sum1 += run1;
-        if (bucket == 8) {
-            less0 = run0;
-            less1 = run1;
-        }
-    }
+    do {
+        run += *bucket;
+        *bucket-- = 0;
+        words += run;
+        uppers += run >> 16;
+    } while (bucket != buckets + 7);
     if (negative) {
-        sum0 -= less0 << 4;
-        sum1 -= less1 << 4;
+        words -= (run - NN_NOMUL_BIAS) << 4;
+        uppers -= ((run >> 16) - NN_NOMUL_HALF) << 4;
     }
-    sums[0] += sum0 << left;
-    sums[1] += sum1 << left;
+    do {
+        run += *bucket;
+        *bucket-- = 0;
+        words += run;
+        uppers += run >> 16;
+    } while (bucket != buckets);
+    sums[0] += (words - (uppers << 16) - 15 * NN_NOMUL_HALF) << left;
+    sums[1] += (uppers - 15 * NN_NOMUL_HALF) << left;
 }
+
+#define NN_NOMUL_ADD(number)                                                                       \
+    pair = data[number];                                                                           \
+    weight = weights[number];                                                                      \
+    low[weight & 15] += pair;                                                                      \
+    high[weight >> 4] += pair;
 
 /* Sums of two pixels by a filter; `low` are 32 buckets, which are empty before and after but for those
  * of nibble 0, which nobody reads. */
@@ -57,12 +66,18 @@ static void nn_nomul_filter(const nn_nomul_pair *data, const uint8_t *weights, u
 
         inputs -= length;
         if (nibbles == 2) {
-            for (; weights != end; data++) {
-                const uint32_t pair = *data;
-                const unsigned weight = *weights++;
+            const uint8_t *const twos = weights + (length & ~1u);
+            uint32_t pair;
+            unsigned weight;
 
-                low[weight & 15] += pair;
-                high[weight >> 4] += pair;
+            for (; weights != twos; data += 2, weights += 2) {
+                NN_NOMUL_ADD(0)
+                NN_NOMUL_ADD(1)
+            }
+            if (weights != end) {
+                NN_NOMUL_ADD(0)
+                data++;
+                weights++;
             }
             nn_nomul_empty(low, sums, 0, 0);
             nn_nomul_empty(high, sums, 1, 4);
