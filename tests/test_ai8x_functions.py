@@ -123,15 +123,10 @@ def test_grid_rounds_limits_and_passes_gradients_inside(
         assert x.grad is not None
         assert x.grad.tolist() == [float(inside) for inside in passes]
         moved = x.detach().clone().requires_grad_()
-        data = moved * 1.0
-        clamped = grid(data, overwrite=True)
-        assert clamped.tolist() == held and (clamped is data) == plain
-        clamped.sum().backward()
-        if plain:  # what lies on a bound counts as beyond it
-            passes = [
-                inside and low < one < high for inside, one in zip(passes, exact, strict=True)
-            ]
-        assert moved.grad is not None and moved.grad.tolist() == [float(one) for one in passes]
+        changed = grid(moved * 1.0, overwrite=True)
+        changed += 5  # as models do with shortcuts
+        changed.sum().backward()
+        assert moved.grad is not None and moved.grad.tolist() == x.grad.tolist()
         again = x.detach().clone()
         assert grid.snap(again).tolist() == held
         assert again.tolist() == x.tolist()  # not overwritten

@@ -296,7 +296,7 @@ class QuantizationAwareModule(nn.Module):
         if self.pool is not None:
             x = pooled(self.pool, x)
             if self._pool_grid is not None:
-                x = self._pool_grid(x, overwrite=not x.requires_grad)
+                x = self._pool_grid(x, overwrite=True)
         if self.op is None:
             return self.finished(x)
         down, up = self.scales()

@@ -38,12 +38,11 @@ class Grid:
     def __call__(self, x: Tensor, overwrite: bool = False) -> Tensor:
         """Return `x` moved onto the grid, differentiably.
 
-        With `overwrite` the memory of `x` may be used again: without gradients, and where nothing
-        is rounded. What is clamped in place and lies on a bound then counts as beyond it.
+        With `overwrite` the memory of `x` may be used again when no gradient needs its values:
+        those of the result cannot take their place, as a model may change it in place.
         """
         if torch.is_grad_enabled() and x.requires_grad:
-            may_overwrite = overwrite and self.rounding == "none" and not is_recorded()
-            return _Snap.apply(x, self, may_overwrite)
+            return _Snap.apply(x, self)
         return self.snap(x, x if overwrite else None)
 
     def snap(self, x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -112,15 +111,12 @@ class _Snap(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, grid: Grid, overwrite: bool) -> Tensor:
-        ctx.passing = (grid.low, grid.high) if overwrite else grid.passing
-        y = grid.snap(x, x if overwrite else None)
-        if overwrite:
-            ctx.mark_dirty(x)
+    def forward(ctx: Any, x: Tensor, grid: Grid) -> Tensor:
         ctx.save_for_backward(x)
-        return y
+        ctx.grid = grid
+        return grid.snap(x)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (x,) = ctx.saved_tensors
-        return torch.ops.aten.hardtanh_backward(gradient, x, *ctx.passing), None, None
+        return torch.ops.aten.hardtanh_backward(gradient, x, *ctx.grid.passing), None
