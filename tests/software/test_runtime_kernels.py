@@ -81,7 +81,7 @@ def test_kernels_with_instructions_of_a_core(core: str) -> None:
 
 
 _PER_PRODUCT = {
-    ("cortex-m0plus", SMALL_LANES): 2.83, ("cortex-m0plus", PIXEL): 3.46,
+    ("cortex-m0plus", SMALL_LANES): 2.63, ("cortex-m0plus", PIXEL): 3.46,
     ("cortex-m0plus", DEPTHWISE): 9.06, ("cortex-m0plus", BUCKETS): 5.32,
     ("cortex-m3", LANES): 1.56, ("cortex-m4", DSP): 1.09, ("cortex-m4", DSP_PIXEL): 1.29,
     ("cortex-m4", DEPTHWISE): 2.70,

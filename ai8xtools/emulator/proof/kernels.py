@@ -315,16 +315,26 @@ def _fours(params: Parameters, read: Read, _small: bool) -> _Unpacked:
 
 def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
     inputs, at, filters = params.inputs, params.weights_at, []
+    lists, allowed = (2, range(1, 17)) if small else (1, _LENGTHS)
+    size = -(-inputs // lists)
     runs: _Runs = []
     for pair in range(-(-params.filters // 2)):
-        filters.append(_signed(read(at, 2 * inputs)).reshape(2, inputs))
-        lengths = _signed(read(at + 2 * inputs, inputs + 1))
-        lengths = lengths[: _zero(lengths)]
-        allowed = range(1, 17) if small else _LENGTHS
-        if lengths.sum() != inputs or not set(lengths.tolist()) <= set(allowed):
-            raise departure(f"the runs of filters {2 * pair} and {2 * pair + 1} are not its inputs")
-        runs.append((slice(2 * pair, 2 * pair + 2), lengths))
-        at += 2 * inputs + len(lengths) + 1
+        values = _signed(read(at, 2 * lists * size))
+        grid = values.reshape(size, 2, 2).transpose(2, 1, 0) if small else values
+        filters.append(grid.reshape(2, -1)[:, :inputs])
+        at += values.size
+        found = []
+        for one in range(lists):
+            count = min(size, inputs - one * size)
+            lengths = _signed(read(at, count + 1))
+            lengths = lengths[: _zero(lengths)]
+            if lengths.sum() != count or not set(lengths.tolist()) <= set(allowed):
+                raise departure(
+                    f"the runs of filters {2 * pair} and {2 * pair + 1} are not its inputs"
+                )
+            found.append(lengths)
+            at += len(lengths) + 1
+        runs.append((slice(2 * pair, 2 * pair + 2), np.concatenate(found)))
     return _first(np.concatenate(filters), params), runs
 
 

@@ -7,6 +7,7 @@ Source: docs/software.md, "Kernels".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,30 +105,35 @@ def common_runs(weights: NDArray[np.int8], low: Int64, high: Int64) -> list[int]
     return runs
 
 
-def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS) -> Packed:
-    """Order weights by pair of filters; of each the weights of both, lengths of runs, a zero."""
+def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS, lists: int = 1) -> Packed:
+    """Order weights by pair of filters; of each the weights of both, lengths of runs, a zero.
+
+    With two `lists` inputs are halved: weights of a pair are in the order input of a half, half,
+    filter, zeros at the end of the second one; each half has runs of its own.
+    """
     flat = _flat(conv)
+    flat = np.pad(flat, ((0, conv.filters % 2), (0, 0)))
     low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
-    if conv.filters % 2:
-        flat = np.concatenate([flat, np.zeros((1, flat.shape[1]), np.int8)])
+    size = -(-flat.shape[1] // lists)
+    runs = [
+        runs_of(flat[:, part], low[part], high[part], lengths)
+        for part in (slice(size * one, size * (one + 1)) for one in range(lists))
+    ]
+    pairs = np.pad(flat, ((0, 0), (0, size * lists - flat.shape[1]))).reshape(-1, 2, lists, size)
     parts: list[NDArray[np.int8]] = []
-    pairs = flat.reshape(len(flat) // 2, -1)
-    runs_of_pairs = runs_of(flat, low, high, lengths)
-    for pair, runs in zip(pairs, runs_of_pairs, strict=True):
-        parts += [pair, np.array([*runs, 0], np.int8)]
-    return Packed(np.concatenate(parts), runs=sum(map(len, runs_of_pairs)))
+    for pair, *ends in zip(pairs, *runs, strict=True):
+        parts.append((pair if lists == 1 else pair.transpose(2, 1, 0)).reshape(-1))
+        parts += [np.array([*one, 0], np.int8) for one in ends]
+    return Packed(np.concatenate(parts), runs=sum(len(one) for some in runs for one in some))
 
 
 def _inputs(conv: Convolution) -> int:
     return conv.channels * conv.kernel[0] * conv.kernel[1]
 
 
-def _suits(conv: Convolution, core: Core) -> bool:
-    return core.multiplier and conv.groups == 1 and not conv.transposed
-
-
-def _suits_small(conv: Convolution, core: Core) -> bool:
-    return core.name == "cortex-m0plus" and _suits(conv, core)
+def _suits(conv: Convolution, core: Core, *, small: bool = False) -> bool:
+    named = (core.name == "cortex-m0plus") == small
+    return named and core.multiplier and conv.groups == 1 and not conv.transposed
 
 
 LANES = Kernel(
@@ -141,8 +147,8 @@ LANES = Kernel(
 SMALL_LANES = Kernel(
     "nn_conv_lanes",
     "conv_lanes.c",
-    _suits_small,
-    lambda conv: pack_runs(conv, _SMALL_LENGTHS),
+    partial(_suits, small=True),
+    lambda conv: pack_runs(conv, _SMALL_LENGTHS, 2),
     scratch_bytes=lambda conv: 4 * _inputs(conv),
     pixels=2,
 )

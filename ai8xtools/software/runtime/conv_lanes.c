@@ -9,8 +9,11 @@
  * begin with 2^15 in both halves, so that the lower one never borrows from the upper one.
  *
  * Weights: int8_t; of each pair of filters the weights of the first and of the second, in the order
- * kernel row, kernel column, channel, and the lengths of their runs (1 to 16), which 0 ends. Scratch:
- * a word for each input and two pixels.
+ * kernel row, kernel column, channel, and the lengths of their runs (1 to 16), which 0 ends. On
+ * Armv6-M the first half of the inputs and the second have runs of their own, and four bytes stand
+ * together: the weights of both filters for an input of the first half, and for one of the second.
+ * So they are as far apart as words of pixels, and one register counts for all. Scratch: a word for
+ * each input and two pixels.
  */
 
 #define NN_LANES_HALF 0x8000u
@@ -27,6 +30,9 @@ typedef struct {
 #if defined(__ARM_ARCH_6M__) || defined(NN_FOR_CORTEX_M0PLUS)
 
 #define NN_LANES_WORDS 1 /* of two pixels */
+#define NN_LANES_LISTS 2 /* of runs */
+#define NN_LANES_APART 4 /* weights of a filter that follow each other */
+#define NN_LANES_OTHER(length) 1 /* from a weight to that of the other filter */
 
 #if !defined(__ARM_ARCH_6M__)
 
@@ -34,31 +40,33 @@ typedef struct {
 static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
                                     const int8_t *runs, nn_lanes_sum *sums)
 {
-    uint32_t filter, left;
+    uint32_t list, filter, left;
 
+    (void)length;
     sums[0].words = sums[0].uppers = sums[1].words = sums[1].uppers = 0;
-    for (; *runs; runs++) {
-        for (filter = 0; filter < 2; filter++) {
-            uint32_t sum = NN_LANES_BIAS;
+    for (list = 0; list < 2; list++, runs++) {
+        const int8_t *weight = weights + 2 * list;
 
-            for (left = 0; left < (uint32_t)*runs; left++) {
-                const uint32_t weight = (uint32_t)(int32_t)weights[filter * length + left];
+        for (; *runs; runs++) {
+            for (filter = 0; filter < 2; filter++) {
+                uint32_t sum = NN_LANES_BIAS;
 
-                sum += data[left] * weight;
+                for (left = 0; left < (uint32_t)*runs; left++) {
+                    sum += data[left] * (uint32_t)(int32_t)weight[4 * left + filter];
+                }
+                sums[filter].words += sum;
+                sums[filter].uppers += sum >> 16;
             }
-            sums[filter].words += sum;
-            sums[filter].uppers += sum >> 16;
+            data += *runs;
+            weight += 4 * *runs;
         }
-        data += *runs;
-        weights += *runs;
     }
-    return runs + 1;
+    return runs;
 }
 
 #else
 
-/* Runs of two filters, whose `weights` follow each other; `data` and each filter have `length`
- * inputs. Returns what follows the runs. */
+/* Runs of two filters; `data` and each filter have `length` inputs. Returns what follows the runs. */
 __attribute__((naked, noinline)) static const int8_t *
 nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint32_t length NN_READ,
                const int8_t *runs NN_READ, nn_lanes_sum *sums NN_READ)
@@ -66,13 +74,12 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
     __asm__ volatile(
 #define NN_LANES_STEP                                                                              \
     "ldmia r0!, {r4}\n"                                                                            \
-    "ldrsb r5, [r1, r3]\n"                                                                         \
+    "ldrsb r5, [r0, r1]\n"                                                                         \
     "muls r5, r4, r5\n"                                                                            \
     "adds r6, r6, r5\n"                                                                            \
-    "ldrsb r5, [r2, r3]\n"                                                                         \
+    "ldrsb r5, [r0, r3]\n"                                                                         \
     "muls r5, r4, r5\n"                                                                            \
-    "adds r7, r7, r5\n"                                                                            \
-    "adds r3, r3, #1\n"
+    "adds r7, r7, r5\n"
 #define NN_LANES_4_STEPS NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP
         ".syntax unified\n" /* GNU compilers begin with the older one */
         "push {r4, r5, r6, r7, lr}\n"
@@ -81,10 +88,16 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "mov r6, r10\n"
         "mov r7, r11\n"
         "push {r4, r5, r6, r7}\n"
-        "adds r1, r1, r2\n" /* behind the first filter, which is counted up to */
-        "mov lr, r3\n"
-        "rsbs r3, r2, #0\n"
-        "adds r2, r1, r2\n"
+        "adds r2, r2, #1\n"
+        "lsrs r2, r2, #1\n"
+        "lsls r2, r2, #2\n"
+        "movs r4, #2\n"
+        "subs r4, r4, r2\n"
+        "mov lr, r4\n" /* from the first half to the second */
+        "movs r2, r3\n"
+        "subs r1, r1, r0\n"
+        "subs r1, r1, #4\n"
+        "adds r3, r1, #1\n"
         "movs r4, #0\n"
         "mov r8, r4\n"
         "mov r9, r4\n"
@@ -103,11 +116,10 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "lsrs r5, r7, #16\n"
         "add r11, r5\n"
         "6:\n"
-        "mov r5, lr\n"
-        "ldrb r4, [r5]\n"
-        "adds r5, r5, #1\n"
-        "mov lr, r5\n"
-        "lsls r4, r4, #4\n" /* a step has 16 bytes */
+        "ldrb r4, [r2]\n"
+        "adds r2, r2, #1\n"
+        "movs r5, #14\n" /* a step has 14 bytes */
+        "muls r4, r5, r4\n"
         "beq 3f\n"
         "mov r5, r12\n"
         "subs r5, r5, r4\n" /* where the steps of the run begin */
@@ -117,14 +129,19 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         ".balign 4\n"
         "7: .word 0x80008000\n"
         "3:\n"
-        "mov r12, r5\n"
+        "mov r5, lr\n"
+        "mov lr, r4\n"
+        "adds r1, r1, r5\n"
+        "adds r3, r3, r5\n"
+        "cmp r5, #0\n"
+        "bne 6b\n"
         "ldr r0, [sp, #36]\n"
         "mov r4, r8\n"
         "mov r5, r9\n"
         "mov r6, r10\n"
         "mov r7, r11\n"
         "stmia r0!, {r4, r5, r6, r7}\n"
-        "mov r0, r12\n"
+        "movs r0, r2\n"
         "pop {r4, r5, r6, r7}\n"
         "mov r8, r4\n"
         "mov r9, r5\n"
@@ -140,6 +157,9 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
 #else
 
 #define NN_LANES_WORDS 2
+#define NN_LANES_LISTS 1
+#define NN_LANES_APART 1
+#define NN_LANES_OTHER(length) (length)
 #if defined(__riscv) && !defined(__riscv_32e)
 #define NN_LANES_FILTERS 2
 #else
@@ -250,6 +270,9 @@ static inline const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *w
 #endif
 
 #define NN_LANES_PIXELS (2 * NN_LANES_WORDS)
+/* Inputs of a list of runs, and bytes of two filters' weights. */
+#define NN_LANES_INPUTS(length) (((length) + NN_LANES_LISTS - 1) / NN_LANES_LISTS)
+#define NN_LANES_BYTES(length) (2 * NN_LANES_LISTS * NN_LANES_INPUTS(length))
 
 static nn_lanes *nn_lanes_zeros(nn_lanes *to, uint32_t size)
 {
@@ -412,23 +435,32 @@ static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t
 }
 
 /* One pixel: its data are numbers in words of their own, which need no lanes. */
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
 static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t length,
                             int8_t *pixel)
 {
     const int8_t *weights = (const int8_t *)conv->weights;
     uint32_t filter;
 
-    for (filter = 0; filter < conv->filters; filter++, weights += length) {
-        uint32_t sum = (uint32_t)conv->start[filter], i;
+    for (filter = 0; filter < conv->filters; filter++) {
+        uint32_t sum = (uint32_t)conv->start[filter], i = 0, list;
 
         if (filter && filter % 2 == 0) {
-            while (*weights++) { /* past the runs */
+            weights += NN_LANES_BYTES(length);
+            for (list = 0; list < NN_LANES_LISTS; list++) {
+                while (*weights++) { /* past the runs */
+                }
             }
         }
-        for (i = 0; i < length; i++) {
-            const uint32_t weight = (uint32_t)(int32_t)weights[i];
+        for (list = 0; list < NN_LANES_LISTS; list++) {
+            const uint32_t end = list + 1 < NN_LANES_LISTS ? NN_LANES_INPUTS(length) : length;
+            const int8_t *weight = weights + 2 * list + filter % 2 * NN_LANES_OTHER(length);
 
-            sum += data[NN_LANES_WORDS * i] * weight;
+            for (; i < end; i++, weight += NN_LANES_APART) {
+                sum += data[NN_LANES_WORDS * i] * (uint32_t)(int32_t)*weight;
+            }
         }
         nn_store(conv, pixel, filter, (int32_t)sum);
     }
@@ -455,11 +487,11 @@ void nn_conv_lanes(const nn_conv *conv, const int8_t *const *rows, unsigned x, u
         }
         for (filter = 0; filter < conv->filters && pixels > 1; filter += 2) {
             nn_lanes_sum sums[2 * NN_LANES_WORDS];
-            const int8_t *runs = weights + 2 * inputs;
+            const int8_t *runs = weights + NN_LANES_BYTES(inputs);
             uint32_t halves;
 
             weights = nn_lanes_block(data, weights, inputs, runs, sums);
-            halves = (uint32_t)(weights - runs - 1) * NN_LANES_HALF;
+            halves = (uint32_t)(weights - runs - NN_LANES_LISTS) * NN_LANES_HALF;
             if (all && filter + 1 < conv->filters) {
                 nn_lanes_put_all(conv, sums, conv->start + filter, halves, pixel + filter);
             } else {
