@@ -435,9 +435,6 @@ static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t
 }
 
 /* One pixel: its data are numbers in words of their own, which need no lanes. */
-#if defined(__GNUC__)
-__attribute__((noinline))
-#endif
 static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t length,
                             int8_t *pixel)
 {
