@@ -162,6 +162,17 @@ def test_what_a_network_destroys_of_another_one_is_refuted(
     assert verdicts[-1] == "REFUTED" and "behind high: byte " in verdicts[-2]
 
 
+def test_an_input_that_another_network_has_loaded_does_not_count(
+    both: Path, tmp_path: Path, run: Emulate
+) -> None:
+    """Both have the same sample in the same place."""
+    project = shutil.copytree(both, tmp_path / "both")
+    change(project / "low.c", ("(number = 0; number < places", "(number = 9; number < places"))
+    status, text = run(project, "--prove")
+    assert status == 1 and text.splitlines()[-1] == "REFUTED"
+    assert "The first layer does not read the sample of low.yaml: channel 0, row 0," in text
+
+
 def test_three_networks_come_from_the_folder_of_two(
     both: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,11 +38,15 @@ class Residents(NetworkAlone):
     def begin(self, prefix: str, image: NDArray[np.integer]) -> Memory:
         """Give a network its turn and an input [channel, row, column], and start it.
 
-        Returns what the accelerator holds before it runs. Raises EmulatorError as `load`.
+        Returns what the accelerator holds before it runs. Data memory holds random data before the
+        input is loaded, so that nothing of an earlier one counts as loaded. Raises EmulatorError as
+        `load`.
         """
         self.sources = replace(self.sources, prefix=prefix)
         name = prefix.removesuffix("_cnn")
         self._ask(f"{name}_select")
+        data = self.board.accelerator.memory.data_bytes
+        data[:] = np.random.default_rng(0).integers(256, size=data.shape)
         self.board.core.write_memory(BUFFER, image.astype(np.int8).tobytes())
         self._ask(f"{name}_load_input", BUFFER, _CHW)
         if not self.board.bus.start_requested:
