@@ -13,15 +13,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
-from ai8xtools.software.cmsis.build import build_calls
+from ai8xtools.frontends.graph.nodes import Graph
+from ai8xtools.software import build
+from ai8xtools.software.cmsis.build import build_calls, planned
 from ai8xtools.software.cores import CORES
+from ai8xtools.software.emit.project import Sample
+from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import laid
 from ai8xtools.software.profile import UNLIMITED, Profile
 from ai8xtools.synthesis.network import Network
 from tests.software.against_simulation import expected_bytes, inputs_of, run_main
 from tests.software.compiled import compiler
+from tests.software.graphs import all_of_them, results_of, samples_of
 from tests.software.networks import random_network
 from tests.software.operators import NETWORKS, network_of
 
@@ -82,10 +89,38 @@ def differs(
     samples = inputs_of(network, count, seed)
     rounding = seed % 2 == 1
     files = files_of_calls(network, rounding=rounding, interleaving=rounding)
-    kind = "q31_t" if "q31_t **output" in files["cnn.h"] else "q7_t"
     given = b"".join(s.transpose(1, 2, 0).astype(np.int8).tobytes() for s in samples)
-    told = run_main({**files, "main.c": _HARNESS % kind, **(more or {})}, given)
-    if told == expected_bytes(network, samples, rounding):
+    return _differs({**files, **(more or {})}, given, expected_bytes(network, samples, rounding))
+
+
+def operators_differ(graph: Graph, scheme: str = "resident") -> str | None:
+    """Return how the C of a graph of operators differs from what its operators compute."""
+    lowering = Lowering(graph, "net")
+    assert lowering.refusals == []
+    steps, samples = lowering.graph(), samples_of(graph)
+    results = [results_of(graph, sample) for sample in samples]
+    known = Sample(*_apart([laid(samples[0])]), tuple(_apart(results[0])))
+    built = build.emitted(planned(steps, profile_of("cortex-m4"), scheme), known, "net", "")
+    widths = [f"<i{steps.tensors[one].bytes_per_value}" for one in steps.outputs]
+    wanted = b"".join(
+        values.astype(width).tobytes()
+        for result in results
+        for values, width in zip(result, widths, strict=True)
+    )
+    given = b"".join(laid(one).astype(np.int8).tobytes() for one in samples)
+    return _differs(built.files, given, wanted)
+
+
+def _apart(maps: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Return maps [row, column, channel] as [channel, row, column]."""
+    return [values.transpose(2, 0, 1) for values in maps]
+
+
+def _differs(files: Mapping[str, str], given: bytes, wanted: bytes) -> str | None:
+    """Return how what a project makes of inputs differs from the outputs."""
+    kind = "q31_t" if "q31_t **output" in files["cnn.h"] else "q7_t"
+    told = run_main({**files, "main.c": _HARNESS % kind}, given)
+    if told == wanted:
         return None
     return told if isinstance(told, str) else "other bytes"
 
@@ -130,6 +165,10 @@ def main() -> int:
             print(f"{name}: {wrong}", flush=True)
     print(f"{tried - failed} of {tried} networks with calls equal their simulation on "
           f"{args.inputs} inputs, and on {', '.join(args.cores) or 'no core'}")  # fmt: skip
+    for scheme in ("resident", "rows"):
+        wrong = operators_differ(all_of_them(), scheme)
+        failed += wrong is not None
+        print(f"graphs of operators, {scheme}: {wrong or 'equal their definition'}", flush=True)
     return int(failed > 0)
 
 

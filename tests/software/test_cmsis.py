@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,18 @@ from ai8xtools.commands.emulate.arguments import parse as parse_emulation
 from ai8xtools.commands.emulate.emulate import emulate
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator.errors import EmulatorError
+from ai8xtools.frontends.graph.nodes import Graph, Node
+from ai8xtools.frontends.graph.operators import Conv, Gemm, Pool, Reshape
 from ai8xtools.software.cmsis.build import planned_calls
+from ai8xtools.software.cmsis.choice import choose_calls
+from ai8xtools.software.graph import Convolution
 from ai8xtools.software.lower import lower
+from ai8xtools.software.operators.lower import Lowering
 from tests.conftest import ROOT
-from tests.software.calls import differs, files_of_calls, profile_of
+from tests.software.calls import differs, files_of_calls, operators_differ, profile_of
 from tests.software.calls_answers import wrong_calls, wrong_functions
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
+from tests.software.graphs import Maker
 from tests.software.known_answers import read_network
 from tests.software.library_stand_in import write_stand_in
 from tests.software.operators import NETWORKS, Small, _w, network_of
@@ -149,6 +156,54 @@ def test_relu_of_32_bits_is_ours() -> None:
     made = planned_calls(lower(network), profile_of("cortex-m4"))
     assert [*made.reasons.values()] == ["the library has no ReLU of 32 bits"]
     assert differs(network, 4) is None
+
+
+def called_operators() -> Graph:
+    """Return operators that Arm's functions compute, and some that they nearly do."""
+    m = Maker(4, 9, 9)
+
+    def conv(data: Node, filters: int, kernel: int, after: int, groups: int = 1) -> Node:
+        weights = m.numbers(filters, data.shape[1] // groups, kernel, kernel)
+        pads = ((kernel // 2, after),) * 2
+        layer = Conv((1, 1), pads, (1, 1), groups)
+        return m(layer, data, weights, 128 * m.numbers(filters, most=20))
+
+    a = m.to8(conv(m.given, 8, 3, 1), 9, 0)
+    b = m.to8(conv(a, 8, 3, 2), 9)
+    c = m.to8(conv(b, 8, 3, 1, groups=8), 8, -1, 100)
+    d = m(Pool(False, (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)), c)
+    flat = m(Reshape((1, 8 * 25)), d)
+    e = m.to8(m(Gemm(), flat, m.numbers(6, 200), 128 * m.numbers(6, most=20)), 9)
+    return m.graph(m(Gemm(), e, m.numbers(5, 6), 128 * m.numbers(5, most=20)), d)
+
+
+@needs_compiler
+def test_operators_are_computed_by_functions_where_these_do_the_same() -> None:
+    """Without symmetric padding the fast convolution would read beyond its data."""
+    graph = called_operators()
+    made = planned_calls(Lowering(graph, "net").graph(), profile_of("cortex-m4"))
+    assert [call.function for call in made.calls.values()] == [
+        "arm_convolve_HWC_q7_fast", "arm_convolve_HWC_q7_basic",
+        "arm_depthwise_separable_conv_HWC_q7", "arm_maxpool_q7_HWC", "arm_fully_connected_q7",
+        "arm_fully_connected_q7_q31",
+    ]  # fmt: skip
+    assert "the library has no element-wise operations" in made.reasons.values()
+    assert operators_differ(graph) is None
+
+
+def test_limits_and_places_that_the_library_does_not_have() -> None:
+    steps = Lowering(called_operators(), "net").graph()
+    first = steps.steps[0]
+    assert isinstance(first, Convolution)
+    for changed, told in (
+        ({"low": -1}, "the library limits results to 8 bits, or to 0 by ReLU"),
+        ({"pad": (-1, 0)}, "the library does not crop"),
+    ):
+        graph = replace(steps, steps=(replace(first, **changed), *steps.steps[1:]))
+        assert choose_calls(graph).reasons[first.target] == told
+    padded = replace(first, weights=first.weights[:, :, :1, :1], out_size=(1, 1), pad=(1, 1))
+    call = choose_calls(replace(steps, steps=(padded,))).calls[first.target]
+    assert call.function == "arm_convolve_HWC_q7_basic"
 
 
 @needs_compiler

@@ -203,6 +203,17 @@ def test_what_it_takes_of_microcontrollers_is_told(
     assert outcome.facts["cycles"]["count"] > 0 and outcome.facts["energy"]["value"] > 0
 
 
+def test_operators_may_call_functions_of_arm(folder: Path) -> None:
+    words = ["--device", "CMSIS-NN", "--checkpoint-file", str(folder / "net-q.pth.tar")]
+    words += ["--prefix", "arm", "--test-dir", str(folder), "--overwrite"]
+    assert main("ai8xize.py", words) == 0
+    log = (folder / "arm" / "log.txt").read_text()
+    assert "own kernel: the library has no element-wise operations" in log
+    if compiler() is not None:
+        files = {path.name: path.read_text() for path in (folder / "arm").glob("*.[ch]")}
+        assert passed(run_project(files, folder / "run-arm"))
+
+
 def test_options_of_descriptions_are_refused(folder: Path) -> None:
     checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
     model = ["--model", f"{folder / 'net.py'}:Net"]
@@ -338,8 +349,12 @@ def test_graphs_in_whole_numbers_compute_the_rounding_that_they_have(
     words = ["--model", str(folder / "net.onnx")]
     with pytest.raises(InputError, match="needs a sample"):
         generate(folder, *words)
-    assert generate(folder, *words, "--sample-input", str(folder / "sample.npy")) == 0
+    words += ["--sample-input", str(folder / "sample.npy")]
+    assert generate(folder, *words) == 0
     assert "N669" not in capsys.readouterr().err
+    calls = ["--device", "CMSIS-NN", "--prefix", "p", "--test-dir", str(folder), "--overwrite"]
+    assert main("ai8xize.py", [*calls, *words]) == 0
+    assert "own kernel: the library pools within" in (folder / "p" / "log.txt").read_text()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30])

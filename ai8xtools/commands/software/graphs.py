@@ -19,7 +19,7 @@ def source_of(options: LoaderOptions, software: SoftwareOptions) -> Checkpoint |
     """Return the checkpoint that holds operators, or the ONNX graph; None for a description.
 
     Containers, reports and limits of a chip are those of descriptions, and so are options that
-    change layers.
+    change layers. Calls without a sample are made of a description, which has a random one.
     """
     resolving, model = options.resolve, options.model
     path = resolving.checkpoint_file
@@ -28,7 +28,8 @@ def source_of(options: LoaderOptions, software: SoftwareOptions) -> Checkpoint |
         plan = checkpoint.network
         held = isinstance(plan, dict) and plan.get("version") == VERSION
         return checkpoint if held else None
-    described = software.container is not None or software.like is not None or software.calls
+    random = software.calls and resolving.sample_input is None  # operators need a sample
+    described = software.container is not None or software.like is not None or random
     plain = ResolveOptions()
     changed = any(getattr(resolving, name) != getattr(plain, name) for name in CHANGING)
     if model is None or not model.is_graph or model.frames is not None:

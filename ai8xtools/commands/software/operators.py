@@ -108,7 +108,6 @@ def _refuse_options(options: LoaderOptions, software: SoftwareOptions) -> None:
     asked = {
         "--report": options.output.report is not None,
         "--container": software.container is not None, "--like": software.like is not None,
-        "--device CMSIS-NN": software.calls,
         **{f"--{name.replace('_', '-')}": getattr(resolving, name) != getattr(plain, name)
            for name in CHANGING},
     }  # fmt: skip

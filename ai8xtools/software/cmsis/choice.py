@@ -63,9 +63,9 @@ def choose_calls(graph: StepGraph, *, interleaving: bool = False) -> Choice:
 def _call(step: Step, graph: StepGraph, interleaving: bool) -> KernelCall | str:
     match step:
         case Convolution():
-            refused = _own_sums(step)
-            linear = step.linear and refused is None
-            return refused or (_linear(step, interleaving) if linear else _convolution(step))
+            if (refused := _own_sums(step)) is not None:
+                return refused
+            return _linear(step, interleaving) if _is_linear(step) else _convolution(step)
         case Pool():
             return _pooling(step, graph)
         case Combine() | Elements():
@@ -82,19 +82,27 @@ def _call(step: Step, graph: StepGraph, interleaving: bool) -> KernelCall | str:
 
 def _own_sums(step: Convolution) -> str | None:
     """Return why the library cannot compute the sums of a layer, or not what follows them."""
-    small = int(step.weights[0].size) <= _LONGEST and max(*step.in_size, *step.out_size) <= _LONGEST
+    counts = step.weights[0].size, step.channels, step.filters, *step.in_size, *step.out_size
     reasons = {
         "the library has no transposed convolution": step.transposed,
         "the library has no grouped convolution": step.groups > 1 and not step.depthwise,
         "the library has no dilation": step.dilation != 1,
         "the library has no absolute value": step.absolute,
+        "the library limits results to 8 bits, or to 0 by ReLU": step.low not in (-128, 0),
+        "the library does not crop": min(step.pad) < 0,
         "the library has no ReLU of 32 bits": step.limited,
-        "results of 32 bits follow from fully connected layers only": step.wide and not step.linear,
+        "results of 32 bits follow from fully connected layers only": step.wide
+        and not _is_linear(step),
         "the library shifts to the right only": step.right < 0,
         "the library takes biases of 8 bits": _bias(step) is None,
-        "the library counts in 16 bits": not small,
+        "the library counts in 16 bits": max(counts) > _LONGEST,
     }
     return next((reason for reason, true in reasons.items() if true), None)
+
+
+def _is_linear(step: Convolution) -> bool:
+    """Whether a step is a fully connected layer: its only pixel is the first of the data."""
+    return step.linear and step.pad == (0, 0)
 
 
 def _bias(step: Convolution) -> np.ndarray[tuple[int], np.dtype[np.int8]] | None:
@@ -149,10 +157,16 @@ def _depthwise_name(square: bool) -> str:
 
 
 def _name(step: Convolution, square: bool) -> str:
-    """Return the convolution; the fast one works in rows of padding, so it needs as many."""
+    """Return the convolution; the fast one works in rows of padding, so it needs as many.
+
+    It takes as many below the data, too: windows of other rows end within it.
+    """
     if not square:
         return "arm_convolve_HWC_q7_basic_nonsquare"
-    fast = step.channels % 4 == 0 and step.filters % 2 == 0 and 2 * step.pad[0] <= step.out_size[0]
+    pad, inner = step.pad[0], step.out_size[0] - 2 * step.pad[0]
+    end = (pad + inner - 1) * step.stride[0] - pad + step.kernel[0]
+    even = step.channels % 4 == 0 and step.filters % 2 == 0
+    fast = even and inner >= 0 and end <= step.in_size[0]
     return f"arm_convolve_HWC_q7_{'fast' if fast else 'basic'}"
 
 
