@@ -217,20 +217,24 @@ def _table_of(path: Path, text: str, least: int) -> tuple[str, str]:
     """Return a text whose lines above the table are empty, and what separates its cells.
 
     They are comments, which begin with #, and spreadsheets' `sep=;`. The last comment has the
-    titles if it has as many cells as the line below.
+    titles if it has as many cells as the line below, which has numbers.
     """
     lines = text.split("\n")
-    named = _SEPARATOR_LINE.fullmatch(lines[0])
-    if named and named[1] not in _SEPARATORS:
-        raise _refused(path, 1, f"cells are separated by {named[1]!r}",
-                       "Separate columns by commas, semicolons or tabs.")  # fmt: skip
-    start = 1 if named else 0
-    while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
+    start, named = 0, None
+    while start < len(lines):
+        line = lines[start].strip()
+        named = named or _SEPARATOR_LINE.fullmatch(line)
+        if named and named[1] not in _SEPARATORS:
+            raise _refused(path, start + 1, f"cells are separated by {named[1]!r}",
+                           "Separate columns by commas, semicolons or tabs.")  # fmt: skip
+        if line and not line.startswith("#") and not (named and named[0] == line):
+            break
         start += 1
     above, below = lines[:start], lines[start:]
     separator = named[1] if named else _separator(path, "\n".join(below), least)
     titles = above[-1] if above and below and above[-1].startswith("#") else ""
-    if not titles or titles.count(separator) != below[0].count(separator):
+    cells = below[0].split(separator) if below else []
+    if len(titles.split(separator)) != len(cells) or not any(map(_NUMBER.fullmatch, cells)):
         titles = ""
     return "\n".join(["\n" * (start - 1) + titles, *below] if start else below), separator
 

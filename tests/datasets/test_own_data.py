@@ -232,6 +232,8 @@ def test_a_table_without_names_has_its_class_last(tmp_path: Path) -> None:
         ("# made on Monday\n# u,v,label\n", "utf-8", ",", ("# u", "v", "label")),
         ("sep=;\nu;v;label\n", "utf-16", ";", ("u", "v", "label")),
         ('"sep=|"\n# see below\n', "utf-8", "|", ()),
+        ("# pump, hall 3\n\nsep=;\nu;v;label\n", "utf-8", ";", ("u", "v", "label")),
+        ("# made,by,me\nu,v,label\n", "utf-8", ",", ("u", "v", "label")),
     ],
 )
 def test_comments_and_separators_above_a_table_are_no_rows(

@@ -22,6 +22,11 @@ from ai8xtools.emulator.firmware.compiling import SDK
 from tests.cores import DIFFERENT
 
 PROGRAM = f"""
+#ifdef __riscv
+#define SPILL "li s0, 1\\n ret"
+#else
+#define SPILL "movs r4, #1\\n bx lr"
+#endif
 volatile unsigned *const console = (unsigned *) {PORT:#x}u;
 volatile unsigned *const sensor = (unsigned *) 0x40000000u;
 static volatile int table[4] = {{1, -2, 3, -4}};
@@ -30,6 +35,7 @@ int shifted(int value, int bits) {{ return value >> bits; }}
 int measure(void) {{ sensor[1] = 7; return (int) sensor[0]; }}
 void endless(void) {{ for (;;) *console = '.'; }}
 void spin(void) {{ for (;;) __asm__ volatile (""); }}
+__attribute__((naked)) void spill(void) {{ __asm__ volatile (SPILL); }}
 int reset_handler(void)
 {{
     for (const char *text = "hello\\n"; *text; text++)
@@ -108,6 +114,12 @@ def test_peripherals_answer(image: Image) -> None:
     sensor = Sensor()
     assert Core(image, sensor).call("measure") == 42
     assert sensor.written == [(0x40000004, 7)]
+
+
+def test_functions_keep_the_registers_of_their_caller(image: Image) -> None:
+    core = Core(image)
+    assert core.keeps_registers(lambda: core.call("sum", 1))
+    assert not core.keeps_registers(lambda: core.call("spill"))
 
 
 def test_access_to_nothing_names_the_function(image: Image) -> None:

@@ -179,9 +179,15 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--accelerator-only needs PROJECT_DIR")
     if args.input and args.words:
         parser.error("--input needs PROJECT_DIR")
-    on_data = alone and args.serial is None
-    if args.core and (on_data or args.gdb is not None or args.profile or args.vcd):
-        parser.error("--core needs PROJECT_DIR, and runs neither gdb nor the accelerator")
+    clashing = {
+        "--input": args.input and args.serial is None, "--gdb": args.gdb is not None,
+        "--profile": args.profile, "--vcd": args.vcd,
+        "--accelerator-only": args.accelerator_only and args.serial is None,
+    }  # fmt: skip
+    if args.core and any(clashing.values()):
+        parser.error(f"--core does not go with {next(name for name in clashing if clashing[name])}")
+    if args.core and args.words and args.serial is None:
+        parser.error("--core needs PROJECT_DIR")
     if args.input and kind_and_path(args.input) and (args.labels or args.accelerator_only):
         parser.error("--input KIND:PATH has labels, and needs the program or --fast: leave out "
                      "--labels and --accelerator-only")  # fmt: skip

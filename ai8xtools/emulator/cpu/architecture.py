@@ -25,8 +25,9 @@ class Family:
 
     `elf_machine` is the number of ELF files for them, `compilers` are names of GNU cross compilers.
     `code_bit` is set in addresses at which execution begins (Thumb). Registers are unicorn's
-    numbers. `sleep_instructions` are the machine codes of instructions that wait for an interrupt,
-    `return_instruction` that of the one that leaves a function.
+    numbers; functions leave `kept` as they find them. `sleep_instructions` are the machine codes of
+    instructions that wait for an interrupt, `return_instruction` that of the one that leaves a
+    function.
     """
 
     elf_machine: int
@@ -38,6 +39,7 @@ class Family:
     position: int
     stack: int
     link: int
+    kept: tuple[int, ...]
     sleep_instructions: tuple[bytes, ...]
     return_instruction: bytes
 
@@ -76,6 +78,7 @@ _ARM = Family(
     position=arm_const.UC_ARM_REG_PC,
     stack=arm_const.UC_ARM_REG_SP,
     link=arm_const.UC_ARM_REG_LR,
+    kept=tuple(getattr(arm_const, f"UC_ARM_REG_R{number}") for number in range(4, 12)),
     sleep_instructions=(b"\x30\xbf", b"\x20\xbf"),  # wfi, wfe
     return_instruction=b"\x70\x47",  # bx lr
 )
@@ -96,6 +99,7 @@ _RISCV = Family(
     position=riscv_const.UC_RISCV_REG_PC,
     stack=riscv_const.UC_RISCV_REG_SP,
     link=riscv_const.UC_RISCV_REG_RA,
+    kept=tuple(getattr(riscv_const, f"UC_RISCV_REG_S{number}") for number in range(12)),
     sleep_instructions=(b"\x73\x00\x50\x10",),  # wfi
     return_instruction=b"\x82\x80",  # ret
 )

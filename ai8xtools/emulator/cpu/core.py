@@ -122,6 +122,14 @@ class Core:
         result = int(self._uc.reg_read(core.arguments[0]))
         return self._exit_code if self._stopped else signed(result, WORD_BITS)
 
+    def keeps_registers(self, call: Callable[[], object]) -> bool:
+        """Return whether a call leaves all registers as it finds them that functions must keep."""
+        values = {register: 0xA5A5_5A00 + register for register in self._family.kept}
+        for register, value in values.items():
+            self._uc.reg_write(register, value)
+        call()
+        return all(self._uc.reg_read(register) == value for register, value in values.items())
+
     def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
         """Run main() from reset and return what it returns, else as `call`."""
         try:

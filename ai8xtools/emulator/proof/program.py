@@ -140,7 +140,12 @@ class TracedProgram:
         return numbers
 
     def _call(self, name: str, *arguments: int, returned: int = _OK) -> None:
-        if self.core.call(name, *arguments, time_limit=self._time_limit) != returned:
+        results: list[int | None] = []
+        if not self.core.keeps_registers(
+            lambda: results.append(self.core.call(name, *arguments, time_limit=self._time_limit))
+        ):
+            raise departure(f"{name}() loses registers of its caller")
+        if results != [returned]:
             raise departure(f"{name}() does not return {_RESULTS[returned]}")
 
     def mark(self) -> Mark:
