@@ -52,7 +52,9 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
                 uint32_t sum = NN_LANES_BIAS;
 
                 for (left = 0; left < (uint32_t)*runs; left++) {
-                    sum += data[left] * (uint32_t)(int32_t)weight[4 * left + filter];
+                    const uint32_t factor = (uint32_t)(int32_t)weight[4 * left + filter];
+
+                    sum += data[left] * factor;
                 }
                 sums[filter].words += sum;
                 sums[filter].uppers += sum >> 16;
@@ -456,7 +458,9 @@ static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t 
             const int8_t *weight = weights + 2 * list + filter % 2 * NN_LANES_OTHER(length);
 
             for (; i < end; i++, weight += NN_LANES_APART) {
-                sum += data[NN_LANES_WORDS * i] * (uint32_t)(int32_t)*weight;
+                const uint32_t factor = (uint32_t)(int32_t)*weight;
+
+                sum += data[NN_LANES_WORDS * i] * factor;
             }
         }
         nn_store(conv, pixel, filter, (int32_t)sum);
