@@ -217,7 +217,7 @@ def _source(number: int, trial: Trial) -> str:
         scratch=-(-kernel.scratch_bytes(conv) // 4),
         type=_TYPES[packed.values.dtype.name],
         weights=_numbers(packed.values),
-        start=_numbers(conv.start),
+        start=_numbers(kernel.start(conv).astype(np.int32)),
         input=_numbers(trial.data),
         element="int32_t" if conv.wide else "int8_t",
         expected=_numbers(expected(conv, trial.data)),

@@ -199,7 +199,8 @@ def test_kernels_are_read_as_they_were_packed(core: str) -> None:
     for step, kernel in itertools.product(_steps(), KERNELS):
         if kernel.suits(step, ALL_CORES[core]):
             packed = kernel.pack(step)
-            memory = packed.values.tobytes() + step.start.astype("<i4").tobytes() + bytes(4096)
+            memory = packed.values.tobytes() + kernel.start(step).astype("<i4").tobytes()
+            memory += bytes(4096)
             given = Parameters(
                 0, packed.values.nbytes, step.channels, step.filters, step.in_size[1],
                 step.groups, packed.flush, step.pad[1], *step.kernel, step.dilation,
@@ -213,6 +214,20 @@ def test_kernels_are_read_as_they_were_packed(core: str) -> None:
             found.refuse_long_runs(low, high)
             count += 1
     assert count > 20
+
+
+def test_weights_of_no_filter_and_no_input_are_zeros() -> None:
+    """Products of neighbors would contain others."""
+    given = Parameters(0, 8, 3, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 7, -128, 0)
+    for place in range(8):
+        changed = bytearray([128, 0] * 4 + [0] * 12)
+        changed[place] ^= 1
+        read = partial(_part, bytes(changed))
+        if place in (0, 2, 4):  # of inputs 0, 2 and 1 of the first filter
+            assert convolution("nn_conv_dsp_pixel", given, read, small=False).weights.any()
+        else:
+            with pytest.raises(EmulatorError, match="are not zeros"):
+                convolution("nn_conv_dsp_pixel", given, read, small=False)
 
 
 def _part(memory: bytes, address: int, size: int) -> bytes:

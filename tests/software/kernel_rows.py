@@ -193,7 +193,7 @@ def _call(number: int, kernel: Kernel, shape: Shape, rng: np.random.Generator) -
         kernel.scratch_bytes(conv), len(out), 0,
     )  # fmt: skip
     yield _padded(stored)
-    yield start.astype("<i4").tobytes()
+    yield kernel.start(conv).astype("<i4").tobytes()
     yield from (_padded(row.astype(np.int8).tobytes()) for row in rows if row is not None)
     yield _padded(out)
 

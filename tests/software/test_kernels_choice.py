@@ -100,15 +100,13 @@ def test_weights_stand_where_the_c_of_their_kernel_reads_them(
     assert BUCKETS.pack(conv).values.view(np.int8).tolist() == plain
     in_pairs = [_pairs(conv, f, 1) for f in range(0, conv.filters, 2)]
     assert DSP.pack(conv).values.tolist() == list(chain(*in_pairs))
-    expected: list[int] = []
-    for first in range(0, conv.filters, 4):
-        pairs = 2 if conv.filters - first > 2 else 1
-        for second in range(first + 1, first + 2 * pairs, 2):
-            products = (_weight(conv, second, n) * _weight(conv, second, n + 1)
-                        for n in range(0, inputs, 2))  # fmt: skip
-            expected += (-sum(products)).to_bytes(4, "little", signed=True)
-        expected += _pairs(conv, first, pairs)
-    assert DSP_PIXEL.pack(conv).values.tolist() == expected
+    fours = [_pairs(conv, f, 2 if conv.filters - f > 2 else 1) for f in range(0, conv.filters, 4)]
+    assert DSP_PIXEL.pack(conv).values.tolist() == list(chain(*fours))
+    assert all(kernel.start(conv) is conv.start for kernel in IN_TILES)
+    for filter_, start in enumerate(DSP_PIXEL.start(conv)):
+        products = sum(_weight(conv, filter_ | 1, n) * _weight(conv, filter_ | 1, n + 1)
+                       for n in range(0, inputs, 2))  # fmt: skip
+        assert start - conv.start[filter_] == products * (-1 if filter_ % 2 else 256)
 
 
 def _pairs(conv: Convolution, first: int, pairs: int) -> list[int]:

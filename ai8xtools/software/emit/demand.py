@@ -188,7 +188,7 @@ class Demand(Code):
 
     def _convolution(self, number: int, step: Convolution, task: Task) -> dict[str, Any]:
         kernel = self.plan.kernels[step.target]
-        packed, start = kernel.pack(step), step.start.astype(np.int32)
+        packed, start = kernel.pack(step), kernel.start(step).astype(np.int32)
         same = (n for n, values in self.weights.items() if np.array_equal(values, packed.values)
                 and np.array_equal(self.starts[n], start))  # fmt: skip
         if (shared := next(same, None)) is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.software.graph import Convolution
+from ai8xtools.software.graph import Convolution, Int64
 from ai8xtools.software.kernels.dsp import OFFSET, QUAD, in_pairs, whole_filters, whole_quads
 from ai8xtools.software.kernels.lanes import common_runs, input_bounds
 from ai8xtools.software.kernels.registry import Core, Kernel, Packed
@@ -42,18 +42,21 @@ def _pack(conv: Convolution) -> Packed:
 
 
 def _pack_dsp(conv: Convolution) -> Packed:
-    """Order weights by fours of filters, and by two if no more are left over.
-
-    In front of each group stands, for each pair of its filters, minus the sum of products of two
-    neighbors of the second (int32).
-    """
+    """Order weights by fours of filters, and by two if no more are left over."""
     whole = whole_quads(conv)
-    parts: list[NDArray[np.uint8]] = []
-    for group in np.split(whole, range(QUAD, len(whole), QUAD)):
-        seconds = group[1::2].astype(np.int64)
-        neighbors = (seconds[:, ::2] * seconds[:, 1::2]).sum(axis=1)
-        parts += [(-neighbors).astype("<i4").view(np.uint8), in_pairs(group, len(group) // 2)]
-    return Packed(np.concatenate(parts))
+    groups = np.split(whole, range(QUAD, len(whole), QUAD))
+    return Packed(np.concatenate([in_pairs(group, len(group) // 2) for group in groups]))
+
+
+def _start_dsp(conv: Convolution) -> Int64:
+    """Return what sums begin with, without what products of two neighboring weights of the second
+    filter of a pair add to it, and with 256 times that for the first.
+    """
+    seconds = whole_quads(conv)[1::2].astype(np.int64)
+    neighbors = (seconds[:, ::2] * seconds[:, 1::2]).sum(axis=1)
+    both: Int64 = np.stack([256 * neighbors, -neighbors], axis=1).reshape(-1)
+    start: Int64 = conv.start + both[: conv.filters]
+    return start
 
 
 def patch_bytes(conv: Convolution) -> int:
@@ -65,5 +68,5 @@ def patch_bytes(conv: Convolution) -> int:
 PIXEL = Kernel("nn_conv_pixel", "conv_pixel.c", _suits, _pack, patch_bytes, helpers=("patch.c",))
 DSP_PIXEL = Kernel(
     "nn_conv_dsp_pixel", "conv_dsp_pixel.c", _suits_dsp, _pack_dsp,
-    patch_bytes, sets=frozenset({"dsp"}), helpers=("patch.c",),
+    patch_bytes, sets=frozenset({"dsp"}), helpers=("patch.c",), start=_start_dsp,
 )  # fmt: skip

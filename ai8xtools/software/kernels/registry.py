@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.software.graph import Convolution
+from ai8xtools.software.graph import Convolution, Int64
 from ai8xtools.values import frozen
 
 
@@ -49,7 +49,8 @@ class Kernel:
     `function` stands in `source`, a file of software/runtime. `suits` says whether it can compute a
     convolution on a core, `pack` orders the weights, `scratch_bytes` is the memory that it needs
     while it runs. `pixels`: it works on as many pixels of a row at a time; `sets` are those of
-    --kernels that it belongs to. `helpers` are further files of software/runtime.
+    --kernels that it belongs to. `helpers` are further files of software/runtime. `start` says what
+    its sums begin with, modulo 2**32: that of the convolution for kernels of tiles.
     """
 
     function: str
@@ -60,6 +61,7 @@ class Kernel:
     pixels: int = 1
     sets: frozenset[str] = frozenset({"c"})
     helpers: tuple[str, ...] = ()
+    start: Callable[[Convolution], Int64] = lambda conv: conv.start
 
 
 def portable_order(conv: Convolution) -> Packed:

@@ -6,13 +6,14 @@
  * so that they are not negative. As halves of 16 bits they are u + 256 * w: SMLAD adds up products of
  * both filters. Those of the second alone, by which the first is found, take one product for two
  * inputs: (x1 + w0) * (x0 + w1) is x0 * w0 + x1 * w1, and x0 * x1, which is the same for all filters,
- * and w0 * w1, which the generator knows. SXTAB16 widens weights and adds them to inputs. What is
- * the same for all filters is subtracted: products of neighbors, and 128 times the sum of inputs.
+ * and w0 * w1, which the generator knows: start is less by the sum of w0 * w1 for the second filter
+ * of a pair, and greater by 256 times that for the first, modulo 2^32. SXTAB16 widens weights and
+ * adds them to inputs. What is the same for all filters is subtracted: products of neighbors, and
+ * 128 times the sum of inputs.
  *
- * Weights: four filters at a time, two if no more are left. Of each group an int32_t for each pair of
- * filters, minus the sum of w0 * w1 of the second, and uint8_t in the order four inputs, pair of
- * filters, inputs 0, 2, 1, 3, filter of the pair; inputs in the order kernel row, kernel column,
- * channel, with zeros at the end up to a multiple of four. Scratch: the patch in bytes.
+ * Weights: four filters at a time, two if no more are left. Of each group uint8_t in the order four
+ * inputs, pair of filters, inputs 0, 2, 1, 3, filter of the pair; inputs in the order kernel row,
+ * kernel column, channel, with zeros at the end up to a multiple of four. Scratch: the patch in bytes.
  *
  * No sum overflows: the generator has proven it for the final sum of each filter, and additions
  * wrap on the way.
@@ -42,8 +43,8 @@ nn_dsp_pixel_two(const int8_t *data NN_READ, uint32_t quads NN_READ, nn_dsp_pixe
         "ldr r3, [r2, #32]\n"
         "mov.w r12, #0x00800080\n"
         "movs r4, #0\n"
-        "ldr r9, [r3], #4\n"
         "mov r8, r4\n"
+        "mov r9, r4\n"
         "mov r10, r4\n"
         "mov r11, r4\n"
         "1:\n"
@@ -105,11 +106,10 @@ nn_dsp_pixel_fours(const int8_t *data NN_READ, uint32_t quads NN_READ, nn_dsp_pi
         "ldrd r0, r2, [sp]\n"
         "ldrd r3, r4, [sp, #8]\n"
         "ldrd r5, r4, [r4, #16]\n"
-        "ldrd r11, lr, [r1], #8\n"
         "rsb r10, r5, #0\n"
+        "rsb r11, r4, #0\n"
         "mov r12, r10\n"
-        "sub r11, r11, r4\n"
-        "sub lr, lr, r4\n"
+        "mov lr, r11\n"
         "bx r3\n"
         ".balign 4\n"
         "2:\n" NN_DSP_PIXEL_STEP NN_DSP_PIXEL_STEP
@@ -201,14 +201,11 @@ static void nn_dsp_pixel_inputs(const int8_t *data, uint32_t quads, nn_dsp_pixel
 static void nn_dsp_pixel_pair(const int8_t *data, uint32_t quads, uint32_t pair, uint32_t pairs,
                               nn_dsp_pixel *pixel)
 {
-    const uint8_t *head = pixel->weights + 4 * pair, *weights = pixel->weights + 4 * pairs;
+    const uint8_t *weights = pixel->weights + 8 * pair;
     uint32_t both = 0 - pixel->too_great, second = 0 - pixel->neighbors;
     unsigned i;
 
-    for (i = 0; i < 4; i++) {
-        second += (uint32_t)head[i] << 8 * i;
-    }
-    for (weights += 8 * pair; quads; quads--, data += 4, weights += 8 * pairs) {
+    for (; quads; quads--, data += 4, weights += 8 * pairs) {
         int32_t sum[4]; /* of an input and the second filter's weight of its neighbor */
 
         for (i = 0; i < 4; i++) {
@@ -237,7 +234,7 @@ static void nn_dsp_pixel_fours(const int8_t *data, uint32_t quads, nn_dsp_pixel 
 
         nn_dsp_pixel_pair(data, quads, 0, 2, pixel);
         nn_dsp_pixel_pair(data, quads, 1, 2, pixel);
-        pixel->weights += 16 * quads + 8;
+        pixel->weights += 16 * quads;
         for (i = 0; i < 4 && pixel->mode < 2; i++) {
             const int32_t sum = (int32_t)((uint32_t)*pixel->start++ + pixel->sums[i]);
 
@@ -275,7 +272,7 @@ void nn_conv_dsp_pixel(const nn_conv *conv, const int8_t *const *rows, unsigned 
         uint32_t filter = 0;
 
         if (left == 1 || left == 2) {
-            pixel.weights = (const uint8_t *)conv->weights + fours * (16 * quads + 8);
+            pixel.weights = (const uint8_t *)conv->weights + fours * 16 * quads;
             nn_dsp_pixel_two(data, quads, &pixel);
             nn_dsp_pixel_store(conv, to, 4 * fours, pixel.sums);
         } else {

@@ -46,7 +46,8 @@ typedef char nn_shifts_are_arithmetic[((-3) >> 1) == -2 ? 1 : -1];
 /* A convolution; a fully connected layer is one of a single pixel. */
 typedef struct {
     const void *weights;  /* in the order that the kernel wants */
-    const int32_t *start; /* per filter: bias * 128, and half of the last place that is kept */
+    const int32_t *start; /* per filter: bias * 128, half of the last place that is kept, and
+                           * constants of the kernel if its comment names some */
     uint32_t channels;    /* of an input pixel */
     uint32_t filters;     /* channels of an output pixel */
     uint16_t width;       /* columns of the input */
