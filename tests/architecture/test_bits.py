@@ -20,6 +20,7 @@ number looks like a word. In the others arrays of truth values are, and addresse
 
 HELPERS = {
     "ai8xtools/emulator/bits.py": "bytes of words, signed values, sets of numbers; no registers",
+    "ai8xtools/emulator/firmware/ciphers.py": "AES, CRC and random numbers; no registers",
     "ai8xtools/emulator/cpu/instructions.py": "decodes instructions of the cores; no registers",
     "ai8xtools/emulator/proof/kernels.py": "flags and shifts of functions in C; no registers",
     "ai8xtools/emulator/proof/fingerprints.py": "a keyed hash of random numbers; no registers",

@@ -13,6 +13,7 @@ from operator import or_
 from ai8xtools.emulator.bits import bytes_at, with_bytes, word_address
 from ai8xtools.emulator.cpu.io import IoArea
 from ai8xtools.emulator.errors import StoppedError
+from ai8xtools.emulator.firmware.computing import ComputingBlocks
 from ai8xtools.emulator.firmware.system_area import SystemArea
 from ai8xtools.emulator.machine.timing import MarkLog
 from ai8xtools.emulator.sensors import Sensors
@@ -124,6 +125,7 @@ class Bus:
         self._kernels: tuple[int, dict[int, int]] = (0, {})
         self._chips = control_registers(apb_base)
         self._system = SystemArea()
+        self._computing = ComputingBlocks()
         self._is_set_up = False  # no control register was written yet
         self.on_polling: Callable[[], None] = lambda: None
         """Called when a program that has started the network looks only at control registers."""
@@ -163,6 +165,7 @@ class Bus:
                 self.overwritten.add(word_address(address))
         else:
             self.sensors.acknowledge(address, value)
+            self._computing.write(address, size, value)
         if size == 4:
             self.words[address] = value
         else:
@@ -306,7 +309,8 @@ class Bus:
             enabled = _PLL.unpack(self.words.get(word, 0))["enabled"]
             return _PLL.by_name["ready"].set(self.words.get(word, 0), enabled)
         if not self._first <= word < self._end:
-            return self.sensors.peripheral(word)
+            value = self._computing.read(word)
+            return self.sensors.peripheral(word) if value is None else value
         if self.addresses is None or not self.is_accelerator(word):
             return None
         if self._transposer and word == self.addresses.transposers[self._transposer[0]]:

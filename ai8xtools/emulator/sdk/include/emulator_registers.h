@@ -208,15 +208,47 @@ typedef struct {
 typedef struct {
     __IO uint32_t ctrl, status, data;
 } mxc_trng_regs_t;
+#define MXC_F_TRNG_STATUS_RDY (1u << 0)
 #define MXC_TRNG ((mxc_trng_regs_t *) 0x4004D000)
 typedef struct {
-    __IO uint32_t ctrl, datain32, poly, val;
+    __IO uint32_t ctrl;
+    union {
+        __IO uint32_t datain32;
+        __IO uint16_t datain16[2];
+        __IO uint8_t datain8[4];
+    };
+    __IO uint32_t poly, val;
 } mxc_crc_regs_t;
+#define MXC_F_CRC_CTRL_EN (1u << 0)
+#define MXC_F_CRC_CTRL_MSB (1u << 2)
+#define MXC_F_CRC_CTRL_BYTE_SWAP_IN (1u << 3)
+#define MXC_F_CRC_CTRL_BYTE_SWAP_OUT (1u << 4)
+#define MXC_F_CRC_CTRL_BUSY (1u << 16)
 #define MXC_CRC ((mxc_crc_regs_t *) 0x4000F000)
 typedef struct {
     __IO uint32_t ctrl, status, intfl, inten, fifo;
 } mxc_aes_regs_t;
+#define MXC_F_AES_CTRL_EN (1u << 0)
+#define MXC_F_AES_CTRL_START (1u << 3)
+#define MXC_F_AES_CTRL_INPUT_FLUSH (1u << 4)
+#define MXC_F_AES_CTRL_OUTPUT_FLUSH (1u << 5)
+#define MXC_F_AES_CTRL_KEY_SIZE_POS 6
+#define MXC_F_AES_CTRL_KEY_SIZE (3u << 6)
+#define MXC_F_AES_CTRL_TYPE_POS 8
+#define MXC_F_AES_CTRL_TYPE (3u << 8)
+#define MXC_F_AES_STATUS_BUSY (1u << 0)
+#define MXC_F_AES_STATUS_INPUT_EM (1u << 1)
+#define MXC_F_AES_STATUS_INPUT_FULL (1u << 2)
+#define MXC_F_AES_STATUS_OUTPUT_EM (1u << 3)
+#define MXC_F_AES_STATUS_OUTPUT_FULL (1u << 4)
+#define MXC_F_AES_INTFL_DONE (1u << 0)
+#define MXC_F_AES_INTEN_DONE (1u << 0)
 #define MXC_AES ((mxc_aes_regs_t *) 0x40007400)
+typedef struct {
+    __IO uint32_t key0, key1, key2, key3, key4, key5, key6, key7;
+} mxc_aeskeys_regs_t;
+#define MXC_AESKEYS ((mxc_aeskeys_regs_t *) 0x40005000)
+#define MXC_AESKEY MXC_AESKEYS
 typedef struct {
     __IO uint32_t ctrl[4];
 } mxc_lpcmp_regs_t;

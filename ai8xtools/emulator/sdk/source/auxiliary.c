@@ -2,48 +2,118 @@
 #include "emulator.h"
 #include "mxc.h"
 
-static uint32_t noise(void)
-{
-    static uint32_t state = 2463534242u; /* the same every time */
-    state ^= state << 13;
-    state ^= state >> 17;
-    return state ^= state << 5;
-}
 WEAK int MXC_TRNG_Init(void) { return E_NO_ERROR; }
 WEAK int MXC_TRNG_Shutdown(void) { return E_NO_ERROR; }
 WEAK int MXC_TRNG_RandomInt(void)
 {
-    emulator_stand_in("MXC_TRNG_RandomInt");
-    return (int) noise();
+    emulator_stand_in("MXC_TRNG_RandomInt"); /* the same every time */
+    return (int) MXC_TRNG->data;
 }
 WEAK int MXC_TRNG_Random(uint8_t *data, uint32_t length)
 {
     emulator_stand_in("MXC_TRNG_Random");
     for (uint32_t i = 0; i < length; i++)
-        data[i] = (uint8_t) (noise() >> 8);
+        data[i] = (uint8_t) (MXC_TRNG->data >> 8);
     return E_NO_ERROR;
 }
 
-/* The polynomial has its lowest power in the highest bit, as the words are shifted to the right. */
-static uint32_t polynomial = 0xEDB88320u;
-WEAK int MXC_CRC_Init(void) { return E_NO_ERROR; }
-WEAK int MXC_CRC_Shutdown(void) { return E_NO_ERROR; }
-WEAK void MXC_CRC_SetPoly(uint32_t poly) { polynomial = poly; }
-WEAK uint32_t MXC_CRC_GetPoly(void) { return polynomial; }
-WEAK int MXC_CRC_Compute(mxc_crc_req_t *request)
+WEAK int MXC_CRC_Init(void)
 {
-    uint32_t sum = 0xFFFFFFFFu;
-    if (!request || !request->dataBuffer)
-        return E_NULL_PTR;
-    emulator_stand_in("MXC_CRC_Compute");
-    for (uint32_t i = 0; i < request->dataLen; i++) {
-        sum ^= request->dataBuffer[i];
-        for (int bit = 0; bit < 32; bit++)
-            sum = sum >> 1 ^ (sum & 1 ? polynomial : 0);
-    }
-    request->resultCRC = ~sum;
+    MXC_CRC->ctrl = 0;
+    MXC_CRC->val = 0xFFFFFFFFu;
     return E_NO_ERROR;
 }
+WEAK int MXC_CRC_Shutdown(void)
+{
+    MXC_CRC->ctrl = 0;
+    return E_NO_ERROR;
+}
+#define CRC_BIT(name, bit) \
+    WEAK void MXC_CRC_##name(mxc_crc_bitorder_t order) { MXC_SETFIELD(MXC_CRC->ctrl, bit, order ? bit : 0); }
+CRC_BIT(SetDirection, MXC_F_CRC_CTRL_MSB)
+CRC_BIT(SwapDataIn, MXC_F_CRC_CTRL_BYTE_SWAP_IN)
+CRC_BIT(SwapDataOut, MXC_F_CRC_CTRL_BYTE_SWAP_OUT)
+WEAK mxc_crc_bitorder_t MXC_CRC_GetDirection(void)
+{
+    return MXC_CRC->ctrl & MXC_F_CRC_CTRL_MSB ? CRC_MSB_FIRST : CRC_LSB_FIRST;
+}
+WEAK void MXC_CRC_SetPoly(uint32_t poly) { MXC_CRC->poly = poly; }
+WEAK uint32_t MXC_CRC_GetPoly(void) { return MXC_CRC->poly; }
+WEAK uint32_t MXC_CRC_GetResult(void) { return MXC_CRC->val; }
+WEAK int MXC_CRC_Compute(mxc_crc_req_t *request)
+{
+    if (!request || !request->dataBuffer)
+        return E_NULL_PTR;
+    if (!request->dataLen)
+        return E_INVALID;
+    MXC_CRC->ctrl |= MXC_F_CRC_CTRL_EN;
+    for (uint32_t i = 0; i < request->dataLen; i++)
+        MXC_CRC->datain32 = request->dataBuffer[i];
+    request->resultCRC = MXC_CRC_GetResult();
+    return E_NO_ERROR;
+}
+
+WEAK int MXC_AES_Init(void)
+{
+    MXC_AES->ctrl = MXC_F_AES_CTRL_EN;
+    return E_NO_ERROR;
+}
+WEAK int MXC_AES_Shutdown(void)
+{
+    MXC_AES->ctrl = 0;
+    return E_NO_ERROR;
+}
+WEAK int MXC_AES_IsBusy(void) { return E_NO_ERROR; }
+WEAK void MXC_AES_EnableInt(uint32_t flags) { MXC_AES->inten |= flags; }
+WEAK void MXC_AES_DisableInt(uint32_t flags) { MXC_AES->inten &= ~flags; }
+WEAK uint32_t MXC_AES_GetFlags(void) { return MXC_AES->intfl; }
+WEAK void MXC_AES_ClearFlags(uint32_t flags) { MXC_AES->intfl = flags; }
+WEAK void MXC_AES_SetKeySize(mxc_aes_keys_t size) { MXC_SETFIELD(MXC_AES->ctrl, MXC_F_AES_CTRL_KEY_SIZE, size); }
+WEAK mxc_aes_keys_t MXC_AES_GetKeySize(void) { return (mxc_aes_keys_t) (MXC_AES->ctrl & MXC_F_AES_CTRL_KEY_SIZE); }
+WEAK void MXC_AES_FlushInputFIFO(void) { MXC_AES->ctrl |= MXC_F_AES_CTRL_INPUT_FLUSH; }
+WEAK void MXC_AES_FlushOutputFIFO(void) { MXC_AES->ctrl |= MXC_F_AES_CTRL_OUTPUT_FLUSH; }
+WEAK void MXC_AES_Start(void) { MXC_AES->ctrl |= MXC_F_AES_CTRL_START; }
+WEAK void MXC_AES_GenerateKey(void)
+{
+    for (int i = 0; i < 8; i++)
+        (&MXC_AESKEYS->key0)[i] = (uint32_t) MXC_TRNG_RandomInt();
+}
+WEAK void MXC_AES_SetExtKey(const void *key, mxc_aes_keys_t size)
+{
+    int words = size == MXC_AES_256BITS ? 8 : size == MXC_AES_192BITS ? 6 : 4;
+    for (int i = 0; i < words; i++) {
+        uint32_t word;
+        memcpy(&word, (const uint8_t *) key + 4 * i, sizeof word);
+        (&MXC_AESKEYS->key0)[i] = word;
+    }
+}
+WEAK int MXC_AES_Generic(mxc_aes_req_t *request)
+{
+    if (!request || !request->inputData || !request->resultData)
+        return E_NULL_PTR;
+    if (!request->length)
+        return E_INVALID;
+    MXC_AES_FlushInputFIFO();
+    MXC_AES_FlushOutputFIFO();
+    MXC_AES_SetKeySize(request->keySize);
+    MXC_SETFIELD(MXC_AES->ctrl, MXC_F_AES_CTRL_TYPE, (uint32_t) request->encryption << MXC_F_AES_CTRL_TYPE_POS);
+    for (uint32_t done = 0; done < request->length; done += 4) { /* what is missing of a block is 0 */
+        for (uint32_t i = done; i < done + 4; i++)
+            MXC_AES->fifo = i < request->length ? request->inputData[i] : 0;
+        for (uint32_t i = done; i < done + 4; i++) {
+            uint32_t word = MXC_AES->fifo;
+            if (i < request->length)
+                request->resultData[i] = word;
+        }
+    }
+    return E_NO_ERROR;
+}
+WEAK int MXC_AES_Encrypt(mxc_aes_req_t *request)
+{
+    request->encryption = MXC_AES_ENCRYPT_EXT_KEY;
+    return MXC_AES_Generic(request);
+}
+WEAK int MXC_AES_Decrypt(mxc_aes_req_t *request) { return MXC_AES_Generic(request); }
 
 /* Every voltage is half of the range. */
 #define MIDDLE 512

@@ -211,3 +211,28 @@ WEAK int MXC_DMA_DoTransfer(mxc_dma_config_t config, mxc_dma_srcdst_t first, mxc
     channels[config.ch].interrupts = true;
     return start_channel(config.ch);
 }
+
+/* What the blocks that compute do in the background is done at once; then DMA interrupts. */
+static void *background;
+static mxc_aes_complete_t tell_background;
+static void end_background(int ch, int error)
+{
+    channels[ch].used = false;
+    if (tell_background)
+        tell_background(background, error);
+}
+static int in_background(void *request, int status, mxc_aes_complete_t callback)
+{
+    int ch = status ? status : MXC_DMA_AcquireChannel();
+    if (ch < 0)
+        return ch;
+    background = request;
+    tell_background = callback;
+    channels[ch].done = end_background;
+    channels[ch].interrupts = true;
+    finish_channel(ch);
+    return E_NO_ERROR;
+}
+WEAK int MXC_CRC_ComputeAsync(mxc_crc_req_t *request) { return in_background(request, MXC_CRC_Compute(request), NULL); }
+WEAK int MXC_AES_EncryptAsync(mxc_aes_req_t *request) { return in_background(request, MXC_AES_Encrypt(request), request->callback); }
+WEAK int MXC_AES_DecryptAsync(mxc_aes_req_t *request) { return in_background(request, MXC_AES_Decrypt(request), request->callback); }
