@@ -531,3 +531,55 @@ def test_functions_of_the_project_replace_those_of_the_sdk(
     status, text = run(folder)
     assert status == 0
     assert "<lamp 1>" in text
+
+
+_SKETCH = """
+extern "C" {
+#include "cnn.h"
+}
+volatile uint32_t cnn_time;
+static const uint32_t input_0[] = {0x0a000002, 0x14000004, 0x1e000006, 0x280000f8};
+struct Answer { uint32_t words[2]; };
+void setup() {
+  Serial.begin(115200); // a brace {
+  pinMode(LED_BUILTIN, OUTPUT);
+  cnn_enable(MXC_S_GCR_PCLKDIV_CNNCLKSEL_PCLK, MXC_S_GCR_PCLKDIV_CNNCLKDIV_DIV1);
+  cnn_init(); cnn_load_weights(); cnn_load_bias(); cnn_configure();
+}
+void loop() {
+  digitalWrite(LED_BUILTIN, HIGH);
+  Answer answer = infer(input_0);
+  Serial.println(String("after ") + 10 + " ms: " + String(millis() >= 10));
+  Serial.print(answer.words[1], HEX);
+  Serial.println(3.14159, 3);
+  report();
+}
+"""
+_SECOND_FILE = """
+Answer infer(const uint32_t *input) {
+  Answer answer;
+  delay(10);
+  for (int i = 0; i < 4; i++) ((volatile uint32_t *) 0x50400000)[i] = input[i];
+  cnn_start();
+  while (!cnn_time) MXC_LP_EnterSleepMode();
+  cnn_unload(answer.words);
+  return answer;
+}
+void report() { Serial.flush(); exit(0); }
+"""
+
+
+def test_sketch_of_arduino(project: Path, run: Emulate, tmp_path: Path) -> None:
+    """Functions are used before they are defined, in another file of the sketch."""
+    folder = c_files(project, tmp_path / "zoo")
+    (folder / "main.c").unlink()
+    (folder / "zoo.ino").write_text(_SKETCH)
+    (folder / "answer.ino").write_text(_SECOND_FILE)
+    status, text = run(folder)
+    assert (status, verdict(text)[0]) == (0, "DONE"), text
+    assert "after 10 ms: 1\n19140F0A3.142\n" in text
+    (folder / "zoo.ino").write_text(_SKETCH.replace("  report();", "\n  tone(9, 440);"))
+    status, text = run(folder)
+    assert status == 1
+    assert "zoo.ino:21: error: use of undeclared identifier 'tone'" in text
+    assert "Of Arduino, pins, time, Serial and String are here" in text

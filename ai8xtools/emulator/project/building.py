@@ -210,7 +210,7 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
     if "main" in missing:
         raise NoProgramError(
             "E811",
-            _without_main(tree),
+            "no file defines main()",
             str(tree.root),
             "Name the folder of the whole program, or use --accelerator-only.",
         )
@@ -240,12 +240,6 @@ def _written(name: str) -> str:
     """Return what a program calls a function, of C++ perhaps: its name, or that of its class."""
     mangled = _MANGLED.match(name)
     return name[mangled.end() :][: int(mangled["length"])] if mangled else name
-
-
-def _without_main(tree: ProjectTree) -> str:
-    for path in tree.files("*.ino"):
-        return f"no file defines main(), and {tree.shown(path)} of Arduino is not compiled"
-    return "no file defines main()"
 
 
 def _declared(tree: ProjectTree) -> frozenset[str]:

@@ -23,6 +23,7 @@ from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.project.headers import SDK, Headers
 from ai8xtools.emulator.project.loops import repeated_calls, shorten_loops
 from ai8xtools.emulator.project.messages import CompilerMessage, Complaint, compiler_messages
+from ai8xtools.emulator.project.sketch import SKETCH, sketch_text
 from ai8xtools.emulator.project.standins import StandIns, is_sdk_name
 from ai8xtools.emulator.project.tree import CPLUSPLUS, ProjectTree
 from ai8xtools.reading import real_path, source_text
@@ -140,7 +141,8 @@ class SourceCompiler:
 
     def _text(self, source: Path, copy: Path) -> Path:
         """Return the file to compile: the source, or a copy of it with its loops shortened."""
-        text = source_text(source, "surrogateescape")
+        is_sketch = source.suffix == SKETCH
+        text = sketch_text(source) if is_sketch else source_text(source, "surrogateescape")
         if "\0" in text:
             raise EmulatorError(
                 "E811", "it is no C source: it holds zero bytes", str(source), "Replace the file."
@@ -153,12 +155,12 @@ class SourceCompiler:
             note += ", shortened" if self.tree.shorten_loops else ""
             if note not in notes:
                 notes.append(note)
-        if not loops or not self.tree.shorten_loops:
+        if loops and self.tree.shorten_loops:
+            text = shorten_loops(text)
+        elif not is_sketch:
             return source
         name = str(real_path(source)).replace("\\", "/")
-        copy.write_text(
-            f'#line 1 "{name}"\n{shorten_loops(text)}', encoding="utf-8", errors="surrogateescape"
-        )
+        copy.write_text(f'#line 1 "{name}"\n{text}', encoding="utf-8", errors="surrogateescape")
         return copy
 
     def _run(self, *arguments: str) -> tuple[int, str]:
@@ -194,7 +196,8 @@ class SourceCompiler:
             )  # fmt: skip
         with self._mending:
             sdk = self.headers.sdk_of_cplusplus()
-        return [*_CPLUSPLUS, *options[:-1], f"-I{library}", f"-I{sdk}"]
+        options = [*_CPLUSPLUS, *options[:-1], f"-I{library}", f"-I{sdk}"]
+        return [*options, "-xc++", "-include", "Arduino.h"] if source.suffix == SKETCH else options
 
     def _mend(self, message: CompilerMessage, standins: StandIns) -> bool:
         """Find or make up what the compiler lacks; return whether anything came of it."""
@@ -202,8 +205,9 @@ class SourceCompiler:
             case Complaint.HEADER:
                 return self.headers.provide(message)
             case Complaint.IDENTIFIER | Complaint.TYPE | Complaint.OTHER:
-                if not is_sdk_name(message.name) and self.headers.foreign():
-                    return False  # it would come from a header of the project, which is missing
+                is_sketch = message.file.suffix == SKETCH
+                if not is_sdk_name(message.name) and (is_sketch or self.headers.foreign()):
+                    return False  # it would come from a header or library, which is missing
             case Complaint.MEMBER | Complaint.STRUCTURE:
                 pass
             case _:
@@ -217,6 +221,8 @@ class SourceCompiler:
         remedy = "Correct this error first."
         if messages:
             first = messages[0]
+            if source.suffix == SKETCH and first.name:
+                remedy = "Of Arduino, pins, time, Serial and String are here, no libraries."
             reason = f"{self.tree.place(first.file, first.line)}: error: {first.text}"
         else:
             lines = [line for line in output.splitlines() if line.strip()] or ["no message"]

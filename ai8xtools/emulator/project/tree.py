@@ -18,6 +18,7 @@ from ai8xtools.emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 from ai8xtools.emulator.cpu.deadline import READING_SECONDS
 from ai8xtools.emulator.errors import EmulatorError
 from ai8xtools.emulator.project.makefile import Makefile, MakefileError
+from ai8xtools.emulator.project.sketch import SKETCH, first_files
 from ai8xtools.reading import MIB, check_sources, real_path, source_text
 from ai8xtools.reading.system import relative
 from ai8xtools.values import frozen
@@ -29,7 +30,7 @@ _SOURCE_LISTS = ("SRCS", "C_SRCS", "CPP_SRCS", "CXX_SRCS")
 _SOURCE_FOLDERS = (".", "src", "Src", "source", "Source")
 _HEADER_FOLDERS = ("include", "Include", "inc", "Inc", *_SOURCE_FOLDERS)
 _RISCV_ENDING = "_riscv"  # of the program of the RISC-V core; that of the Arm core has none
-CPLUSPLUS = (".cpp", ".cc", ".cxx")
+CPLUSPLUS = (".cpp", ".cc", ".cxx", SKETCH)
 _ENDINGS = (".c", *CPLUSPLUS)
 """Of sources."""
 _NOT_SOURCES = re.compile(r"(?:startup|system)_max\w+|.*template", re.IGNORECASE)
@@ -228,11 +229,17 @@ def _sources_without_makefile(root: Path) -> list[Path]:
 
 def source_files(root: Path) -> list[Path]:
     """Return the C and C++ files below a folder, those near the top first."""
-    return [path for path in _files(root, "*.c*") if path.suffix in _ENDINGS]
+    return _chosen(_files(root, "*.[ci]*"))
 
 
 def _sources_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.c*") if path.suffix in _ENDINGS)
+    return _chosen(sorted(folder.glob("*.[ci]*")))
+
+
+def _chosen(files: list[Path]) -> list[Path]:
+    """Return the sources among files; of a sketch only the first one, which stands for all."""
+    sketches = first_files([path for path in files if path.suffix == SKETCH])
+    return [f for f in files if f.suffix in _ENDINGS and (f.suffix != SKETCH or f in sketches)]
 
 
 def _read_makefiles(root: Path) -> _Contents:
