@@ -309,8 +309,8 @@ class Bus:
             enabled = _PLL.unpack(self.words.get(word, 0))["enabled"]
             return _PLL.by_name["ready"].set(self.words.get(word, 0), enabled)
         if not self._first <= word < self._end:
-            value = self._computing.read(word)
-            return self.sensors.peripheral(word) if value is None else value
+            computed = self._computing.read(word)
+            return self.sensors.peripheral(word) if computed is None else computed
         if self.addresses is None or not self.is_accelerator(word):
             return None
         if self._transposer and word == self.addresses.transposers[self._transposer[0]]:

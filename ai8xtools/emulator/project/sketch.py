@@ -12,9 +12,12 @@ from pathlib import Path
 from ai8xtools.reading import real_path, source_text
 
 SKETCH = ".ino"
-_HIDDEN = re.compile(r"//.*|/\*[\s\S]*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|^[ \t]*#.*", re.MULTILINE)
+_HIDDEN = re.compile(
+    r"//.*|/\*[\s\S]*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|^[ \t]*#.*",
+    re.MULTILINE,
+)
 _FUNCTION = re.compile(
-    r"^(?!\s*(?:else|return|struct|class|enum|union|namespace|template|extern|typedef|using)\b)"
+    r"^[ \t]*+(?!(?:else|return|struct|class|enum|union|namespace|template|extern|typedef|using)\b)"
     r"(?P<head>[A-Za-z_][\w \t*&:<>,]*?[ \t*&](?P<name>\w+)\s*\((?P<arguments>[^(){};]*)\))\s*\{",
     re.MULTILINE,
 )
@@ -75,6 +78,4 @@ def _first_function(text: str) -> int:
 
 def _heads(text: str) -> list[str]:
     """Return what declares the functions, without the values of arguments that may be left out."""
-    return [
-        match["head"] for match in _functions(text) if not _DEFAULT.search(match["arguments"])
-    ]
+    return [match["head"] for match in _functions(text) if not _DEFAULT.search(match["arguments"])]
