@@ -6,12 +6,13 @@ Source: docs/library.md, "Several networks in the accelerator".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.answer import PHASES, Answer
+from ai8xtools.answer import PHASES, Answer, Registers
 from ai8xtools.diagnostics import Place, refused
 from ai8xtools.synthesis.options import Occupied
 from ai8xtools.values import frozen
@@ -21,6 +22,7 @@ from device.chip import (
     KERNEL_COLUMN_BYTES,
     KERNEL_COLUMN_STRIDE_BYTES,
     POWER_CONTROL,
+    POWER_REGISTERS,
     PROCESSORS,
     PROCESSORS_PER_GROUP,
 )
@@ -117,7 +119,7 @@ def turn_of(own: Answer, others: Iterable[Answer], chip: Chip) -> Turn:
     """
     foreign = frozenset().union(*map(registers_of, others)) - registers_of(own)
     controls = {own.apb_base + chip.control_address(g, "CTL") for g in range(GROUPS)}
-    kept = {own.apb_base + chip.control_address(g, n) for g in range(GROUPS) for n in _KEPT}
+    kept = _kept(own, chip)
     idle = chip.control_registers["CTL"].pack(clock_enable=1)
     return Turn(
         tuple(sorted(foreign - controls - kept)),
@@ -125,11 +127,35 @@ def turn_of(own: Answer, others: Iterable[Answer], chip: Chip) -> Turn:
     )
 
 
+def answer_in_turn(own: Answer, others: Sequence[Answer], chip: Chip) -> Answer:
+    """Return what a network's registers hold behind the turns of others: also the power of their
+    groups, which are idle, and what a turn keeps."""
+    enabled, ready = PHASES.index("cnn_enable"), PHASES.index("cnn_init")
+    values = {address: (value, ready) for address, value in turn_of(own, others, chip).idle}
+    for answer in (*others, own):
+        registers = answer.registers
+        rows = zip(*(part.tolist() for part in (registers.addresses, registers.values,
+                                                registers.phases)), strict=True)  # fmt: skip
+        kept = _kept(answer, chip)
+        values |= {a: (v, phase) for a, v, phase in rows if answer is own or a in kept}
+    groups = groups_of((own, *others))
+    power = groups, groups, (1 << GROUPS) - 1 - groups, 0  # supplies, isolation, reset
+    values |= {POWER_CONTROL + 4 * i: (power[i], enabled) for i in range(POWER_REGISTERS)}
+    columns = ([*values], *zip(*values.values(), strict=True))
+    types = np.uint32, np.uint32, np.uint8
+    return replace(own, registers=Registers(*map(np.array, columns, types)))
+
+
 def registers_of(answer: Answer) -> frozenset[int]:
     """Return the addresses of the registers of the accelerator, those of its power left out."""
     registers = answer.registers
     own = registers.phases != PHASES.index("cnn_enable")
     return frozenset(registers.addresses[own].tolist())
+
+
+def _kept(answer: Answer, chip: Chip) -> frozenset[int]:
+    places = (chip.control_address(g, name) for g in range(GROUPS) for name in _KEPT)
+    return frozenset(answer.apb_base + place for place in places)
 
 
 def _columns(answer: Answer, chip: Chip) -> NDArray[np.bool_]:

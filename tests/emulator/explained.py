@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from ai8xtools.commands import targets
 from ai8xtools.commands.emulate.explaining import of_results
-from ai8xtools.commands.emulate.loaded import rebuilt
 from ai8xtools.commands.emulate.simulation import synthesized_again
 from ai8xtools.commands.explain.explanation import Explanation, ReferenceRun, explained
+from ai8xtools.commands.loader.origin import rebuilt
 from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.firmware.repeated import data_places

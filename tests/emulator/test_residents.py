@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from ai8xtools.answer import Answer, read_answer, write_answer
 from ai8xtools.commands import targets
 from ai8xtools.commands.emulate import proving
+from ai8xtools.commands.loader.together import verify_together
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.emulator import Board, EmulatorError, NetworkRun
 from ai8xtools.emulator.firmware.residents import Residents
@@ -66,17 +68,36 @@ def answers(project: Path) -> list[Answer]:
     return [read_answer(path) for path in sorted(project.glob("*answer.npz"))]
 
 
-def console(project: Path) -> str:
+def with_few_rounds(project: Path) -> Path:
     if not ALL:
         change(project / "main.c", ("#define ROUNDS 50", "#define ROUNDS 2"))
-    board = Board.with_project(project)
+    return project
+
+
+def console(project: Path) -> str:
+    board = Board.with_project(with_few_rounds(project))
     board.run()
     return board.console
 
 
-def test_two_networks_take_turns_without_being_loaded_again(both: Path, tmp_path: Path) -> None:
-    project = shutil.copytree(both, tmp_path / "both")
-    assert f"{100 if ALL else 4} inferences\n\n*** PASS ***" in console(project)
+def test_two_networks_take_turns_without_being_loaded_again(
+    both: Path, tmp_path: Path, run: Emulate
+) -> None:
+    status, text = run(with_few_rounds(shutil.copytree(both, tmp_path / "both")))
+    assert status == 0 and f"{100 if ALL else 4} inferences\n\n*** PASS ***" in text
+    assert "\nhigh: As in high_answer.npz: " in text and "\nlow: As in low_answer.npz: " in text
+    assert text.endswith(f"PASS ({100 if ALL else 4} inferences)\n")
+
+
+def test_a_wrong_word_is_named_with_its_network(both: Path, tmp_path: Path, run: Emulate) -> None:
+    project = with_few_rounds(shutil.copytree(both, tmp_path / "both"))
+    words = re.findall(r"0x[0-9a-f]{8},", (project / "high_weights.h").read_text())
+    wrong = f"0x{int(words[2][:-1], 16) ^ 1:08x}"  # behind address and count
+    change(project / "high_weights.h", (words[2], f"{wrong},"))
+    status, text = run(project)
+    assert status == 1 and "\nlow: As in low_answer.npz: " in text
+    pattern = rf"\nhigh: First wrong word: cnn_load_weights: .*kernel of .* found {wrong}\n"
+    assert re.search(pattern, text)
 
 
 @pytest.mark.skipif(not ALL, reason="make properties")
@@ -138,6 +159,23 @@ def test_networks_are_proven_in_any_order_of_turns(
     ]
 
 
+def test_a_word_that_is_not_as_expected_is_named_with_its_network(
+    both: Path, compiled: Residents
+) -> None:
+    high, low = answers(both)
+    right = list(verify_together(compiled, [high, low], MAX78000, both))
+    assert [line.split()[0] for line in right] == ["high:", "low:"]
+    registers = low.registers
+    values = registers.values.copy()
+    values[-1] ^= 1
+    wrong = replace(low, registers=replace(registers, values=values))
+    with pytest.raises(DiagnosticError) as refusal:
+        list(verify_together(compiled, [high, wrong], MAX78000, both))
+    first, count = refusal.value.diagnostics
+    assert first.code == "E840" and f"0x{registers.addresses[-1]:08x}, " in first.message
+    assert first.message.startswith("low: cnn_") and count.message.startswith("low: 1 words differ")
+
+
 def test_what_a_network_destroys_of_another_one_is_refuted(
     both: Path, compiled: Residents, run: Emulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,8 +214,13 @@ def test_an_input_that_another_network_has_loaded_does_not_count(
 def test_three_networks_come_from_the_folder_of_two(
     both: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project = create(tmp_path, "low", "--also", str(both), "--build", "sdk", prefix="third")
-    told = " ".join(capsys.readouterr().err.split())
+    words = ("--also", str(both), "--build", "sdk", "--verify", "--prove")
+    project = create(tmp_path, "low", *words, prefix="third")
+    printed = capsys.readouterr()
+    told = " ".join(printed.err.split())
+    for name in ("low", "high", "third"):
+        assert re.search(rf"(?m)^{name}: verified \d+ accelerator words and 2 layers$", printed.out)
+    assert printed.out.count("PROVEN: 2 layers compute") == 3
     sizes = [9 * int(answer.kernels.counts.sum()) for answer in answers(project)]
     low, high, third = sizes[1], sizes[0], sizes[2]
     assert f"kernels high {high:,} + low {low:,} + third {third:,} = {sum(sizes):,} of" in told

@@ -16,8 +16,8 @@ from pathlib import Path
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.emulate import emulate
 from ai8xtools.commands.emulate.known_answer import answer_of
-from ai8xtools.commands.emulate.origin import command_of
 from ai8xtools.commands.emulate.simulation import written_again
+from ai8xtools.commands.loader.origin import command_of
 from ai8xtools.diagnostics import (
     Diagnostic,
     DiagnosticError,

@@ -17,10 +17,10 @@ from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.emulate.alone import emulate_alone
 from ai8xtools.commands.emulate.arguments import EmulateOptions
 from ai8xtools.commands.emulate.debugging import options_for_gdb, served, server_for
+from ai8xtools.commands.emulate.in_turn import AnswersInTurn, answers_in_turn
 from ai8xtools.commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from ai8xtools.commands.emulate.last_line import tell
 from ai8xtools.commands.emulate.notes import show_notes, show_stand_ins
-from ai8xtools.commands.emulate.origin import lacks_answer
 from ai8xtools.commands.emulate.plain import (
     core_of,
     emulate_plain,
@@ -32,6 +32,7 @@ from ai8xtools.commands.emulate.runs import WRONG_REGISTERS, show_run
 from ai8xtools.commands.emulate.timing import describe_times, write_time_files
 from ai8xtools.commands.emulate.trained_on import trained_on
 from ai8xtools.commands.emulate.verdict import input_of, judge
+from ai8xtools.commands.loader.origin import lacks_answer
 from ai8xtools.commands.same_files import refuse_overwriting, refuse_project_files
 from ai8xtools.diagnostics import note, suggest
 from ai8xtools.emulator import (
@@ -142,6 +143,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
 
         tree = options_for_power(tree, Path(project))
     check = answer_of(Path(project), enabled=options.answer)
+    turns = None if check else answers_in_turn(Path(project), enabled=options.answer)
     recorded = options.played.recorded(Path(project))
     board = Board.with_project(project, options.chip, options.apb_base, Screen(), tree, recorded)
     if options.power:
@@ -149,6 +151,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     show_notes(board, options.verbose)
     if check is not None:
         check.watch(board)
+    if turns is not None:
+        turns.watch(board)
     try:
         with served(server, board):
             outcome = board.run(options.time_limit_s)
@@ -156,6 +160,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         raise
     except EmulatorError as error:
         show_answer(board, check, stopped=isinstance(error, StoppedError))
+        show_turns(board, turns)
         raise
     finally:  # also, and above all, of a program that goes wrong
         show_stand_ins(board, options.played, options.verbose)
@@ -173,6 +178,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     if trained is not None and trained.sample_class is not None:
         print(f"The sample is of the class {trained.sample_class}.")
     show_answer(board, check)
+    check = show_turns(board, turns) or check
     lost = check is None and options.answer and lacks_answer(Path(project))
     verdict = judge(
         board, outcome, check, options.played, lost=lost, words_changed=options.words_changed
@@ -201,6 +207,16 @@ def show_answer(board: Board, check: AnswerCheck | None, *, stopped: bool = Fals
     check.compare_layers(board.first_run, memory)
     for line in describe_answer(check, memory):
         print(line)
+
+
+def show_turns(board: Board, turns: AnswersInTurn | None) -> AnswerCheck | None:
+    """Show how networks that take turns differ from their answer files; return what decides."""
+    if turns is None or not board.bus.was_started:
+        return None
+    decisive = turns.finish(board)
+    for line in turns.describe():
+        print(line)
+    return decisive
 
 
 class Screen:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.commands.emulate.loaded import network_alone, rebuilt
+from ai8xtools.commands.emulate.loaded import network_alone
 from ai8xtools.commands.emulate.simulation import synthesized_again
 from ai8xtools.commands.explain.explanation import ReferenceRun, explained, paragraph
+from ai8xtools.commands.loader.origin import rebuilt
 from ai8xtools.commands.proof.delivered import delivered
 from ai8xtools.diagnostics import note
 from ai8xtools.emulator import EmulatorError, NetworkAlone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +33,13 @@ class AnswerCheck:
     `words` is known once the network was about to start, `layers` once it ran, `later` if the
     program has changed registers, kernels or biases before another start. `unstarted` is the memory
     of a program whose network did not start, as far as it was written. `takes_input`: hardware
-    gives the program its input, which cannot be the sample.
+    gives the program its input, which cannot be the sample. The accelerator also holds the networks
+    of `others`. `file` is the name of the file.
     """
 
     answer: Answer
+    file: str = FILE_NAME
+    others: Sequence[Answer] = ()
     words: WordComparison | None = None
     later: WordComparison | None = None
     layers: LayerComparison | None = None
@@ -48,6 +51,13 @@ class AnswerCheck:
         """Compare the words of a board when its network starts for the first time."""
         board.before_first_run = self._compare_words
         board.before_later_run = self._compare_later
+
+    def compare_start(self, memory: Memory) -> None:
+        """Compare the words of an accelerator that is about to start."""
+        if self.words is None:
+            self._compare_words(memory)
+        else:
+            self._compare_later(memory)
 
     def watch_alone(self, network: NetworkAlone) -> None:
         """The same for a network without its program; of inputs only the sample is compared."""
@@ -106,10 +116,10 @@ class AnswerCheck:
         if self.words is None:
             return None
         if self.words.stranger:
-            return f"the words are not those of {FILE_NAME}, which is of another program"
+            return f"the words are not those of {self.file}, which is of another program"
         if not self.all_words_right:
-            return f"the words differ from {FILE_NAME}"
-        return f"a layer departs from {FILE_NAME}" if self.departs else None
+            return f"the words differ from {self.file}"
+        return f"a layer departs from {self.file}" if self.departs else None
 
     def output_addresses(self, addresses: AddressMap) -> frozenset[int]:
         """Return the addresses of the words that hold the results of the network."""
@@ -156,18 +166,18 @@ class AnswerCheck:
         if not self.all_words_right or state == self._compared_state:
             return
         self._compared_state = state
-        comparison = compare_words(memory, self.answer)
+        comparison = compare_words(memory, self.answer, others=self.others)
         if comparison.stranger or not all(map(is_input, comparison.wrong)):
             self.later = comparison
 
     def _compare_words(self, memory: Memory, answer: Answer | None = None) -> None:
         try:
-            self.words = compare_words(memory, answer or self.answer)
+            self.words = compare_words(memory, answer or self.answer, others=self.others)
         except (ValueError, IndexError) as exc:
             raise AnswerError(
                 "E850",
                 f"the answer file is damaged ({exc})",
-                FILE_NAME,
+                self.file,
                 "Generate the project again, or leave the file with --no-answer.",
             ) from None
 
@@ -188,19 +198,19 @@ def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
         return
     if words.stranger:
         yield (
-            f"warning: {FILE_NAME} does not belong to this program and is left out: "
+            f"warning: {check.file} does not belong to this program and is left out: "
             f"{words.stranger}"
         )
         return
     layers = check.layers
     if check.unstarted is None and check.objection is None:
         compared = "" if layers is None else f", {_layers(layers.compared)}"
-        yield f"As in {FILE_NAME}: {words.compared} words{compared}."
+        yield f"As in {check.file}: {words.compared} words{compared}."
     if not words.wrong and check.unstarted is not None:
         following = next_word(memory, check.answer)
         phase, address = following or ("", 0)
         what = f"; next comes {phase}: 0x{address:08x}, {memory.addresses.describe(address)}"
-        yield f"What the program has written is as in {FILE_NAME}{what if following else ''}."
+        yield f"What the program has written is as in {check.file}{what if following else ''}."
     if words.wrong:
         yield from _describe_words(check, words, memory)
     if check.later is not None:
@@ -209,18 +219,18 @@ def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
         yield f"The program has changed the network after the first inference: {first}"
     if check.has_own_input and not check.takes_any_input:
         yield (
-            f"The program has an input of its own: the layers of {FILE_NAME} do not apply, only "
+            f"The program has an input of its own: the layers of {check.file} do not apply, only "
             "the program's own comparison counts."
         )
     if layers is not None and layers.first is not None:
-        yield f"First layer that departs from {FILE_NAME}: {layers.first}"
+        yield f"First layer that departs from {check.file}: {layers.first}"
         yield from describe_registers(memory, layers.first.layer.number)
     elif layers is not None and words.wrong:
         if layers.missing:
             yield f"Not executed: {_layers(layers.missing)}."
-        yield f"No executed layer departs from {FILE_NAME}."
+        yield f"No executed layer departs from {check.file}."
     for text in check.answer.left_out:
-        yield f"note: {FILE_NAME} leaves out {text}"
+        yield f"note: {check.file} leaves out {text}"
 
 
 def _describe_words(check: AnswerCheck, words: WordComparison, memory: Memory) -> Iterator[str]:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ai8xtools.commands.emulate.arguments import EmulateOptions
-from ai8xtools.emulator import EmulatorError, NetworkAlone
+from ai8xtools.emulator import NetworkAlone
 
-Result = TypeVar("Result")
 Network = TypeVar("Network", bound=NetworkAlone)
 
 
@@ -23,14 +22,3 @@ def loaded(kind: type[Network], project: Path, options: EmulateOptions) -> Netwo
     for note in network.notes:
         print(f"note: {note}")
     return network
-
-
-def rebuilt(result: Result | str, project: Path) -> Result:
-    """Return what was made of description and checkpoint; EmulatorError E881 if it is a reason why
-    there is nothing.
-    """
-    if isinstance(result, str):
-        raise EmulatorError(
-            "E881", result, str(project), "Name the files with --config-file and --checkpoint-file."
-        )
-    return result

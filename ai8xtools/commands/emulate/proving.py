@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
-from ai8xtools.commands.emulate.loaded import loaded, rebuilt
+from ai8xtools.commands.emulate.loaded import loaded
 from ai8xtools.commands.emulate.plain import library_of
 from ai8xtools.commands.emulate.simulation import built_again, built_for_software, built_of
+from ai8xtools.commands.loader.origin import rebuilt
+from ai8xtools.commands.loader.together import references_of
 from ai8xtools.commands.proof.project import print_judgement, prove, unproven
 from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.residents import prove_residents
@@ -36,7 +37,8 @@ def prove_project(project: Path, options: EmulateOptions) -> int:
     """
     network = loaded(Residents, project, options)
     if network.prefixes:
-        references = _references(project, network, options)
+        _refuse_description(network, options)
+        references = references_of(project, network.prefixes)
         return 0 if prove_residents(network, references, options.dump) else 1
     reference = _reference(project, network, options)
     own_sample = options.config_file is None
@@ -72,22 +74,12 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     return 0 if print_judgement(judgement, reference, options.dump) else 1
 
 
-def _references(
-    project: Path, network: Residents, options: EmulateOptions
-) -> Mapping[str, Reference]:
-    """Return the networks that are in an accelerator together, by the prefix of their functions."""
+def _refuse_description(network: Residents, options: EmulateOptions) -> None:
     if options.config_file is not None:
         raise EmulatorError(
             "E881", f"it holds {len(network.prefixes)} networks: {', '.join(network.prefixes)}",
             "--config-file", "Leave it out: the C files of each network name its description.",
         )  # fmt: skip
-    references = {}
-    for prefix in network.prefixes:
-        found = rebuilt(built_again(project, f"{prefix}.c"), project / f"{prefix}.c")
-        references[prefix] = Reference.of(
-            found.name, found.network, average_rounding=found.average_rounding
-        )
-    return references
 
 
 def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) -> Reference:

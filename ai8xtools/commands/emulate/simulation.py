@@ -9,9 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,16 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.answer import FILE_NAME, read_answer
-from ai8xtools.commands.emulate.origin import command_of
 from ai8xtools.commands.emulate.output_maps import combined, output_maps
 from ai8xtools.commands.loader.options import LoaderOptions
+from ai8xtools.commands.loader.origin import made_again
 from ai8xtools.diagnostics import DiagnosticError, refuse_errors
-from ai8xtools.diagnostics.errors import ToolError
-from ai8xtools.diagnostics.outcome import unheard
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
-from ai8xtools.reading import real_path, shipped
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.simulate import simulate
@@ -110,35 +105,12 @@ def built_again(project: Path, *files: str, stream: bool = False) -> Simulation 
     """Return the network that a project, or some of its `files`, name as their source, or why there
     is none; that of a `stream` only if it is asked for.
     """
-    return _again(project, _simulation, *files, stream=stream)
-
-
-def _again(
-    project: Path,
-    make: Callable[[LoaderOptions, bool], Result],
-    *files: str,
-    stream: bool = False,
-) -> Result | str:
-    """Return what is made of the options that a project, or some of its `files`, name, or why there
-    is nothing.
-    """
-    command = command_of(project, *([files] if files else []))
-    if command is None:
-        return "the project does not say how it was generated"
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return "the project's command line cannot be read"
-    for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
-        result = _read(words, folder, make, stream=stream)
-        if result is not None:
-            return result
-    return "the network of the project is not where its command line says, or has changed"
+    return made_again(project, partial(_options, stream=stream), _simulation, *files)
 
 
 def synthesized_again(project: Path) -> Synthesis | str:
     """Return the words of the network that a project names as its source, or why there are none."""
-    return _again(project, _synthesized)
+    return made_again(project, _options, _synthesized)
 
 
 def written_again(project: Path) -> Mapping[str, str | bytes] | str:
@@ -146,7 +118,7 @@ def written_again(project: Path) -> Mapping[str, str | bytes] | str:
 
     They have the project's answer file, if it has one.
     """
-    return _again(project, partial(_written, project))
+    return made_again(project, _options, partial(_written, project))
 
 
 def built_of(
@@ -184,40 +156,9 @@ def built_for_software(description: str, checkpoint: str | None) -> Simulation:
         raise DiagnosticError(complaints) from None
 
 
-def _read(
-    words: list[str],
-    folder: Path,
-    make: Callable[[LoaderOptions, bool], Result],
-    *,
-    stream: bool,
-) -> Result | str | None:
-    """Build the network again, with paths relative to a folder; None if its files are missing, or
-    why there is none.
-    """
-    from ai8xtools.commands.loader.model_sources import with_description
-    from ai8xtools.commands.loader.recorded import with_recorded_data
-
-    with _current(folder):
-        try:
-            with unheard():  # what the command asked for besides is not to be done again
-                options, alone = _options(words, stream=stream)
-            if not all(Path(shipped(file)).is_file() for file in _files(options)):
-                return None
-            if options.model is None:
-                options = with_recorded_data(options)
-            else:
-                options = with_description(options, options.model, quiet=True)
-            return make(options, alone)
-        except EmulatorError as error:
-            return error.message
-        except (DiagnosticError, ToolError, SystemExit, OSError):
-            return None
-
-
 def _simulation(options: LoaderOptions, alone: bool) -> Simulation:
-    described = options.config_file
-    name = Path(described).name if isinstance(described, str) else str(described)
-    return Simulation(name, _network(options, alone=alone), options.encode.average_rounding)
+    network = _network(options, alone=alone)
+    return Simulation(options.description_name, network, options.encode.average_rounding)
 
 
 def _synthesized(options: LoaderOptions, alone: bool) -> Synthesis:
@@ -272,24 +213,6 @@ def _network(options: LoaderOptions, *, alone: bool) -> Network:
     from ai8xtools.synthesis.pipeline import examine
 
     return examine(options.config_file, options.chip, options.resolve, options.encode)[0]
-
-
-def _files(options: LoaderOptions) -> list[str]:
-    """Return the files from which the network was built."""
-    described = options.config_file if options.model is None else None
-    inputs = (described, options.resolve.checkpoint_file)
-    return [file for file in inputs if isinstance(file, str)]
-
-
-@contextmanager
-def _current(folder: Path) -> Iterator[None]:
-    """Make a folder the current one within the block."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def _has_its_weights(project: Path, firmware: FirmwareOnData) -> bool:

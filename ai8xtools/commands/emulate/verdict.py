@@ -101,9 +101,9 @@ def _done(
     yield from _input(board, played, input_of(board))
     if board.repeats:
         yield "it repeats itself"
-    trusted = check is not None and check.all_words_right and check.has_results
-    if trusted and _outputs(board, outcome, check) <= board.results_read:
-        yield f"words and layers are as in {FILE_NAME}, the program itself compares nothing"
+    trusted = check if check is not None and check.all_words_right and check.has_results else None
+    if trusted is not None and _outputs(board, outcome, trusted) <= board.results_read:
+        yield f"words and layers are as in {trusted.file}, the program itself compares nothing"
     else:
         yield "nothing is said of the output"
 
@@ -170,8 +170,8 @@ def _uncompared(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | Non
         return None
     if check is not None and check.applies and not trusted:
         return (
-            f"the words differ from {FILE_NAME}, and the program has no comparison of its own that "
-            "notices wrong results"
+            f"the words differ from {check.file}, and the program has no comparison of its own "
+            "that notices wrong results"
         )
     seen = len(outputs & outcome.read)
     return f"the program read {seen} of {len(outputs)} words of the output and compared none"
@@ -192,10 +192,10 @@ def _unchecked(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None
     if check is None or check.all_words_right:
         return
     if not check.applies:
-        yield f"{FILE_NAME} is that of another program"
+        yield f"{check.file} is that of another program"
         return
     unread = _outputs(board, outcome, check) - outcome.read
-    note = f"the words differ from {FILE_NAME} on purpose"
+    note = f"the words differ from {check.file} on purpose"
     yield f"{note}, {len(unread)} words of the output were not read" if unread else note
 
 

@@ -46,6 +46,7 @@ from ai8xtools.values import frozen
 from ai8xtools.writing.packages import STACK_OF_TEST, Package
 
 if TYPE_CHECKING:
+    from ai8xtools.commands.proof.reference import Reference
     from ai8xtools.synthesis.report import Report
 
 
@@ -169,23 +170,25 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     print_diagnostics(shown)
     print(f"Wrote {written}")
     check_output = text.kat and not text.fixed_input
-    if options.output.verify:
+    if options.residents:
+        examine_together(options, result)
+    elif options.output.verify:
         from ai8xtools.commands.loader.verify import (
             verify,  # needs unicorn, which other runs do without
         )
 
-        for line in verify(
-            result,
-            folder,
-            apb_base=options.encode.apb_base,
-            check_output=check_output,
-            cycles=text.verbose,
-            prefix=text.symbol_prefix,
-            alone=text.studio,
-        ):
-            print(line)
-        note(verdict="passed", reason="the words and the output are as expected")
-    if options.output.prove:
+        verified(
+            verify(
+                result,
+                folder,
+                apb_base=options.encode.apb_base,
+                check_output=check_output,
+                cycles=text.verbose,
+                prefix=text.symbol_prefix,
+                alone=text.studio,
+            )
+        )
+    if options.output.prove and not options.residents:
         prove_words(options, result)
     if text.verbose:
         print(details(result, text, folder))
@@ -220,17 +223,55 @@ def project_files(
     return {**texts, **others, **answers}
 
 
+def verified(lines: Iterable[str]) -> None:
+    """Print what was found right."""
+    for line in lines:
+        print(line)
+    note(verdict="passed", reason="the words and the output are as expected")
+
+
 def prove_words(options: LoaderOptions, result: Synthesis) -> None:
     """Prove that the written project computes its network; refuse it if it does not (E843)."""
     from ai8xtools.commands.proof.project import prove  # needs unicorn, which other runs do without
-    from ai8xtools.commands.proof.reference import Reference
-    from ai8xtools.emulator import EmulatorError, NetworkAlone
+    from ai8xtools.emulator import NetworkAlone
 
-    described = options.config_file
-    name = Path(described).name if isinstance(described, str) else str(described)
-    rounding = options.encode.average_rounding
     network = NetworkAlone(options.folder, result.chip, options.encode.apb_base)
-    if not prove(network, Reference.of(name, result.network, average_rounding=rounding)):
+    refuse_refuted(prove(network, reference_of(options, result)), options)
+
+
+def examine_together(options: LoaderOptions, result: Synthesis) -> None:
+    """Verify or prove the networks of a written project, as the options ask for."""
+    if not (options.output.verify or options.output.prove):
+        return
+    # needs unicorn, which other runs do without
+    from ai8xtools.commands.loader.together import references_of, verify_together
+    from ai8xtools.commands.proof.residents import prove_residents
+    from ai8xtools.emulator.firmware.residents import Residents
+
+    folder, own = options.folder, answer_of(options, result, {})
+    network = Residents(folder, result.chip, options.encode.apb_base)
+    if options.output.verify:
+        answers = [*(one.answer for one in options.residents), own]
+        verified(verify_together(network, answers, result.chip, folder))
+    if options.output.prove:
+        known = {f"{own.symbol_prefix}_cnn": reference_of(options, result)}
+        references = references_of(folder, network.prefixes, known)
+        refuse_refuted(prove_residents(network, references), options)
+
+
+def reference_of(options: LoaderOptions, result: Synthesis) -> Reference:
+    """Return the network that a project has to compute."""
+    from ai8xtools.commands.proof.reference import Reference
+
+    rounding = options.encode.average_rounding
+    return Reference.of(options.description_name, result.network, average_rounding=rounding)
+
+
+def refuse_refuted(proven: bool, options: LoaderOptions) -> None:
+    """Raise EmulatorError E843 for a project that does not compute its network."""
+    from ai8xtools.emulator import EmulatorError
+
+    if not proven:
         raise EmulatorError("E843", "the project does not compute its network", str(options.folder))
 
 

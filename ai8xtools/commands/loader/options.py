@@ -114,6 +114,12 @@ class LoaderOptions:
         """The folder of the embedded project."""
         return Path(self.project.folder)
 
+    @property
+    def description_name(self) -> str:
+        """The name of the file with the description, or what stands for it."""
+        described = self.config_file
+        return Path(described).name if isinstance(described, str) else str(described)
+
     def visible(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Leave out what the user asked not to be told."""
         return [d for d in diagnostics if d.effects.silenced_by not in self.silencing]

@@ -49,8 +49,6 @@ def complaints(options: LoaderOptions) -> Iterator[Diagnostic]:
     others = {
         "--compare-project": options.output.compare_project is not None,
         "--fits": options.output.fits is not None,
-        "--prove": options.output.prove,
-        "--verify": options.output.verify,
         "--verify-project": options.output.verify_project is not None,
         "--weight-start": options.encode.place.weight_start > 0,
     }

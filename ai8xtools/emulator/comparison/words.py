@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +41,14 @@ class WordComparison:
     stranger: str = ""
 
 
-def compare_words(memory: Memory, answer: Answer, right: Memory | None = None) -> WordComparison:
+def compare_words(
+    memory: Memory, answer: Answer, right: Memory | None = None, others: Sequence[Answer] = ()
+) -> WordComparison:
     """Compare what was written to an accelerator that is about to start.
 
     Each word of kernels and input is distinguished from the others if `right` is at hand, an
     accelerator with the words of the answer; else of several in one block only the place is known.
-
+    Networks with `others` are in the accelerator, too: their kernels are not surplus.
     """
     stranger = _stranger(memory, answer)
     if stranger:
@@ -57,7 +59,7 @@ def compare_words(memory: Memory, answer: Answer, right: Memory | None = None) -
         text = f"{len(registers)} of {count} registers have other values"
         return WordComparison(stranger=text)
     inputs = [*_inputs(memory, answer, right), *_pushes(memory, answer, right)]
-    kernels = [*_kernels(memory, answer, right), *_surplus_kernels(memory, answer)]
+    kernels = [*_kernels(memory, answer, right), *_surplus_kernels(memory, (answer, *others))]
     wrong = [*registers, *kernels, *_biases(memory, answer), *inputs]
     wrong.sort(key=lambda word: (word.surplus, PHASES.index(word.phase)))
     compared = count + len(answer.biases.addresses)
@@ -141,10 +143,10 @@ def _kernels(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[W
             yield _kernel(start, places, first, block, fault, express=answer.express)
 
 
-def _surplus_kernels(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
+def _surplus_kernels(memory: Memory, answers: Sequence[Answer]) -> Iterator[WrongWord]:
     """Yield the first of successive kernel columns, not zero, that the project does not write."""
     surplus = np.asarray(memory.kernels.any(axis=2))
-    for start, count in _runs(answer.kernels):
+    for start, count in (run for answer in answers for run in _runs(answer.kernels)):
         surplus[kernel_columns(memory, start, count)] = False
     surplus[:, 1:] &= ~surplus[:, :-1]  # the first of each row of columns
     base = memory.addresses.apb_base
