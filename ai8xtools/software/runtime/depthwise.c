@@ -29,6 +29,52 @@ typedef struct {
 } nn_depthwise_pixel;
 
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+#define NN_DEPTHWISE_DSP
+#elif defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_32e)
+#define NN_DEPTHWISE_RISCV
+#endif
+
+#if defined(NN_DEPTHWISE_DSP) || defined(NN_DEPTHWISE_RISCV)
+#define NN_DEPTHWISE_FOURS
+
+/* Four channels at a time of three neighbouring pixels whose 3x3 windows lie within the image, but
+ * for one row. */
+typedef struct {
+    const int8_t *rows[3]; /* at the first column; the last may be NULL */
+    const int8_t *weights; /* of the first of them */
+    const int32_t *start;
+    int8_t *end;       /* of `out` of the first pixel, behind its last four channels */
+    uint32_t channels; /* of a pixel */
+    int8_t *out;
+    int32_t right;
+    int32_t low;
+} nn_depthwise_pixels;
+
+#endif
+
+/* Keep compilers from loading ahead more than the registers hold, and from unrolling short loops. */
+#if defined(__GNUC__)
+#define NN_DEPTHWISE_SLOWLY(count) __asm__ volatile("" : "+r"(count))
+#define NN_DEPTHWISE_IN_ORDER __asm__ volatile("" ::: "memory")
+#define NN_DEPTHWISE_APART __attribute__((noinline)) /* a function of its own gets all registers */
+#else
+#define NN_DEPTHWISE_SLOWLY(count) (void)0
+#define NN_DEPTHWISE_IN_ORDER (void)0
+#define NN_DEPTHWISE_APART
+#endif
+
+/* The output of a sum; in this order compilers take fewer instructions than for nn_clip. */
+static inline int8_t nn_depthwise_narrow(int32_t sum, int32_t right, int32_t low)
+{
+    int32_t value = sum >> right;
+
+    if (value > 127) {
+        value = 127;
+    }
+    return (int8_t)(value < low ? low : value);
+}
+
+#if defined(NN_DEPTHWISE_DSP)
 
 /* SXTB16 takes words apart to channels (0, 2) and (1, 3). Stack: the structure. */
 __attribute__((naked, noinline)) static void
@@ -101,19 +147,6 @@ nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
 #undef NN_DEPTHWISE_TAP
 }
-
-/* Four channels at a time of three neighbouring pixels whose 3x3 windows lie within the image, but
- * for one row. */
-typedef struct {
-    const int8_t *rows[3]; /* at the first column; the last may be NULL */
-    const int8_t *weights; /* of the first of them */
-    const int32_t *start;
-    int8_t *end;       /* of `out` of the first pixel, behind it */
-    uint32_t channels; /* of a pixel */
-    int8_t *out;
-    int32_t right;
-    int32_t low;
-} nn_depthwise_pixels;
 
 /* Even channels first, then odd ones: SXTB16 takes two of a word's. The column that all pixels need
  * is the first, so that each sum begins without a copy. Stack: the structure, then where each half
@@ -228,80 +261,135 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 #undef NN_DEPTHWISE_COLUMN
 }
 
-/* Computes as many channels of three pixels as SIMD instructions can; returns their number. */
-static uint32_t nn_depthwise_three_fast(const nn_conv *conv, const int8_t *const *rows,
-                                        const int8_t *weights, int8_t *out)
-{
-    const uint32_t channels = conv->channels & ~(uint32_t)3;
-    nn_depthwise_pixels pixels;
-
-    pixels.rows[0] = rows[0];
-    pixels.rows[1] = rows[1];
-    pixels.rows[2] = rows[2];
-    pixels.weights = weights;
-    pixels.start = conv->start;
-    pixels.out = out;
-    pixels.channels = conv->channels;
-    pixels.end = out + channels;
-    pixels.right = conv->right;
-    pixels.low = conv->low;
-    if (channels) {
-        nn_depthwise_three_quads(&pixels);
-    }
-    return channels;
-}
-
 #else
 
-static uint32_t nn_depthwise_three_fast(const nn_conv *conv, const int8_t *const *rows,
-                                        const int8_t *weights, int8_t *out)
-{
-    (void)conv;
-    (void)rows;
-    (void)weights;
-    (void)out;
-    return 0;
-}
-
-static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
+NN_DEPTHWISE_APART static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
 {
     const nn_depthwise_tap *const taps = pixel->taps, *const end = pixel->end;
-    const int32_t right = pixel->right, low = pixel->low;
-    uint32_t channel, place = 0;
+    const uint32_t channels = pixel->channels, step = pixel->step;
+    const int32_t right = pixel->right, low = pixel->low, *start = pixel->start;
+    int8_t *out = pixel->out;
+    uint32_t channel = 0, place = 0;
 
-    for (channel = 0; channel < pixel->channels; channel += 4, place += pixel->step) {
-        int32_t sum0 = pixel->start[channel], sum1 = pixel->start[channel + 1];
-        int32_t sum2 = pixel->start[channel + 2], sum3 = pixel->start[channel + 3];
-        const nn_depthwise_tap *tap;
-        int8_t *out = pixel->out + channel;
+    do {
+        int32_t sum0 = start[0], sum1 = start[1], sum2 = start[2], sum3 = start[3];
+        const nn_depthwise_tap *tap = taps;
 
-        for (tap = taps; tap != end; tap++) {
+        do {
             const int8_t *data = tap->data + channel, *weights = tap->weights + place;
 
             sum0 += (int32_t)data[0] * weights[0];
             sum1 += (int32_t)data[1] * weights[1];
             sum2 += (int32_t)data[2] * weights[2];
             sum3 += (int32_t)data[3] * weights[3];
-        }
-        out[0] = (int8_t)nn_clip(sum0 >> right, low, 127);
-        out[1] = (int8_t)nn_clip(sum1 >> right, low, 127);
-        out[2] = (int8_t)nn_clip(sum2 >> right, low, 127);
-        out[3] = (int8_t)nn_clip(sum3 >> right, low, 127);
-    }
+        } while (++tap != end);
+        out[0] = nn_depthwise_narrow(sum0, right, low);
+        out[1] = nn_depthwise_narrow(sum1, right, low);
+        out[2] = nn_depthwise_narrow(sum2, right, low);
+        out[3] = nn_depthwise_narrow(sum3, right, low);
+        channel += 4;
+        place += step;
+        start += 4;
+        out += 4;
+    } while (channel != channels);
+}
+
+#if defined(NN_DEPTHWISE_RISCV)
+
+/* Four channels at a time, whose twelve sums are in s0 to s11: each row's columns are addressed once.
+ * Stack: registers, bytes of weights of a row that is not there, the next start values. */
+__attribute__((naked, noinline)) static void
+nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
+{
+    __asm__ volatile(
+#define NN_DEPTHWISE_CHANNEL(first, second, third, weight, centre, other, channel)                 \
+    "lb a4, " weight "(a2)\nlb a7, " channel "(t1)\nlb a5, " centre "(a2)\n"                       \
+    "mul t0, a7, a4\nlb a7, " channel "(t2)\nadd " first ", " first ", t0\n"                       \
+    "mul t0, a7, a5\nmul a7, a7, a4\nlb a6, " other "(a2)\n"                                       \
+    "add " second ", " second ", a7\nlb a7, " channel "(t3)\nadd " first ", " first ", t0\n"       \
+    "mul t0, a7, a6\nadd " first ", " first ", t0\nmul t0, a7, a5\nmul a4, a7, a4\n"               \
+    "lb a7, " channel "(t4)\nadd " second ", " second ", t0\nadd " third ", " third ", a4\n"       \
+    "mul t0, a7, a6\nmul a5, a7, a5\nlb a7, " channel "(t5)\n"                                     \
+    "add " second ", " second ", t0\nadd " third ", " third ", a5\n"                               \
+    "mul a6, a7, a6\nadd " third ", " third ", a6\n"
+#define NN_DEPTHWISE_OUT(sum, place)                                                               \
+    "sra " sum ", " sum ", a4\n"                                                                   \
+    "bge " sum ", a5, 3f\n"                                                                        \
+    "mv " sum ", a5\n"                                                                             \
+    "3:\n"                                                                                         \
+    "bge a6, " sum ", 3f\n"                                                                        \
+    "mv " sum ", a6\n"                                                                             \
+    "3:\n"                                                                                         \
+    "sb " sum ", " place "(t0)\n"
+#define NN_DEPTHWISE_PIXEL(sum0, sum1, sum2, sum3)                                                 \
+    NN_DEPTHWISE_OUT(sum0, "0") NN_DEPTHWISE_OUT(sum1, "1") NN_DEPTHWISE_OUT(sum2, "2")            \
+    NN_DEPTHWISE_OUT(sum3, "3")
+#define NN_DEPTHWISE_SAVED(how)                                                                    \
+    how " s0, 0(sp)\n" how " s1, 4(sp)\n" how " s2, 8(sp)\n" how " s3, 12(sp)\n"                   \
+    how " s4, 16(sp)\n" how " s5, 20(sp)\n" how " s6, 24(sp)\n" how " s7, 28(sp)\n"                \
+    how " s8, 32(sp)\n" how " s9, 36(sp)\n" how " s10, 40(sp)\n" how " s11, 44(sp)\n"              \
+    how " ra, 48(sp)\n"
+        "addi sp, sp, -64\n" NN_DEPTHWISE_SAVED("sw")
+        "lw t0, 16(a0)\n"
+        "lw a2, 12(a0)\n"
+        "lw a1, 24(a0)\n"
+        "sw t0, 56(sp)\n"
+        "lw t0, 8(a0)\n"
+        "li a3, 0\n"
+        "addi ra, a0, 12\n"
+        "sw zero, 52(sp)\n"
+        "bnez t0, 1f\n"
+        "addi ra, a0, 8\n"
+        "li t0, 12\n"
+        "sw t0, 52(sp)\n"
+        "1:\n"
+        "lw t0, 56(sp)\n"
+        "mv t6, a0\n"
+        "lw s0, 0(t0)\n"
+        "lw s3, 4(t0)\n"
+        "lw s6, 8(t0)\n"
+        "lw s9, 12(t0)\n"
+        "addi t0, t0, 16\n"
+        "sw t0, 56(sp)\n"
+        "mv s1, s0\nmv s2, s0\nmv s4, s3\nmv s5, s3\n"
+        "mv s7, s6\nmv s8, s6\nmv s10, s9\nmv s11, s9\n"
+        "2:\n"
+        "lw t1, 0(t6)\n"
+        "addi t6, t6, 4\n"
+        "add t1, t1, a3\n"
+        "add t2, t1, a1\n"
+        "add t3, t2, a1\n"
+        "add t4, t3, a1\n"
+        "add t5, t4, a1\n"
+        NN_DEPTHWISE_CHANNEL("s0", "s1", "s2", "0", "4", "8", "0")
+        NN_DEPTHWISE_CHANNEL("s3", "s4", "s5", "1", "5", "9", "1")
+        NN_DEPTHWISE_CHANNEL("s6", "s7", "s8", "2", "6", "10", "2")
+        NN_DEPTHWISE_CHANNEL("s9", "s10", "s11", "3", "7", "11", "3")
+        "addi a2, a2, 12\n"
+        "bne t6, ra, 2b\n"
+        "lw t0, 28(a0)\n"
+        "lw a4, 32(a0)\n"
+        "lw a5, 36(a0)\n"
+        "lw t1, 52(sp)\n"
+        "lw t2, 20(a0)\n"
+        "li a6, 127\n"
+        "add a2, a2, t1\n"
+        "add t0, t0, a3\n"
+        "addi a3, a3, 4\n"
+        "addi t3, t0, 4\n" NN_DEPTHWISE_PIXEL("s0", "s3", "s6", "s9")
+        "add t0, t0, a1\n" NN_DEPTHWISE_PIXEL("s1", "s4", "s7", "s10")
+        "add t0, t0, a1\n" NN_DEPTHWISE_PIXEL("s2", "s5", "s8", "s11")
+        "bne t3, t2, 1b\n" NN_DEPTHWISE_SAVED("lw")
+        "addi sp, sp, 64\n"
+        "ret\n");
+#undef NN_DEPTHWISE_SAVED
+#undef NN_DEPTHWISE_PIXEL
+#undef NN_DEPTHWISE_OUT
+#undef NN_DEPTHWISE_CHANNEL
 }
 
 #endif
-
-/* The output of a sum; in this order compilers take fewer instructions than for nn_clip. */
-static inline int8_t nn_depthwise_narrow(int32_t sum, int32_t right, int32_t low)
-{
-    int32_t value = sum >> right;
-
-    if (value > 127) {
-        value = 127;
-    }
-    return (int8_t)(value < low ? low : value);
-}
+#endif
 
 /* Whether the windows of `count` pixels from input column `x` on are 3x3 and lie within the image, but
  * for the first or the last row. */
@@ -314,39 +402,45 @@ static int nn_depthwise_inside(const nn_conv *conv, const int8_t *const *rows, i
            (rows[0] != NULL || rows[2] != NULL);
 }
 
-/* Keep compilers from loading ahead more than the registers hold, and from unrolling short loops. */
-#if defined(__GNUC__)
-#define NN_DEPTHWISE_SLOWLY(count) __asm__ volatile("" : "+r"(count))
-#define NN_DEPTHWISE_IN_ORDER __asm__ volatile("" ::: "memory")
-#define NN_DEPTHWISE_APART __attribute__((noinline)) /* a function of its own gets all registers */
-#else
-#define NN_DEPTHWISE_SLOWLY(count) (void)0
-#define NN_DEPTHWISE_IN_ORDER (void)0
-#define NN_DEPTHWISE_APART
-#endif
-
 /* Three pixels whose windows lie within the image, but for the first or the last row; `place` is that
  * of the first column's bytes. */
-NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int8_t *const *rows, uint32_t place,
-                               int8_t *out)
+NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int8_t *const *rows,
+                                                  uint32_t place, int8_t *out)
 {
     const uint32_t channels = conv->channels;
     const int whole = rows[0] != NULL && rows[2] != NULL;
     const int8_t *weights = (const int8_t *)conv->weights + (rows[0] != NULL ? 0 : 12);
-    const int8_t *present[3];
     const int32_t right = conv->right, low = conv->low, *start = conv->start;
-    uint32_t channel;
+#if defined(NN_DEPTHWISE_FOURS)
+    nn_depthwise_pixels pixels;
+    const int8_t **const present = pixels.rows;
+    uint32_t channel = channels & ~(uint32_t)3;
+#else
+    const int8_t *present[3];
+    uint32_t channel = 0;
+#endif
 
     present[0] = (rows[0] != NULL ? rows[0] : rows[1]) + place;
     present[1] = (rows[0] != NULL ? rows[1] : rows[2]) + place;
     present[2] = whole ? rows[2] + place : NULL;
-    channel = nn_depthwise_three_fast(conv, present, weights, out);
-    start += channel;
-    present[0] += channel;
-    present[1] += channel;
-    weights += 9 * channel;
-    present[2] += whole ? channel : 0;
-    out += channel;
+#if defined(NN_DEPTHWISE_FOURS)
+    if (channel) {
+        pixels.weights = weights;
+        pixels.start = start;
+        pixels.end = out + channel;
+        pixels.channels = channels;
+        pixels.out = out;
+        pixels.right = right;
+        pixels.low = low;
+        nn_depthwise_three_quads(&pixels);
+        start += channel;
+        present[0] += channel;
+        present[1] += channel;
+        weights += 9 * channel;
+        present[2] += whole ? channel : 0;
+        out += channel;
+    }
+#endif
     for (; channel < channels; channel += 4, weights += 32) {
         const int8_t *const stop = weights + (channels - channel < 4 ? channels - channel : 4);
 
