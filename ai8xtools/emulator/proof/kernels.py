@@ -326,7 +326,7 @@ def _with_neighbors(start: Integers, weights: Integers) -> Integers:
 
 def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
     inputs, at, filters = params.inputs, params.weights_at, []
-    lists, allowed = (2, range(1, 17)) if small else (1, _LENGTHS)
+    lists, allowed = (2, range(1, 19)) if small else (1, _LENGTHS)
     size = -(-inputs // lists)
     runs: _Runs = []
     for pair in range(-(-params.filters // 2)):
@@ -339,6 +339,9 @@ def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
             count = min(size, inputs - one * size)
             lengths = _signed(read(at, count + 1))
             lengths = lengths[: _zero(lengths)]
+            if small:  # the place of a run's code, 14 bytes for an input
+                ahead, between = np.divmod((lengths & 255) - 2, 14)
+                lengths = np.where(between, 0, 18 - ahead)
             if lengths.sum() != count or not set(lengths.tolist()) <= set(allowed):
                 raise departure(
                     f"the runs of filters {2 * pair} and {2 * pair + 1} are not its inputs"

@@ -21,8 +21,10 @@ LONGEST = 256
 """Longer intervals are not looked for."""
 _LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
 """Lengths of runs that software/runtime/conv_lanes.c has code for."""
-_SMALL_LENGTHS = tuple(range(1, 17))
-"""The same on Armv6-M."""
+_SMALL_LENGTHS = tuple(range(1, 19))
+"""The same on Armv6-M, where a run is told by the place of its code."""
+_FIRST, _STEP = 2, 14
+"""Where the code of the longest run begins, and the bytes of code for an input."""
 _LANE = np.iinfo(np.int16)
 
 
@@ -123,8 +125,15 @@ def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS, lists: int =
     parts: list[NDArray[np.int8]] = []
     for pair, *ends in zip(pairs, *runs, strict=True):
         parts.append((pair if lists == 1 else pair.transpose(2, 1, 0)).reshape(-1))
-        parts += [np.array([*one, 0], np.int8) for one in ends]
+        parts += [_told(one, lists) for one in ends]
     return Packed(np.concatenate(parts), runs=sum(len(one) for some in runs for one in some))
+
+
+def _told(runs: list[int], lists: int) -> NDArray[np.int8]:
+    """Return what tells a kernel the lengths of runs, and their end."""
+    lengths = np.array(runs)
+    told = lengths if lists == 1 else _FIRST + _STEP * (_SMALL_LENGTHS[-1] - lengths)
+    return np.append(told, 0).astype(np.uint8).view(np.int8)
 
 
 def _inputs(conv: Convolution) -> int:

@@ -12,8 +12,9 @@
  * kernel row, kernel column, channel, and the lengths of their runs (1 to 16), which 0 ends. On
  * Armv6-M the first half of the inputs and the second have runs of their own, and four bytes stand
  * together: the weights of both filters for an input of the first half, and for one of the second.
- * So they are as far apart as words of pixels, and one register counts for all. Scratch: a word for
- * each input and two pixels.
+ * So they are as far apart as words of pixels, and one register counts for all. In place of a length
+ * (1 to 18) stands where the code of such a run begins. Scratch: a word for each input and two
+ * pixels.
  */
 
 #define NN_LANES_HALF 0x8000u
@@ -33,6 +34,8 @@ typedef struct {
 #define NN_LANES_LISTS 2 /* of runs */
 #define NN_LANES_APART 4 /* weights of a filter that follow each other */
 #define NN_LANES_OTHER(length) 1 /* from a weight to that of the other filter */
+/* The code of the longest run begins at 2, and has 14 bytes for each input. */
+#define NN_LANES_LENGTH(begin) (18 - ((uint32_t)(uint8_t)(begin) - 2) / 14)
 
 #if !defined(__ARM_ARCH_6M__)
 
@@ -48,10 +51,12 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
         const int8_t *weight = weights + 2 * list;
 
         for (; *runs; runs++) {
+            const uint32_t run = NN_LANES_LENGTH(*runs);
+
             for (filter = 0; filter < 2; filter++) {
                 uint32_t sum = NN_LANES_BIAS;
 
-                for (left = 0; left < (uint32_t)*runs; left++) {
+                for (left = 0; left < run; left++) {
                     const uint32_t factor = (uint32_t)(int32_t)weight[4 * left + filter];
 
                     sum += data[left] * factor;
@@ -59,8 +64,8 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
                 sums[filter].words += sum;
                 sums[filter].uppers += sum >> 16;
             }
-            data += *runs;
-            weight += 4 * *runs;
+            data += run;
+            weight += 4 * run;
         }
     }
     return runs;
@@ -68,10 +73,22 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
 
 #else
 
-/* Runs of two filters; `data` and each filter have `length` inputs. Returns what follows the runs. */
-__attribute__((naked, noinline)) static const int8_t *
-nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint32_t length NN_READ,
-               const int8_t *runs NN_READ, nn_lanes_sum *sums NN_READ)
+/* Pairs of filters of two pixels. `data` and each filter have `list_bytes` bytes of a list's words.
+ * Results of `pairs` are stored, or the sums of one if there are none. */
+typedef struct {
+    const nn_lanes *data;
+    const int8_t *weights; /* at the end those that follow */
+    uint32_t list_bytes;
+    uint32_t pairs;
+    int8_t *out;
+    const int32_t *start;
+    uint32_t filters;
+    int32_t right;
+    int32_t low;
+    nn_lanes_sum sums[2];
+} nn_lanes_job;
+
+__attribute__((naked, noinline)) static void nn_lanes_work(nn_lanes_job *job NN_READ)
 {
     __asm__ volatile(
 #define NN_LANES_STEP                                                                              \
@@ -82,21 +99,32 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
     "ldrsb r5, [r0, r3]\n"                                                                         \
     "muls r5, r4, r5\n"                                                                            \
     "adds r7, r7, r5\n"
-#define NN_LANES_4_STEPS NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP
+#define NN_LANES_6_STEPS                                                                           \
+    NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP
+#define NN_LANES_LIMIT(value)                                                                      \
+    "asrs " value ", " value ", r4\n"                                                              \
+    "cmp " value ", r1\n"                                                                          \
+    "bge 2f\n"                                                                                     \
+    "movs " value ", r1\n"                                                                         \
+    "2: cmp " value ", #127\n"                                                                     \
+    "ble 2f\n"                                                                                     \
+    "movs " value ", #127\n"                                                                       \
+    "2:\n"
         ".syntax unified\n" /* GNU compilers begin with the older one */
         "push {r4, r5, r6, r7, lr}\n"
         "mov r4, r8\n"
         "mov r5, r9\n"
         "mov r6, r10\n"
         "mov r7, r11\n"
-        "push {r4, r5, r6, r7}\n"
-        "adds r2, r2, #1\n"
-        "lsrs r2, r2, #1\n"
-        "lsls r2, r2, #2\n"
+        "push {r0, r4, r5, r6, r7}\n"
+        "ldr r4, 4f\n"
+        "mov r12, r4\n"
+        "1:\n"
+        "ldmia r0, {r0, r1, r2}\n"
         "movs r4, #2\n"
         "subs r4, r4, r2\n"
         "mov lr, r4\n" /* from the first half to the second */
-        "movs r2, r3\n"
+        "adds r2, r1, r2\n"
         "subs r1, r1, r0\n"
         "subs r1, r1, #4\n"
         "adds r3, r1, #1\n"
@@ -105,12 +133,10 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "mov r9, r4\n"
         "mov r10, r4\n"
         "mov r11, r4\n"
-        "ldr r4, 4f\n"
-        "mov r12, r4\n"
         "b 6f\n"
         ".balign 4\n"
-        "4: .word 2f + 1\n" NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS
-        "2:\n"
+        "4: .word 5f + 1\n"
+        "5: b 3f\n" NN_LANES_6_STEPS NN_LANES_6_STEPS NN_LANES_6_STEPS
         "add r8, r6\n"
         "lsrs r5, r6, #16\n"
         "add r9, r5\n"
@@ -120,38 +146,97 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "6:\n"
         "ldrb r4, [r2]\n"
         "adds r2, r2, #1\n"
-        "movs r5, #14\n" /* a step has 14 bytes */
-        "muls r4, r5, r4\n"
-        "beq 3f\n"
-        "mov r5, r12\n"
-        "subs r5, r5, r4\n" /* where the steps of the run begin */
         "ldr r6, 7f\n"
         "mov r7, r6\n"
-        "bx r5\n"
+        "add r4, r12\n"
+        "bx r4\n"
         ".balign 4\n"
         "7: .word 0x80008000\n"
         "3:\n"
         "mov r5, lr\n"
+        "movs r4, #0\n"
         "mov lr, r4\n"
         "adds r1, r1, r5\n"
         "adds r3, r3, r5\n"
         "cmp r5, #0\n"
         "bne 6b\n"
-        "ldr r0, [sp, #36]\n"
+        "ldr r0, [sp]\n"
+        "ldr r1, [r0, #4]\n"
+        "ldr r3, [r0, #8]\n"
+        "ldr r5, [r0, #12]\n"
+        "str r2, [r0, #4]\n"
+        "cmp r5, #0\n"
+        "beq 8f\n"
+        "adds r1, r1, r3\n"
+        "subs r2, r2, r1\n"
+        "subs r2, r2, #2\n"
+        "lsls r2, r2, #15\n" /* what sums began with */
+        "ldr r4, [r0, #20]\n"
+        "ldmia r4!, {r5, r6}\n"
+        "str r4, [r0, #20]\n"
+        "subs r5, r5, r2\n"
+        "subs r6, r6, r2\n"
+        "mov r1, r9\n"
+        "adds r7, r5, r1\n"
+        "lsls r1, r1, #16\n"
+        "subs r5, r5, r1\n"
+        "add r5, r8\n"
+        "mov r1, r11\n"
+        "adds r3, r6, r1\n"
+        "lsls r1, r1, #16\n"
+        "subs r6, r6, r1\n"
+        "add r6, r10\n"
+        "ldr r4, [r0, #28]\n"
+        "ldr r1, [r0, #32]\n"
+        NN_LANES_LIMIT("r5") NN_LANES_LIMIT("r6") NN_LANES_LIMIT("r7") NN_LANES_LIMIT("r3")
+        "ldr r2, [r0, #16]\n"
+        "ldr r4, [r0, #24]\n"
+        "strb r5, [r2]\n"
+        "strb r7, [r2, r4]\n"
+        "adds r2, r2, #1\n"
+        "strb r6, [r2]\n"
+        "strb r3, [r2, r4]\n"
+        "adds r2, r2, #1\n"
+        "str r2, [r0, #16]\n"
+        "ldr r4, [r0, #12]\n"
+        "subs r4, r4, #1\n"
+        "str r4, [r0, #12]\n"
+        "beq 9f\n"
+        "b 1b\n"
+        "8:\n"
+        "adds r0, r0, #36\n"
         "mov r4, r8\n"
         "mov r5, r9\n"
         "mov r6, r10\n"
         "mov r7, r11\n"
         "stmia r0!, {r4, r5, r6, r7}\n"
-        "movs r0, r2\n"
-        "pop {r4, r5, r6, r7}\n"
+        "9:\n"
+        "pop {r0, r4, r5, r6, r7}\n"
         "mov r8, r4\n"
         "mov r9, r5\n"
         "mov r10, r6\n"
         "mov r11, r7\n"
         "pop {r4, r5, r6, r7, pc}\n");
-#undef NN_LANES_4_STEPS
+#undef NN_LANES_LIMIT
+#undef NN_LANES_6_STEPS
 #undef NN_LANES_STEP
+}
+
+/* Runs of two filters; `data` and each filter have `length` inputs. Returns what follows the runs. */
+static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
+                                    const int8_t *runs, nn_lanes_sum *sums)
+{
+    nn_lanes_job job;
+
+    (void)runs;
+    job.data = data;
+    job.weights = weights;
+    job.list_bytes = (length + 1) / 2 * 4;
+    job.pairs = 0;
+    nn_lanes_work(&job);
+    sums[0] = job.sums[0];
+    sums[1] = job.sums[1];
+    return job.weights;
 }
 
 #endif
@@ -286,23 +371,57 @@ static nn_lanes *nn_lanes_zeros(nn_lanes *to, uint32_t size)
     return to;
 }
 
-/* Joins `size` values of pixels that are `distance` apart. */
+/* Joins `size` values, not 0, of pixels that are `distance` apart. */
+#if defined(__ARM_ARCH_6M__)
+__attribute__((naked, noinline)) static nn_lanes *
+nn_lanes_join(nn_lanes *to NN_READ, const int8_t *from NN_READ, uint32_t size NN_READ,
+              uint32_t distance NN_READ)
+{
+    __asm__ volatile(
+#define NN_LANES_WORD(to)                                                                          \
+    "ldrsb " to ", [r1, r2]\n"                                                                     \
+    "ldrsb r6, [r3, r2]\n"                                                                         \
+    "lsls r6, r6, #16\n"                                                                           \
+    "adds " to ", " to ", r6\n"                                                                    \
+    "adds r2, r2, #1\n"
+        ".syntax unified\n"
+        "push {r4, r5, r6, lr}\n"
+        "adds r3, r3, r1\n"
+        "adds r1, r1, r2\n"
+        "adds r3, r3, r2\n"
+        "rsbs r2, r2, #0\n"
+        "lsrs r4, r2, #1\n"
+        "bcc 1f\n" NN_LANES_WORD("r4")
+        "stmia r0!, {r4}\n"
+        "beq 2f\n"
+        "1:\n" NN_LANES_WORD("r4") NN_LANES_WORD("r5")
+        "stmia r0!, {r4, r5}\n"
+        "bne 1b\n"
+        "2: pop {r4, r5, r6, pc}\n");
+#undef NN_LANES_WORD
+}
+#else
 static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, uint32_t distance)
 {
-    nn_lanes *end = to + NN_LANES_WORDS * size;
     const int8_t *second = from + distance;
 #if NN_LANES_WORDS == 2
+    nn_lanes *end = to + NN_LANES_WORDS * size;
     const int8_t *third = second + distance, *fourth = third + distance;
-#endif
 
     while (to != end) {
         *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
-#if NN_LANES_WORDS == 2
         *to++ = (uint32_t)(int32_t)*third++ + ((uint32_t)(int32_t)*fourth++ << 16);
-#endif
     }
+#else
+    nn_lanes *end = to + size;
+
+    while (to != end) {
+        *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
+    }
+#endif
     return to;
 }
+#endif
 
 /* The same from place `first` of a row on where some pixels are no part of it; bit p of `inside`
  * tells that pixel p is. */
@@ -375,6 +494,8 @@ static void nn_lanes_patch(const nn_conv *conv, const int8_t *const *rows, int32
     }
 }
 
+#if !defined(__ARM_ARCH_6M__)
+
 static inline int8_t nn_lanes_narrow(uint32_t sum, int32_t right, int32_t low)
 {
     int32_t value = (int32_t)sum >> right;
@@ -411,7 +532,51 @@ static void nn_lanes_put_all(const nn_conv *conv, const nn_lanes_sum *sums, cons
     }
 }
 
-/* The same for some pixels and filters, whatever becomes of sums. */
+#endif
+
+/* Computes as many pairs of filters as there are, where shifts are to the right and nothing else is
+ * to be done; returns what follows their weights. */
+#if defined(__ARM_ARCH_6M__)
+static const int8_t *nn_lanes_pairs(const nn_conv *conv, const nn_lanes *data, uint32_t length,
+                                    int8_t *pixel)
+{
+    nn_lanes_job job;
+
+    job.data = data;
+    job.weights = (const int8_t *)conv->weights;
+    job.list_bytes = NN_LANES_INPUTS(length) * 4;
+    job.pairs = conv->filters / 2;
+    job.out = pixel;
+    job.start = conv->start;
+    job.filters = conv->filters;
+    job.right = conv->right;
+    job.low = conv->low;
+    if (job.pairs) {
+        nn_lanes_work(&job);
+    }
+    return job.weights;
+}
+#else
+static const int8_t *nn_lanes_pairs(const nn_conv *conv, const nn_lanes *data, uint32_t length,
+                                    int8_t *pixel)
+{
+    const int8_t *weights = (const int8_t *)conv->weights;
+    uint32_t filter;
+
+    for (filter = 0; filter + 1 < conv->filters; filter += 2) {
+        nn_lanes_sum sums[2 * NN_LANES_WORDS];
+        const int8_t *runs = weights + NN_LANES_BYTES(length);
+
+        weights = nn_lanes_block(data, weights, length, runs, sums);
+        nn_lanes_put_all(conv, sums, conv->start + filter,
+                         (uint32_t)(weights - runs - NN_LANES_LISTS) * NN_LANES_HALF,
+                         pixel + filter);
+    }
+    return weights;
+}
+#endif
+
+/* Stores what two filters, or the last one, give for some pixels, whatever becomes of sums. */
 static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t filter,
                          uint32_t halves, int8_t *out, unsigned pixels)
 {
@@ -479,25 +644,24 @@ void nn_conv_lanes(const nn_conv *conv, const int8_t *const *rows, unsigned x, u
     while (count) {
         const int8_t *weights = (const int8_t *)conv->weights;
         const unsigned pixels = count < NN_LANES_PIXELS ? count : NN_LANES_PIXELS;
-        const int all = simple && pixels == NN_LANES_PIXELS;
-        uint32_t filter;
+        uint32_t filter = 0;
 
         nn_lanes_patch(conv, rows, (int32_t)(x * conv->stride) - conv->pad, data, pixels);
         if (pixels == 1) {
             nn_lanes_single(conv, data, inputs, pixel);
+            filter = conv->filters;
+        } else if (simple && pixels == NN_LANES_PIXELS) {
+            weights = nn_lanes_pairs(conv, data, inputs, pixel);
+            filter = conv->filters & ~(uint32_t)1;
         }
-        for (filter = 0; filter < conv->filters && pixels > 1; filter += 2) {
+        for (; filter < conv->filters; filter += 2) {
             nn_lanes_sum sums[2 * NN_LANES_WORDS];
             const int8_t *runs = weights + NN_LANES_BYTES(inputs);
-            uint32_t halves;
 
             weights = nn_lanes_block(data, weights, inputs, runs, sums);
-            halves = (uint32_t)(weights - runs - NN_LANES_LISTS) * NN_LANES_HALF;
-            if (all && filter + 1 < conv->filters) {
-                nn_lanes_put_all(conv, sums, conv->start + filter, halves, pixel + filter);
-            } else {
-                nn_lanes_put(conv, sums, filter, halves, pixel, pixels);
-            }
+            nn_lanes_put(conv, sums, filter,
+                         (uint32_t)(weights - runs - NN_LANES_LISTS) * NN_LANES_HALF, pixel,
+                         pixels);
         }
         x += pixels;
         count -= pixels;
