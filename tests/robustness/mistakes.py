@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ai8xtools.commands.loader.arguments import parse
 from ai8xtools.commands.loader.create import create_project
-from ai8xtools.diagnostics import Diagnostic, Place
+from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.diagnostics.guard import diagnostics_of
 from tests.conftest import ROOT
 from tests.robustness.starts import CHECKPOINT, DESCRIPTION, Start, own_starts
@@ -586,7 +586,7 @@ def said(mistake: Mistake, folder: Path) -> list[Diagnostic]:
         try:
             _read_policy(mistake.reader, str(folder / POLICY))
         except Exception as exc:
-            return [_placed(d) for d in diagnostics_of(exc)]
+            return list(diagnostics_of(exc))
         return []
     before = Path.cwd()
     os.chdir(folder)
@@ -605,13 +605,6 @@ def said(mistake: Mistake, folder: Path) -> list[Diagnostic]:
     finally:
         os.chdir(before)
     return []
-
-
-def _placed(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a diagnostic whose file `a:3:1` is told as file, line and column."""
-    file, *numbers = ((diagnostic.place and diagnostic.place.file) or "").split(":")
-    row, column = [*map(int, numbers), None, None][:2]
-    return replace(diagnostic, place=Place(file, row, column))
 
 
 def judged(mistake: Mistake, found: list[Diagnostic]) -> dict[str, bool]:

@@ -24,7 +24,6 @@ from tests.robustness.mistakes import (
     Maker,
     Mistake,
     _description,
-    _placed,
     _slip,
     files_with_several,
     lines_of,
@@ -363,7 +362,7 @@ def said(mistake: Mistake, folder: Path) -> list[Diagnostic]:
     except SystemExit:
         return [Diagnostic("usage", errors.getvalue())]
     except Exception as exc:
-        return [_placed(d) if mistake.reader == "lowbit" else d for d in diagnostics_of(exc)]
+        return list(diagnostics_of(exc))
     return []
 
 

@@ -209,9 +209,9 @@ def test_options_that_do_not_go_together_or_miss_their_file_are_named(
 
 
 def test_line_key_value_and_remedy_of_mistakes_are_named(tmp_path: Path) -> None:
-    made = [x for x in mistakes(75, seed=5) if x.reader == "description"]
+    made = [*mistakes(75, seed=5)]
     missed = [m.what for m in made if not all(judged(m, said(m, tmp_path)).values())]
-    assert len(made) > 60 and missed == []
+    assert missed == [] and {m.reader for m in made} > {"description", "qat", "schedule"}
 
 
 def test_several_mistakes_are_told_in_one_run(tmp_path: Path) -> None:
