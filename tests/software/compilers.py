@@ -1,8 +1,8 @@
 """The same bytes from every compiler at every level: `make measure WHAT=software-compilers`.
 
 For this computer with gcc, clang and zig cc, also with address and undefined-behaviour sanitizers;
-for Armv6-M and Armv7E-M, whose kernels have inline assembly, with GNU and zig compilers, run on
-emulated cores. Compilers that are not installed are left out by name.
+for Armv6-M, Armv7-M, Armv7E-M and RV32IMC, whose kernels have inline assembly, with GNU and zig
+compilers, run on emulated cores. Compilers that are not installed are left out by name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HELPERS = (
 )  # fmt: skip
 """Networks that use what is no convolution."""
 _STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror")
-_CROSS = {"cortex-m0plus": "arm-none-eabi-gcc", "cortex-m4": "arm-none-eabi-gcc"}
+_CROSS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "rv32imc")
 _PASS = "*** PASS ***\n"
 
 
@@ -117,20 +117,22 @@ def desk(levels: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def emulated(levels: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield what was compiled for cores with inline assembly, and its result."""
-    for core, gnu in _CROSS.items():
+    for core in _CROSS:
+        known = ARCHITECTURES[core].family.compilers
+        gnu = next(filter(shutil.which, known), None)
         files = program(trials(core))
         pooled = files_of(network_of(NETWORKS["groups"]), core, Scheme.ROWS)
         for level in levels:
             if level not in ARM_LEVELS:
                 continue
             for title, some in (("kernels", files), ("fused pooling", pooled)):
-                if shutil.which(gnu):
+                if gnu:
                     yield f"{gnu} {level}: {title}, {core}", on_core(core, level, some)
                 if importlib.util.find_spec("ziglang"):
                     with without_gnu():
                         yield f"zig cc {level}: {title}, {core}", on_core(core, level, some)
-        if not shutil.which(gnu):
-            print(f"{gnu}: not installed, left out")
+        if not gnu:
+            print(f"{known[0]}: not installed, left out")
 
 
 ARM_LEVELS = ("-O0", "-Os", "-O3")

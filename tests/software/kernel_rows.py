@@ -222,7 +222,7 @@ DESK = (PORTABLE, DEPTHWISE, DSP, DSP_PIXEL, PIXEL, LANES, BUCKETS, MVE, DEPTHWI
 """In plain C."""
 CORES = {
     "cortex-m0plus": (SMALL_LANES, PIXEL, DEPTHWISE, BUCKETS),
-    "cortex-m3": (LANES,),
-    "cortex-m4": (DSP, DSP_PIXEL, DEPTHWISE),
+    "cortex-m4": (DSP, DSP_PIXEL, DEPTHWISE, LANES),
+    "rv32imc": (LANES, DEPTHWISE),
 }
 """With instructions of a core."""

@@ -95,7 +95,7 @@ def _words(weights: NDArray[np.int8], pixels: NDArray[np.int8], length: int) -> 
     packed = pack_runs(_conv({"inputs": "signed"}, weights)).values.tolist()
     found = []
     while packed:
-        found += [packed[:inputs], packed[inputs : 2 * inputs]]
+        found += [packed[: 2 * inputs : 2], packed[1 : 2 * inputs : 2]]
         packed = packed[packed.index(0, 2 * inputs) + 1 :]  # behind the runs
     products = np.array(found[:filters], np.int64) * _pairs(pixels)
     words: NDArray[np.int64] = np.add.reduceat(products, np.arange(0, inputs, length), axis=1)

@@ -59,13 +59,9 @@ def test_kernels_in_plain_c(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("kernel", "flag"), [(SMALL_LANES, "-DNN_FOR_CORTEX_M0PLUS"), (LANES, "-D__riscv")]
-)
-def test_kernels_that_compute_other_blocks_on_other_cores(
-    kernel: Kernel, flag: str, tmp_path: Path
-) -> None:
-    assert on_the_desk((kernel,), tmp_path, 100, (flag,)) == "100 calls\n"
+def test_kernel_of_the_smallest_cores_computes_other_blocks(tmp_path: Path) -> None:
+    flags = ("-DNN_FOR_CORTEX_M0PLUS",)
+    assert on_the_desk((SMALL_LANES,), tmp_path, 100, flags) == "100 calls\n"
 
 
 ZIG = "zig"
@@ -92,13 +88,13 @@ def test_kernels_with_instructions_of_a_core(core: str) -> None:
 _PER_PRODUCT = {
     ("cortex-m0plus", SMALL_LANES): 2.63, ("cortex-m0plus", PIXEL): 3.46,
     ("cortex-m0plus", DEPTHWISE): 9.06, ("cortex-m0plus", BUCKETS): 5.32,
-    ("cortex-m3", LANES): 1.56, ("cortex-m4", DSP): 1.09, ("cortex-m4", DSP_PIXEL): 1.29,
-    ("cortex-m4", DEPTHWISE): 2.70,
+    ("cortex-m4", LANES): 1.36, ("cortex-m4", DSP): 1.09, ("cortex-m4", DSP_PIXEL): 1.29,
+    ("cortex-m4", DEPTHWISE): 2.70, ("rv32imc", LANES): 2.24, ("rv32imc", DEPTHWISE): 4.35,
 }  # fmt: skip
 """Instructions of the usual shape; compilers may differ by a tenth."""
 _SLOWER: dict[Kernel, tuple[dict[str, int], ...]] = {
     SMALL_LANES: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}),
-    LANES: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 2}),
+    LANES: ({"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 4}),
     DEPTHWISE: (
         {"flags": ABSOLUTE}, {"right": -1}, {"dilation": 2, "width": 20}, {"pad": 2},
         {"stride": 2, "width": 32},

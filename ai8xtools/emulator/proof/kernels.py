@@ -30,7 +30,6 @@ _WORD = np.iinfo(np.int32)
 _LOWEST = {-128: "none", 0: "relu"}
 _LARGEST = 1 << 24
 """Of weights of a convolution, and of values that a call reads: more is no network."""
-_LENGTHS = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 12, 16})
 
 
 def departure(reason: str) -> EmulatorError:
@@ -326,12 +325,12 @@ def _with_neighbors(start: Integers, weights: Integers) -> Integers:
 
 def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
     inputs, at, filters = params.inputs, params.weights_at, []
-    lists, allowed = (2, range(1, 19)) if small else (1, _LENGTHS)
+    lists, allowed = (2, range(1, 19)) if small else (1, range(1, 17))
     size = -(-inputs // lists)
     runs: _Runs = []
     for pair in range(-(-params.filters // 2)):
         values = _signed(read(at, 2 * lists * size))
-        grid = values.reshape(size, 2, 2).transpose(2, 1, 0) if small else values
+        grid = values.reshape(size, lists, 2).transpose(2, 1, 0)
         filters.append(grid.reshape(2, -1)[:, :inputs])
         at += values.size
         found = []

@@ -19,9 +19,9 @@ Int64 = NDArray[np.int64]
 
 LONGEST = 256
 """Longer intervals are not looked for."""
-_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
+_LENGTHS = range(1, 17)
 """Lengths of runs that software/runtime/conv_lanes.c has code for."""
-_SMALL_LENGTHS = tuple(range(1, 19))
+_SMALL_LENGTHS = range(1, 19)
 """The same on Armv6-M, where a run is told by the place of its code."""
 _FIRST, _STEP = 2, 14
 """Where the code of the longest run begins, and the bytes of code for an input."""
@@ -107,8 +107,8 @@ def common_runs(weights: NDArray[np.int8], low: Int64, high: Int64) -> list[int]
     return runs
 
 
-def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS, lists: int = 1) -> Packed:
-    """Order weights by pair of filters; of each the weights of both, lengths of runs, a zero.
+def pack_runs(conv: Convolution, lists: int = 1) -> Packed:
+    """Order weights by pair of filters, input, filter; behind a pair lengths of runs, a zero.
 
     With two `lists` inputs are halved: weights of a pair are in the order input of a half, half,
     filter, zeros at the end of the second one; each half has runs of its own.
@@ -118,13 +118,13 @@ def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS, lists: int =
     low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
     size = -(-flat.shape[1] // lists)
     runs = [
-        runs_of(flat[:, part], low[part], high[part], lengths)
+        runs_of(flat[:, part], low[part], high[part], _LENGTHS if lists == 1 else _SMALL_LENGTHS)
         for part in (slice(size * one, size * (one + 1)) for one in range(lists))
     ]
     pairs = np.pad(flat, ((0, 0), (0, size * lists - flat.shape[1]))).reshape(-1, 2, lists, size)
     parts: list[NDArray[np.int8]] = []
     for pair, *ends in zip(pairs, *runs, strict=True):
-        parts.append((pair if lists == 1 else pair.transpose(2, 1, 0)).reshape(-1))
+        parts.append(pair.transpose(2, 1, 0).reshape(-1))
         parts += [_told(one, lists) for one in ends]
     return Packed(np.concatenate(parts), runs=sum(len(one) for some in runs for one in some))
 
@@ -157,7 +157,7 @@ SMALL_LANES = Kernel(
     "nn_conv_lanes",
     "conv_lanes.c",
     partial(_suits, small=True),
-    lambda conv: pack_runs(conv, _SMALL_LENGTHS, 2),
+    partial(pack_runs, lists=2),
     scratch_bytes=lambda conv: 4 * _inputs(conv),
     pixels=2,
 )

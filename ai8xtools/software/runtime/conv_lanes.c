@@ -8,8 +8,8 @@
  * end of each run of inputs; that they are is proven from the weights when these are packed. Sums
  * begin with 2^15 in both halves, so that the lower one never borrows from the upper one.
  *
- * Weights: int8_t; of each pair of filters the weights of the first and of the second, in the order
- * kernel row, kernel column, channel, and the lengths of their runs (1 to 16), which 0 ends. On
+ * Weights: int8_t; of each pair of filters the weights of both for one input after the other, in the
+ * order kernel row, kernel column, channel, and the lengths of their runs (1 to 16), which 0 ends. On
  * Armv6-M the first half of the inputs and the second have runs of their own, and four bytes stand
  * together: the weights of both filters for an input of the first half, and for one of the second.
  * So they are as far apart as words of pixels, and one register counts for all. In place of a length
@@ -32,8 +32,6 @@ typedef struct {
 
 #define NN_LANES_WORDS 1 /* of two pixels */
 #define NN_LANES_LISTS 2 /* of runs */
-#define NN_LANES_APART 4 /* weights of a filter that follow each other */
-#define NN_LANES_OTHER(length) 1 /* from a weight to that of the other filter */
 /* The code of the longest run begins at 2, and has 14 bytes for each input. */
 #define NN_LANES_LENGTH(begin) (18 - ((uint32_t)(uint8_t)(begin) - 2) / 14)
 
@@ -245,115 +243,248 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
 
 #define NN_LANES_WORDS 2
 #define NN_LANES_LISTS 1
-#define NN_LANES_APART 1
-#define NN_LANES_OTHER(length) (length)
-#if defined(__riscv) && !defined(__riscv_32e)
-#define NN_LANES_FILTERS 2
+#if defined(__GNUC__)
+#define NN_LANES_APART __attribute__((noinline)) /* a function of its own gets all registers */
 #else
-#define NN_LANES_FILTERS 1 /* the registers do not suffice for more */
+#define NN_LANES_APART
 #endif
 
-/* Keeps compilers from loading ahead more than the registers hold; spares a comparison. */
+/* Runs of two filters. The steps of 16 inputs follow each other; a run begins as many steps in front
+ * of their end as it has inputs, and pointers are those behind its inputs. */
+#if defined(__thumb2__)
+
+/* A step has 28 bytes. Stack: what `sums` gets of the second filter, and the last of the first one,
+ * registers, `sums`. */
+__attribute__((naked, noinline)) static const int8_t *
+nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint32_t length NN_READ,
+               const int8_t *runs NN_READ, nn_lanes_sum *sums NN_READ)
+{
+    __asm__ volatile(
+#define NN_LANES_STEP(left)                                                                        \
+    "ldrd r8, r9, [r0, #-8 * " #left "]\n"                                                         \
+    "ldrsb r3, [r1, #-2 * " #left "]\n"                                                            \
+    "mla r4, r8, r3, r4\n"                                                                         \
+    "mla r5, r9, r3, r5\n"                                                                         \
+    "ldrsb r10, [r1, #1 - 2 * " #left "]\n"                                                        \
+    "mla r6, r8, r10, r6\n"                                                                        \
+    "mla r7, r9, r10, r7\n"
+#define NN_LANES_BEGIN(left) ".byte (2f - 1b) / 2 + 14 * (16 - " #left ")\n"
+        ".syntax unified\n" /* GNU compilers begin with the older one */
+        "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
+        "sub sp, sp, #20\n"
+        "mov r2, r3\n"
+        "movs r3, #0\n"
+        "mov.w r11, #0\n"
+        "mov.w r12, #0\n"
+        "mov.w lr, #0\n"
+        "strd r3, r3, [sp]\n"
+        "strd r3, r3, [sp, #8]\n"
+        "str r3, [sp, #16]\n"
+        "4:\n"
+        "mov.w r4, #0x80008000\n"
+        "mov r5, r4\n"
+        "mov r6, r4\n"
+        "mov r7, r4\n"
+        "ldrb r3, [r2], #1\n"
+        "add.w r0, r0, r3, lsl #3\n"
+        "add.w r1, r1, r3, lsl #1\n"
+        "tbb [pc, r3]\n"
+        "1:\n"
+        ".byte (3f - 1b) / 2\n"
+        NN_LANES_BEGIN(1) NN_LANES_BEGIN(2) NN_LANES_BEGIN(3) NN_LANES_BEGIN(4)
+        NN_LANES_BEGIN(5) NN_LANES_BEGIN(6) NN_LANES_BEGIN(7) NN_LANES_BEGIN(8)
+        NN_LANES_BEGIN(9) NN_LANES_BEGIN(10) NN_LANES_BEGIN(11) NN_LANES_BEGIN(12)
+        NN_LANES_BEGIN(13) NN_LANES_BEGIN(14) NN_LANES_BEGIN(15) NN_LANES_BEGIN(16)
+        ".byte 0\n"
+        "3:\n"
+        "ldr r3, [sp, #56]\n"
+        "strd r11, r12, [r3]\n"
+        "ldr r4, [sp, #16]\n"
+        "strd lr, r4, [r3, #8]\n"
+        "ldm.w sp, {r4, r5, r6, r7}\n"
+        "strd r4, r5, [r3, #16]\n"
+        "strd r6, r7, [r3, #24]\n"
+        "mov r0, r2\n"
+        "add sp, sp, #20\n"
+        "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
+        "2:\n"
+        NN_LANES_STEP(16) NN_LANES_STEP(15) NN_LANES_STEP(14) NN_LANES_STEP(13)
+        NN_LANES_STEP(12) NN_LANES_STEP(11) NN_LANES_STEP(10) NN_LANES_STEP(9)
+        NN_LANES_STEP(8) NN_LANES_STEP(7) NN_LANES_STEP(6) NN_LANES_STEP(5)
+        NN_LANES_STEP(4) NN_LANES_STEP(3) NN_LANES_STEP(2) NN_LANES_STEP(1)
+        "add r11, r4\n"
+        "add.w r12, r12, r4, lsr #16\n"
+        "add lr, r5\n"
+        "ldr r3, [sp, #16]\n"
+        "add.w r3, r3, r5, lsr #16\n"
+        "str r3, [sp, #16]\n"
+        "ldm.w sp, {r3, r8, r9, r10}\n"
+        "add r3, r6\n"
+        "add.w r8, r8, r6, lsr #16\n"
+        "add r9, r7\n"
+        "add.w r10, r10, r7, lsr #16\n"
+        "stm.w sp, {r3, r8, r9, r10}\n"
+        "b 4b\n");
+#undef NN_LANES_BEGIN
+#undef NN_LANES_STEP
+}
+
+#elif defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_32e)
+
+/* The first step of a run comes by itself, since it gives sums their beginning. */
+__attribute__((naked, noinline)) static const int8_t *
+nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint32_t length NN_READ,
+               const int8_t *runs NN_READ, nn_lanes_sum *sums NN_READ)
+{
+    __asm__ volatile(
+#if defined(__riscv_compressed)
+#define NN_LANES_BYTES_OF_STEP "36"
+#else
+#define NN_LANES_BYTES_OF_STEP "48"
+#endif
+#define NN_LANES_PRODUCTS(word, other, place, next, sum0, sum1, sum2, sum3)                        \
+    "lw a2, " word "(a0)\n"                                                                        \
+    "lb a6, " place "(a1)\n"                                                                       \
+    "lw a5, " other "(a0)\n"                                                                       \
+    "lb a7, " next "(a1)\n"                                                                        \
+    "mul t0, a2, a6\n"                                                                             \
+    "mul a6, a5, a6\n"                                                                             \
+    "mul a2, a2, a7\n"                                                                             \
+    "mul a5, a5, a7\n"                                                                             \
+    "add t1, " sum0 ", t0\n"                                                                       \
+    "add t2, " sum1 ", a6\n"                                                                       \
+    "add t3, " sum2 ", a2\n"                                                                       \
+    "add t4, " sum3 ", a5\n"
+/* Distances of words are 0 to 124, for which loads take 2 bytes. */
+#define NN_LANES_STEP(left)                                                                        \
+    NN_LANES_PRODUCTS("128 - 8 * " #left, "132 - 8 * " #left, "-2 * " #left, "1 - 2 * " #left,     \
+                      "t1", "t2", "t3", "t4")
+#define NN_LANES_ADD(sum, word, upper)                                                             \
+    "add " word ", " word ", " sum "\n"                                                            \
+    "srli t0, " sum ", 16\n"                                                                       \
+    "add " upper ", " upper ", t0\n"
+#define NN_LANES_SAVED(how)                                                                        \
+    how " s0, 0(sp)\n" how " s1, 4(sp)\n" how " s2, 8(sp)\n" how " s3, 12(sp)\n"                   \
+    how " s4, 16(sp)\n" how " s5, 20(sp)\n" how " s6, 24(sp)\n" how " s7, 28(sp)\n"                \
+    how " s8, 32(sp)\n" how " s9, 36(sp)\n"
+        "addi sp, sp, -48\n" NN_LANES_SAVED("sw")
+        "addi a0, a0, -128\n"
+        "li s0, " NN_LANES_BYTES_OF_STEP "\n"
+        "la s1, 2f\n"
+        "add s1, s1, s0\n"
+        "li t5, 0x80008000\n"
+        "li s2, 0\nli s3, 0\nli s4, 0\nli s5, 0\nli s6, 0\nli s7, 0\nli s8, 0\nli s9, 0\n"
+        "j 1f\n"
+        NN_LANES_STEP(15) NN_LANES_STEP(14) NN_LANES_STEP(13) NN_LANES_STEP(12)
+        NN_LANES_STEP(11) NN_LANES_STEP(10) NN_LANES_STEP(9) NN_LANES_STEP(8) NN_LANES_STEP(7)
+        NN_LANES_STEP(6) NN_LANES_STEP(5) NN_LANES_STEP(4) NN_LANES_STEP(3) NN_LANES_STEP(2)
+        NN_LANES_STEP(1)
+        "2:\n"
+        NN_LANES_ADD("t1", "s2", "s6") NN_LANES_ADD("t2", "s3", "s7")
+        NN_LANES_ADD("t3", "s4", "s8") NN_LANES_ADD("t4", "s5", "s9")
+        "1:\n"
+        "lbu t6, 0(a3)\n"
+        "addi a3, a3, 1\n"
+        "beqz t6, 3f\n"
+        NN_LANES_PRODUCTS("128", "132", "0", "1", "t5", "t5", "t5", "t5")
+        "slli t0, t6, 3\n"
+        "add a0, a0, t0\n"
+        "add a1, a1, t6\n"
+        "add a1, a1, t6\n"
+        "mul t6, t6, s0\n"
+        "sub t6, s1, t6\n"
+        "jr t6\n"
+        "3:\n"
+        "sw s2, 0(a4)\nsw s6, 4(a4)\nsw s3, 8(a4)\nsw s7, 12(a4)\n"
+        "sw s4, 16(a4)\nsw s8, 20(a4)\nsw s5, 24(a4)\nsw s9, 28(a4)\n"
+        "mv a0, a3\n" NN_LANES_SAVED("lw")
+        "addi sp, sp, 48\n"
+        "ret\n");
+#undef NN_LANES_SAVED
+#undef NN_LANES_ADD
+#undef NN_LANES_STEP
+#undef NN_LANES_PRODUCTS
+#undef NN_LANES_BYTES_OF_STEP
+}
+
+#else
+
+/* Keeps compilers from loading ahead more than the registers hold; spares a comparison; says that a
+ * case goes on in the next. */
 #if defined(__GNUC__)
-#define NN_LANES_IN_ORDER __asm__ volatile("" ::: "memory")
+#define NN_LANES_IN_ORDER __asm__ volatile("" : "+r"(sum0), "+r"(sum1) : : "memory")
 #define NN_LANES_NO_OTHER __builtin_unreachable()
+#define NN_LANES_ON __attribute__((fallthrough))
 #else
 #define NN_LANES_IN_ORDER (void)0
 #define NN_LANES_NO_OTHER break
+#define NN_LANES_ON (void)0
 #endif
 
-/* A run of a length that the compiler knows, `unit` inputs of it in a row; words of the pixels follow
- * each other for each input. */
-#define NN_LANES_RUN(length, unit)                                                                 \
-    case length:                                                                                   \
-        for (left = (length) / (unit); left; left--) {                                             \
-            for (i = 0; i < (unit); i++) {                                                         \
-                NN_LANES_STEP                                                                      \
-                NN_LANES_IN_ORDER;                                                                 \
-            }                                                                                      \
-            NN_LANES_NEXT(unit)                                                                    \
-        }                                                                                          \
-        break;
-#if NN_LANES_FILTERS == 1
-#define NN_LANES_STEP                                                                              \
-    const uint32_t weight = (uint32_t)(int32_t)first[i];                                           \
-    sum[0] += data[2 * i] * weight;                                                                \
-    sum[1] += data[2 * i + 1] * weight;
-#define NN_LANES_NEXT(unit)                                                                        \
-    first += (unit);                                                                               \
-    data += 2 * (unit);
-#else
-#define NN_LANES_STEP                                                                              \
-    const uint32_t weight = (uint32_t)(int32_t)first[i], other = (uint32_t)(int32_t)second[i];     \
-    sum[0] += data[2 * i] * weight;                                                                \
-    sum[1] += data[2 * i + 1] * weight;                                                            \
-    sum[2] += data[2 * i] * other;                                                                 \
-    sum[3] += data[2 * i + 1] * other;
-#define NN_LANES_NEXT(unit)                                                                        \
-    first += (unit);                                                                               \
-    second += (unit);                                                                              \
-    data += 2 * (unit);
-#endif
+#define NN_LANES_STEP(left)                                                                        \
+    case left: {                                                                                   \
+        const uint32_t weight = (uint32_t)(int32_t)weights[-2 * (left)];                           \
+                                                                                                   \
+        sum0 += data[-2 * (left)] * weight;                                                        \
+        sum1 += data[1 - 2 * (left)] * weight;                                                     \
+        NN_LANES_IN_ORDER;                                                                         \
+    }
 
-/* A function of its own gets all registers. */
-#if defined(__GNUC__)
-__attribute__((noinline))
-#endif
-static const int8_t *nn_lanes_runs(const nn_lanes *data, const int8_t *weights, uint32_t length,
-                                   const int8_t *runs, nn_lanes_sum *sums)
+/* A filter: registers do not suffice for two. */
+NN_LANES_APART static const int8_t *nn_lanes_filter(const nn_lanes *data, const int8_t *weights,
+                                                    const int8_t *runs, nn_lanes_sum *sums)
 {
-    const int8_t *first = weights;
-#if NN_LANES_FILTERS > 1
-    const int8_t *second = weights + length;
-#endif
-    uint32_t words[2 * NN_LANES_FILTERS] = {0}, uppers[2 * NN_LANES_FILTERS] = {0};
-    unsigned number, left, i;
+    uint32_t words0 = 0, words1 = 0, uppers0 = 0, uppers1 = 0;
 
-    (void)length;
     for (;;) {
-        uint32_t sum[2 * NN_LANES_FILTERS];
+        const unsigned length = (unsigned)*runs++;
+        uint32_t sum0 = NN_LANES_BIAS, sum1 = NN_LANES_BIAS;
 
-        for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
-            sum[number] = NN_LANES_BIAS;
-        }
-        switch ((unsigned)*runs++) {
+        data += 2 * length;
+        weights += 2 * length;
+        NN_LANES_IN_ORDER;
+        switch (length) {
+            NN_LANES_STEP(16) NN_LANES_ON;
+            NN_LANES_STEP(15) NN_LANES_ON;
+            NN_LANES_STEP(14) NN_LANES_ON;
+            NN_LANES_STEP(13) NN_LANES_ON;
+            NN_LANES_STEP(12) NN_LANES_ON;
+            NN_LANES_STEP(11) NN_LANES_ON;
+            NN_LANES_STEP(10) NN_LANES_ON;
+            NN_LANES_STEP(9) NN_LANES_ON;
+            NN_LANES_STEP(8) NN_LANES_ON;
+            NN_LANES_STEP(7) NN_LANES_ON;
+            NN_LANES_STEP(6) NN_LANES_ON;
+            NN_LANES_STEP(5) NN_LANES_ON;
+            NN_LANES_STEP(4) NN_LANES_ON;
+            NN_LANES_STEP(3) NN_LANES_ON;
+            NN_LANES_STEP(2) NN_LANES_ON;
+            NN_LANES_STEP(1) break;
         case 0:
-            for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
-                sums[number].words = words[number];
-                sums[number].uppers = uppers[number];
-            }
+            sums[0].words = words0;
+            sums[0].uppers = uppers0;
+            sums[1].words = words1;
+            sums[1].uppers = uppers1;
             return runs;
-            NN_LANES_RUN(1, 1)
-            NN_LANES_RUN(2, 2)
-            NN_LANES_RUN(3, 3)
-            NN_LANES_RUN(4, 4)
-            NN_LANES_RUN(5, 5)
-            NN_LANES_RUN(6, 6)
-            NN_LANES_RUN(7, 7)
-            NN_LANES_RUN(8, 8)
-            NN_LANES_RUN(12, 6)
-            NN_LANES_RUN(16, 8)
         default:
             NN_LANES_NO_OTHER;
         }
-        for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
-            words[number] += sum[number];
-            uppers[number] += sum[number] >> 16;
-        }
+        words0 += sum0;
+        words1 += sum1;
+        uppers0 += sum0 >> 16;
+        uppers1 += sum1 >> 16;
     }
 }
 
 static inline const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
                                            uint32_t length, const int8_t *runs, nn_lanes_sum *sums)
 {
-#if NN_LANES_FILTERS == 1
-    nn_lanes_runs(data, weights, length, runs, sums);
-    weights += length;
-    sums += NN_LANES_WORDS;
-#endif
-    return nn_lanes_runs(data, weights, length, runs, sums);
+    (void)length;
+    nn_lanes_filter(data, weights, runs, sums);
+    return nn_lanes_filter(data, weights + 1, runs, sums + 2);
 }
 
+#endif
 #endif
 
 #define NN_LANES_PIXELS (2 * NN_LANES_WORDS)
@@ -400,25 +531,38 @@ nn_lanes_join(nn_lanes *to NN_READ, const int8_t *from NN_READ, uint32_t size NN
         "2: pop {r4, r5, r6, pc}\n");
 #undef NN_LANES_WORD
 }
-#else
+#elif NN_LANES_WORDS == 1
 static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, uint32_t distance)
 {
     const int8_t *second = from + distance;
-#if NN_LANES_WORDS == 2
-    nn_lanes *end = to + NN_LANES_WORDS * size;
-    const int8_t *third = second + distance, *fourth = third + distance;
-
-    while (to != end) {
-        *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
-        *to++ = (uint32_t)(int32_t)*third++ + ((uint32_t)(int32_t)*fourth++ << 16);
-    }
-#else
     nn_lanes *end = to + size;
 
     while (to != end) {
         *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
     }
-#endif
+    return to;
+}
+#else
+/* Two values for each comparison. */
+NN_LANES_APART static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size,
+                                              uint32_t distance)
+{
+    nn_lanes *end = to + 2 * size;
+    const int8_t *second = from + distance, *third = second + distance, *fourth = third + distance;
+
+#define NN_LANES_JOIN(number)                                                                      \
+    to[2 * (number)] =                                                                             \
+        (uint32_t)(int32_t)from[number] + ((uint32_t)(int32_t)second[number] << 16);               \
+    to[2 * (number) + 1] =                                                                         \
+        (uint32_t)(int32_t)third[number] + ((uint32_t)(int32_t)fourth[number] << 16);
+    if (size % 2) {
+        NN_LANES_JOIN(0)
+        to += 2, from++, second++, third++, fourth++;
+    }
+    for (; to != end; to += 4, from += 2, second += 2, third += 2, fourth += 2) {
+        NN_LANES_JOIN(0)
+        NN_LANES_JOIN(1)
+    }
     return to;
 }
 #endif
@@ -620,9 +764,9 @@ static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t 
         }
         for (list = 0; list < NN_LANES_LISTS; list++) {
             const uint32_t end = list + 1 < NN_LANES_LISTS ? NN_LANES_INPUTS(length) : length;
-            const int8_t *weight = weights + 2 * list + filter % 2 * NN_LANES_OTHER(length);
+            const int8_t *weight = weights + 2 * list + filter % 2;
 
-            for (; i < end; i++, weight += NN_LANES_APART) {
+            for (; i < end; i++, weight += 2 * NN_LANES_LISTS) {
                 const uint32_t factor = (uint32_t)(int32_t)*weight;
 
                 sum += data[NN_LANES_WORDS * i] * factor;
