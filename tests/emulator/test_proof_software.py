@@ -28,6 +28,7 @@ from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.emulator.proof.dataflow import Dataflow, Values
 from ai8xtools.emulator.proof.fingerprints import Mixer
 from ai8xtools.emulator.proof.kernels import Convolution, Parameters, convolution
+from ai8xtools.emulator.proof.planes import refuse_overlaps
 from ai8xtools.software.cores import CORES as ALL_CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution as Step
@@ -37,8 +38,9 @@ from ai8xtools.software.lower import lower
 from tests.conftest import ROOT
 from tests.emulator.conftest import Emulate
 from tests.emulator.trees import change
+from tests.software.forced_schemes import forced_files
 from tests.software.networks import random_network
-from tests.software.proofs import outcome, stream
+from tests.software.proofs import outcome, proven, stream
 from tests.software.same_on_cores import CORES
 from tests.software.test_command import create
 
@@ -156,6 +158,35 @@ def test_the_sample_that_is_not_here_is_named(tmp_path: Path) -> None:
 def test_random_networks_are_proven(tmp_path: Path, number: int) -> None:
     _, said, _, _ = outcome(random_network(number + 100), number, tmp_path)
     assert said == "proven"
+
+
+@pytest.mark.parametrize("scheme", ["planes", "chain"])
+def test_layers_in_planes_and_channels_are_proven(tmp_path: Path, scheme: str) -> None:
+    network = random_network(0)
+    files = forced_files(network, scheme)
+    assert f"    nn_run_{'channels' if scheme == 'chain' else scheme}(" in files["cnn.c"]
+    assert proven(files, network, "cortex-m4", tmp_path)[1] == "proven"
+    change(tmp_path / "nn_levels.c", ("*out++ = ", "*out++ = (int8_t)"))
+    assert unknown_kernels(tmp_path) == "nn_levels.c is not that of this version"
+
+
+def test_filters_of_planes_that_are_not_together_are_not_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_SECONDS", 0.0)
+    network = random_network(0)
+    files = forced_files(network, "planes")
+    five = "stored_1, 5, 6, 1, 0, 0"
+    assert files["cnn.c"].count(five) == 1
+    files["cnn.c"] = files["cnn.c"].replace(five, five.replace("5", "4"))
+    said = proven(files, network, "cortex-m4", tmp_path)[1]
+    assert "the program does not compute layer 0, " in said and "5 of 5 channels" in said
+
+
+def test_a_layer_with_two_things_in_one_place_is_refused() -> None:
+    refuse_overlaps([(100, 4), (104, 8), (96, 4)])
+    with pytest.raises(EmulatorError, match="two things at address 0x00000067"):
+        refuse_overlaps([(100, 4), (104, 8), (103, 1)])
 
 
 def test_a_library_is_proven(tmp_path: Path, run: Emulate) -> None:

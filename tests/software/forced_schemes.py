@@ -66,6 +66,14 @@ def forced_plan(graph: StepGraph, scheme: str, *, large: bool) -> Plan:
     raise AssertionError(f"{scheme} does not fit")
 
 
+def forced_files(network: Network, scheme: str) -> dict[str, str]:
+    """Return the project of a network with a scheme, with the outputs of the simulation."""
+    made = simulate(network, average_rounding=False).outputs
+    sample = Sample(network.sample, tuple(made[layer.index] for layer in network.outputs()))
+    plan = forced_plan(fuse(lower(network)), scheme, large=scheme in ("resident", "chain"))
+    return emit(plan, sample, scheme, "")
+
+
 def results(
     network: Network, schemes: tuple[str, ...], folder: Path, refused: list[tuple[str, Task]]
 ) -> Iterator[tuple[str, bool]]:

@@ -32,18 +32,24 @@ from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
 from tests.networks.deployed import DEPLOYED, with_random_weights
 from tests.software.against_simulation import files_of
+from tests.software.forced_schemes import forced_files
+from tests.software.networks import random_network
 from tests.software.operators import NETWORKS, network_of
 from tests.software.same_on_cores import CORES
 
 KINDS = ("weight", "bias", "address", "ring", "parameter", "function")
 SUBJECTS = ("digits-chw-ai85", "conv1d, dilated", "digits-chw-ai85", "groups", "autoencoder-ai85",
             "digits-chw-ai85", "16 operands", "digits-chw-ai85", "or, xor",
-            "rolling buffer")  # fmt: skip
+            "rolling buffer", "planes", "chain")  # fmt: skip
+_LEVELS = {"planes": 0, "chain": 0}
+"""Ways through memory levels, and the numbers of random networks that take them."""
 INPUTS, SECONDS, SEARCH_SECONDS = 200, 10.0, 5.0
 _ARRAY = re.compile(r"#define (WEIGHTS|BIAS)_\d+ \{(.*?)\}", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?=u?\b)")
 _IMAGES = re.compile(r"cnn_images\[\] = \{\n(.*?)\n\};", re.DOTALL)
-_STRUCTURE = re.compile(r"static const nn_(?:conv|pool) \w+ = \{(.*?)\};", re.DOTALL)
+_STRUCTURE = re.compile(
+    r"static const nn_(?:conv|pool|layer|planes|link|channels) \w+(?:\[\])? = \{(.*?)\};", re.DOTALL
+)
 _ADDRESS = re.compile(r"\b(?:cnn_arena|cnn_output) \+ (\d+)")
 
 
@@ -148,6 +154,9 @@ def subjects() -> Iterator[tuple[str, Network]]:
     """Yield networks with names: some in networks/ with random weights, and one per operator."""
     deployed = {one.file: one for one in DEPLOYED}
     for name in SUBJECTS:
+        if name in _LEVELS:
+            yield name, random_network(_LEVELS[name])
+            continue
         if name in NETWORKS:
             yield name, network_of(NETWORKS[name])
             continue
@@ -163,12 +172,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=60, help="of each network")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("networks", nargs="*", default=SUBJECTS)
     args = parser.parse_args()
     count: Counter[tuple[str, str]] = Counter()
     for number, (name, network) in enumerate(subjects()):
+        if name not in args.networks:
+            continue
         random = np.random.default_rng([args.seed, number])
         core, scheme = list(CORES)[number % len(CORES)], list(Scheme)[number // 2 % 2]
-        files = files_of(network, core, scheme)
+        if name in _LEVELS:
+            files, core = forced_files(network, name), "cortex-m4"
+        else:
+            files = files_of(network, core, scheme)
         known, began = places(files), time.process_time()
         for fault in range(args.faults):
             kind = KINDS[fault % len(KINDS)]

@@ -39,7 +39,11 @@ from ai8xtools.writing.templates import render
 Integers = NDArray[np.int64]
 _HOPS = 1000
 _KERNELS = "nn_kernels.c"
-_HEADERS = {"nn.h": "nn.h", "nn_slide.c": "slide.c", "nn_slide.h": "slide.h"}
+_LEVELS, _WHOLE_LAYERS = "nn_levels.c", re.compile(r"\bvoid (?:\w+_)?nn_run_(?:planes|channels)\(")
+_HEADERS = {
+    "nn.h": "nn.h", "nn_slide.c": "slide.c", "nn_slide.h": "slide.h",
+    "nn_levels.h": "levels.h", "nn_copies.c": "levels_copies.c",
+}  # fmt: skip
 """Other files of kernels, and their names in this version."""
 _BUFFER = RAM + MEMORY_BYTES // 2
 _CORE, _KERNEL = (
@@ -167,19 +171,26 @@ def unknown_kernels(project: Path, prefix: str = "") -> str:
     names = sorted(path.name for path in RUNTIME.glob("*.c"))
     shipped = [shipped_text(name).partition("\n") for name in names]
     includes = {include for include, _, _ in shipped}
-    lines = source_text(project / f"{prefix}{_KERNELS}").splitlines()
-    left = "\n".join(line for line in lines if line not in includes)
-    for body in sorted((body.strip() for _, _, body in shipped), key=len, reverse=True):
-        left = left.replace(body, "", 1) if body else left
+
+    def is_shipped(text: str) -> bool:
+        left = "\n".join(line for line in text.splitlines() if line not in includes)
+        for body in sorted((body.strip() for _, _, body in shipped), key=len, reverse=True):
+            left = left.replace(body, "", 1) if body else left
+        return not left.strip()
+
     header = source_text(project / f"{prefix}nn_kernels.h")
     core = _CORE.search(header)
     kernels = [name.removeprefix(prefix) for name in _KERNEL.findall(header)]
     again = core and render("software/nn_kernels.h.j2", kernels=kernels, core=core[1])
-    same = {_KERNELS: not left.strip(), "nn_kernels.h": again and header == renamed(again)}
+    text = source_text(project / f"{prefix}{_KERNELS}")
+    same = {_KERNELS: is_shipped(text), "nn_kernels.h": again and header == renamed(again)}
     for name, own in _HEADERS.items():
         path = project / f"{prefix}{name}"
         if name == "nn.h" or path.is_file():
             same[name] = source_text(path) == shipped_text(own)
+    path = project / f"{prefix}{_LEVELS}"
+    if path.is_file() and _WHOLE_LAYERS.search(text := source_text(path)):
+        same[_LEVELS] = is_shipped(text)
     others = [name for name, is_same in same.items() if not is_same]
     return f"{prefix}{others[0]} is not that of this version" if others else ""
 

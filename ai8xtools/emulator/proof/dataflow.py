@@ -107,6 +107,14 @@ class Dataflow:
                 return region.codes[address - region.base :][:size]
         raise departure(f"{size} bytes at address 0x{address:08x} are no memory for data")
 
+    def constants(self, address: int, size: int) -> bytes:
+        """Return bytes from an address on; raises EmulatorError if they are data."""
+        numbers = self.codes(address, size) // _PARTS
+        if (numbers < 0).any() or (numbers >= CONSTANTS).any():
+            raise departure(f"the program, or what a kernel takes for weights, reads data itself, "
+                            f"at address 0x{address:08x}")  # fmt: skip
+        return numbers.astype(np.uint8).tobytes()
+
     def leaves(self, count: int, width: int = 1) -> int:
         """Return the first of new values."""
         return self._new(count, width, 0)

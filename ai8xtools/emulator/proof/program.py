@@ -18,17 +18,20 @@ from ai8xtools.emulator.bits import truncated
 from ai8xtools.emulator.cpu.core import PAGE, RAM, Core
 from ai8xtools.emulator.cpu.elf import Image
 from ai8xtools.emulator.cpu.io import IoArea
-from ai8xtools.emulator.proof.dataflow import CONSTANTS, ZERO, Dataflow, Mark, overlap, within
+from ai8xtools.emulator.proof.channels import Chain, follow_chain
+from ai8xtools.emulator.proof.dataflow import ZERO, Dataflow, Mark, overlap, within
 from ai8xtools.emulator.proof.kernels import (
     KERNELS,
     Convolution,
     Parameters,
     PoolParameters,
+    Read,
     SlideParameters,
     convolution,
     departure,
     pixels_read,
 )
+from ai8xtools.emulator.proof.planes import Planes, follow_planes
 
 Integers = NDArray[np.int64]
 
@@ -51,18 +54,24 @@ class _Area:
         self._flow = flow
 
     def _read(self, address: int, width: int) -> int:
-        self._check("reads", address, width)
+        if self._holds_data("reads", address, width):
+            return int.from_bytes(self._flow.constants(address, width), "little")
         first = address - self.area.base
         return int.from_bytes(self.content[first : first + width], "little")
 
     def _write(self, address: int, width: int, value: int) -> None:
-        self._check("writes", address, width)
+        content = value.to_bytes(width, "little")
+        if self._holds_data("writes", address, width):
+            self._flow.write(address, np.frombuffer(content, np.uint8).astype(np.int64))
+            return
         first = address - self.area.base
-        self.content[first : first + width] = value.to_bytes(width, "little")
+        self.content[first : first + width] = content
 
-    def _check(self, verb: str, address: int, width: int) -> None:
-        if any(map(self._flow.holds, range(address, address + width))):
-            raise departure(f"the program {verb} data itself, at address 0x{address:08x}")
+    def _holds_data(self, verb: str, address: int, width: int) -> bool:
+        held = [self._flow.holds(one) for one in range(address, address + width)]
+        if any(held) and not all(held):
+            raise departure(f"the program {verb} beyond memory for data, at 0x{address:08x}")
+        return held[0]
 
 
 class TracedProgram:
@@ -85,7 +94,7 @@ class TracedProgram:
         self._time_limit = time_limit
         self.core = Core(image, self)
         self._small = image.architecture.title == "Cortex-M0+"
-        self._convolutions: dict[tuple[str, bytes, bytes], Convolution] = {}
+        self._convolutions: dict[str, list[tuple[dict[tuple[int, int], bytes], Convolution]]] = {}
         self.flow.add_region(INPUT, in_bytes)
         self.flow.add_region(OUTPUT, out_bytes)
         self._arenas = arenas = [
@@ -166,10 +175,7 @@ class TracedProgram:
     def read(self, address: int, size: int) -> bytes:
         """Return bytes of memory; data must be constants."""
         if self.flow.holds(address):
-            numbers = self.flow.codes(address, size) // 4
-            if (numbers < 0).any() or (numbers >= CONSTANTS).any():
-                raise departure("weights are no constants")
-            return numbers.astype(np.uint8).tobytes()
+            return self.flow.constants(address, size)
         memory = self._memory
         if memory is not None and overlap(address, size, memory.area.base, memory.area.size_bytes):
             first = address - memory.area.base
@@ -185,9 +191,12 @@ class TracedProgram:
             "nn_mean": self._mean,
             "nn_pool_max": partial(self._pool, "max"),
             "nn_pool_mean": partial(self._pool, "average"),
-            "nn_copy": self._copies,
+            "nn_copy": partial(self._copies, 0),
+            "nn_copy_start_2d": partial(self._copies, 1),
             "nn_roll": self._roll,
             "nn_slide_move": self._slide,
+            "nn_run_planes": self._planes,
+            "nn_run_channels": self._chain,
             "memcpy": self._copy,
             "memmove": self._copy,
             "memset": self._set,
@@ -204,7 +213,9 @@ class TracedProgram:
     def _convolve(self, name: str) -> None:
         at, rows, first, count, out, scratch = self._arguments(6)
         params = Parameters.at(at, self.read)
-        conv = self._convolution(name, params)
+        conv = self._convolution(
+            (name, params), lambda read: convolution(name, params, read, small=self._small)
+        )
         width = _WIDE_BYTES if params.wide else 1
         places = pixels_read(params, name, self._pointers(rows, params.kernel_rows), first, count)
         if scratch % 4 or out % width or (params.wide and conv.passes_on and out % 4):
@@ -218,14 +229,39 @@ class TracedProgram:
         self.flow.write(out, results, width)
         self.flow.forget(scratch, conv.scratch_bytes)
 
-    def _convolution(self, name: str, params: Parameters) -> Convolution:
-        bits = repr(params).encode()
-        if self.flow.holds(params.weights_at) or params.weights_at >= RAM:
-            bits += self.read(params.weights_at, params.inputs * params.filters)
-        key = name, bits, b""
-        if key not in self._convolutions:
-            self._convolutions[key] = convolution(name, params, self.read, small=self._small)
-        return self._convolutions[key]
+    def _convolution(self, said: object, make: Callable[[Read], Convolution]) -> Convolution:
+        """Return what is made of parameters and of weights, which may be read; the same if both
+        are.
+        """
+        known = self._convolutions.setdefault(repr(said), [])
+        for reads, conv in known:
+            if all(self.read(*span) == content for span, content in reads.items()):
+                return conv
+        reads = {}
+
+        def read(address: int, size: int) -> bytes:
+            content = self.read(address, size)
+            if address >= RAM:  # else it stays
+                reads[address, size] = content
+            return content
+
+        known.append((reads, make(read)))
+        return known[-1][1]
+
+    def _planes(self) -> None:
+        at, image, out = self._arguments(3)
+        planes = Planes.at(at, self.read)
+        follow_planes(self.flow, planes, self._convolution(planes, planes.convolution), image, out)
+
+    def _chain(self) -> None:
+        at, image, out = self._arguments(3)
+        chain = Chain.at(at, self.read)
+        convolutions = {
+            number: self._convolution(link, link.convolution)
+            for number, link in enumerate(chain.links)
+            if link.conv
+        }
+        follow_chain(self.flow, chain, convolutions, image, out)
 
     def _join(self, name: str) -> None:
         operands, count, number, out = self._arguments(4)
@@ -292,8 +328,10 @@ class TracedProgram:
         kind = (name, places.shape[1]) + ((bool(pool.rounded),) if name == "average" else ())
         self.flow.write(out, self.flow.compute(kind, self._in_turn(places, out)))
 
-    def _copies(self) -> None:
-        to, to_step, source, source_step, length, count = self._arguments(6)
+    def _copies(self, before: int) -> None:
+        """Follow copies of runs; so many arguments are `before` theirs."""
+        arguments = self._arguments(6 + before)[before:]
+        to, to_step, source, source_step, length, count = arguments
         for number in range(count):
             self._moved(to + number * to_step, source + number * source_step, length)
 
