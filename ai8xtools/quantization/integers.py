@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial, reduce
 
 import numpy as np
 
@@ -17,12 +18,18 @@ from ai8xtools.frontends.graph.nodes import Graph, Node, constant, make
 from ai8xtools.frontends.graph.operators import (
     Array,
     Clip,
+    Concat,
     Each,
     Function,
     Gemm,
     MeanVarianceNormalization,
+    Pad,
     Reduce,
     Reduction,
+    Reshape,
+    Resize,
+    Slice,
+    Transpose,
 )
 from ai8xtools.frontends.graph.recurrent import STEP
 from ai8xtools.quantization.formats import (
@@ -34,6 +41,8 @@ from ai8xtools.quantization.formats import (
 )
 from ai8xtools.values import frozen
 
+MOVES = Reshape | Transpose | Slice | Concat | Resize | Pad
+"""What only moves values."""
 BITS, WIDE = 8, 15
 """Bits of results; wide ones are two parts of 8 bits where they are multiplied."""
 _CONSTANT_BITS = 12
@@ -44,6 +53,8 @@ DEEPEST = 30
 """The largest k."""
 _EXACT_BITS = 50
 """Of what a root is taken of: float64 and integers of 64 bits compute it exactly."""
+_NOTHING = 32
+"""By so much more than data differ a mask lowers what it hides: exponentials are 0 next to 1."""
 _MOST_NORMALIZED = 1 << 11
 """Values whose variance is exact where each is wide; of more, each has 8 bits."""
 
@@ -101,7 +112,7 @@ class Integers:
 
     def __init__(self, graph: Graph, ranges: Ranges, bits: int) -> None:
         self._ranges, self._spread = dict(ranges.largest), ranges.spread
-        self._graph, self._bits, self._readers = graph, bits, graph.readers()
+        self._graph, self._bits, self._readers = graph, bits, dict(graph.readers())
         self._reader_fractions: dict[Node, int] = {}
         self._stored: dict[Node, tuple[Node, int]] = {}
         self._real: dict[Node, Node] = {}
@@ -115,11 +126,15 @@ class Integers:
         return max(min(self._reader_fractions.get(node, own), DEEPEST), -DEEPEST)
 
     def _bits_of(self, node: Node) -> int:
-        """Return the bits that a result is stored with: what is normalized needs more."""
+        """Return the bits that a result is stored with: what is normalized, perhaps in another
+        place, needs more.
+        """
         precise = any(
-            isinstance(one.operator, MeanVarianceNormalization) and _count(one) <= _MOST_NORMALIZED
+            self._bits_of(one) > BITS if isinstance(one.operator, MOVES) and one is not node
+            else isinstance(one.operator, MeanVarianceNormalization)
+            and _count(one) <= _MOST_NORMALIZED
             for one in self._readers[node]
-        )
+        )  # fmt: skip
         return WIDE if precise else self._bits
 
     def _integer(self, node: Node) -> tuple[Node, int]:
@@ -207,21 +222,76 @@ class Integers:
         for bias in constants[1:]:
             values = np.asarray(bias.constant, np.float64).reshape(axes)
             terms.append(constant(np.rint(np.ldexp(values, kx + kw))))
-        whole = terms[0]
-        for term in terms[1:]:
-            whole = make(place, Each(Function.ADD), whole, term)
-        return scaled(place, whole, -(kx + kw))
+        return scaled(place, _summed(place, terms), -(kx + kw))
+
+    def _product(self, node: Node) -> Node:
+        """Return the product of two results: sums of the products of their parts."""
+        (left, ka), (right, kb) = map(self._parts_of, node.inputs)
+        terms = [scaled(node.place, make(node.place, node.operator, a, b), one + other)
+                 for a, one in left for b, other in right]  # fmt: skip
+        return scaled(node.place, _summed(node.place, terms), -(ka + kb))
+
+    def _shares(self, node: Node, axis: int) -> Node:
+        """Return exponentials over their sum; those of differences to the largest are tables, of
+        wide data products of two. What a mask makes far less than all others counts nothing.
+        """
+        place, low = node.place, limits(BITS)[0]
+        data, seen = self._masked(node.inputs[0])
+        whole, k = self._integer(data)
+        most = whole
+        if seen is not None:  # the least there is
+            bits = WIDE if data in self._wide else BITS
+            hidden = constant((1.0 - seen) * limits(bits)[0])
+            most = _each(place, Function.ADD, _each(place, Function.MUL, whole, seen), hidden)
+        most = make(place, Reduce(Reduction.MAX, (axis,), True), most)
+        less = _each(place, Function.SUB, whole, most)  # 0 or below
+        parts = [(less, 0)]
+        if data in self._wide:
+            upper = make(place, Each(Function.CEIL), scaled(place, less, -BITS))
+            rest = _each(place, Function.SUB, less, scaled(place, upper, BITS))
+            parts = [(upper, BITS), (rest, 0)]
+        powers = []
+        for part, exponent in parts:
+            moved = rounded(place, _each(place, Function.SUB, part, low + 1), 0)
+            exact = scaled(place, _each(place, Function.ADD, moved, low + 1), exponent - k)
+            power = make(place, Each(Function.EXP), exact)
+            powers.append(rounded(place, power, WIDE - 1, WIDE))
+        power = powers[0]
+        if len(powers) > 1:
+            both = scaled(place, _each(place, Function.MUL, *powers), 1 - WIDE)
+            power = rounded(place, both, 0, WIDE)
+        if seen is not None:
+            power = _each(place, Function.MUL, power, seen)
+        total = make(place, Reduce(Reduction.SUM, (axis,), True), power)
+        return _each(place, Function.DIV, power, make(place, Clip(1.0, np.inf), total))
+
+    def _masked(self, node: Node) -> tuple[Node, Array | None]:
+        """Return data without what a mask adds to them, and which of them it leaves as they are:
+        1, else 0; None without a mask.
+        """
+        added = node.inputs[-1].constant if node.operator == Each(Function.ADD) else None
+        if added is None:
+            return node, None
+        data = node.inputs[0]
+        hidden = added < -2 * self._ranges[data] - _NOTHING
+        rest = np.where(hidden, 0.0, added)
+        if not hidden.any() or data.shape != node.shape:
+            return node, None
+        if rest.any():
+            data = make(node.place, Each(Function.ADD), data, constant(rest))
+            self._ranges[data] = self._ranges[node.inputs[0]] + largest(rest)
+            self._readers[data] = [node]
+            self._real[data] = _each(
+                node.place, Function.ADD, self._value(node.inputs[0]), _shortened(rest)
+            )
+        return data, np.where(hidden, 0.0, 1.0)
 
     def _normalized(self, node: Node, operator: MeanVarianceNormalization) -> Node:
         """Return data less their mean over the root of their variance, n times both: from sums and
         sums of squares, exactly but for the root.
         """
         place, n = node.place, _count(node)
-
-        def each(function: Function, a: Node, b: Node | float) -> Node:
-            b = b if isinstance(b, Node) else constant(np.array(float(b)))
-            return make(place, Each(function), a, b)
-
+        each = partial(_each, place)
         add, sub, mul = Function.ADD, Function.SUB, Function.MUL
         total = Reduce(Reduction.SUM, operator.axes, True)
         data = node.inputs[0]
@@ -235,9 +305,7 @@ class Integers:
             scaled(place, make(place, total, each(mul, a, b)), one + other + (i != j))
             for i, (a, one) in enumerate(parts) for j, (b, other) in enumerate(parts) if i <= j
         ]  # fmt: skip
-        summed = squares[0]
-        for one in squares[1:]:
-            summed = each(add, summed, one)
+        summed = _summed(place, squares)
         mean = make(place, total, whole)
         variance = each(sub, each(mul, summed, n), each(mul, mean, mean))
         epsilon = operator.epsilon * n**2 * 4.0**k
@@ -275,6 +343,17 @@ def _count(node: Node) -> int:
     """Return how many values are normalized together."""
     assert isinstance(node.operator, MeanVarianceNormalization)
     return math.prod(node.inputs[0].shape[axis] for axis in node.operator.axes)
+
+
+def _each(place: str, function: Function, a: Node, b: Node | float | Array) -> Node:
+    """Return what a function makes of pairs of elements."""
+    return make(place, Each(function), a,
+                b if isinstance(b, Node) else constant(np.asarray(b, np.float64)))  # fmt: skip
+
+
+def _summed(place: str, terms: Sequence[Node]) -> Node:
+    """Return the sum of results."""
+    return reduce(partial(_each, place, Function.ADD), terms)
 
 
 def scaled(place: str, data: Node, exponent: int) -> Node:

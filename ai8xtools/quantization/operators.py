@@ -15,6 +15,7 @@ import numpy as np
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.compositions import compositions
 from ai8xtools.frontends.graph.execute import value_of
+from ai8xtools.frontends.graph.matrices import products_of_constants
 from ai8xtools.frontends.graph.nodes import Graph, Node, constant, graph_of, make
 from ai8xtools.frontends.graph.operators import (
     Array,
@@ -28,6 +29,7 @@ from ai8xtools.frontends.graph.operators import (
     Function,
     Gemm,
     Input,
+    MatMul,
     MeanVarianceNormalization,
     Pad,
     Pool,
@@ -36,6 +38,7 @@ from ai8xtools.frontends.graph.operators import (
     Reshape,
     Resize,
     Slice,
+    Softmax,
     Transpose,
 )
 from ai8xtools.quantization.formats import (
@@ -44,20 +47,29 @@ from ai8xtools.quantization.formats import (
     power_of_two_fraction,
     to_fixed,
 )
-from ai8xtools.quantization.integers import BITS, DEEPEST, WIDE, Integers, Ranges, rounded, scaled
+from ai8xtools.quantization.integers import (
+    BITS,
+    DEEPEST,
+    MOVES,
+    WIDE,
+    Integers,
+    Ranges,
+    rounded,
+    scaled,
+)
 from ai8xtools.values import frozen
 
 PASSES = (
-    compositions, passes.normalizations, passes.constants_second, passes.limits, passes.sections,
-    passes.padding,
-    passes.reductions, passes.transposes, passes.into_weights, passes.before_weights,
+    compositions, passes.normalizations, products_of_constants, passes.constants_second,
+    passes.limits, passes.sections, passes.padding, passes.reductions, passes.transposes,
+    passes.into_weights, passes.before_weights,
 )  # fmt: skip
 """What is done with a graph before; into_weights behind what makes factors and offsets."""
 
 _INPUT_FRACTION, _SUM_BITS, _LIMIT_BITS = 7, 31, 16
-_MOVES = Reshape | Transpose | Slice | Concat | Resize | Pad
 _WEIGHTED = Conv | ConvTranspose | Gemm
-_SUMS = Conv | ConvTranspose | Gemm | MeanVarianceNormalization
+_SUMS = Conv | ConvTranspose | Gemm | MeanVarianceNormalization | MatMul
+_DEGREE = 2
 _OF_ELEMENTS = Each | Clip | Dropout
 _TABLES = frozenset({
     Function.ERF, Function.EXP, Function.LOG, Function.POW, Function.SIGMOID, Function.SQRT,
@@ -133,7 +145,7 @@ class _Quantizer(Integers):
 
     def _ask(self, node: Node) -> None:
         """Note the k that results should have which only move from here on."""
-        if not isinstance(node.operator, _MOVES):
+        if not isinstance(node.operator, MOVES):
             return
         for one in node.inputs:
             if len(self._readers[one]) == 1 and one.constant is None:
@@ -154,6 +166,12 @@ class _Quantizer(Integers):
             case MeanVarianceNormalization():
                 self._real[node] = self._normalized(node, operator)
                 self._finish(node)
+            case MatMul():
+                self._real[node] = self._product(node)
+                self._finish(node)
+            case Softmax(log=False):
+                self._real[node] = self._shares(node, operator.axis)
+                self._store(node)
             case Each(function=function) if function in _TABLES and self._is_wide(node):
                 inputs = [one if one.constant is not None else self._in_8_bits(one)
                           for one in node.inputs]  # fmt: skip
@@ -163,6 +181,9 @@ class _Quantizer(Integers):
                 self._real[node] = over
                 self._finish(node)
             case Each() | Clip() | Dropout():
+                for one in node.inputs if operator == Each(Function.MUL) else ():
+                    if self._degree(one) > 1 and self._degree(node) > _DEGREE:
+                        self._store(one)  # products of more need too many bits
                 inputs = [self._value(one) for one in node.inputs]
                 if isinstance(operator, Clip):
                     operator = Clip(_in_steps(operator.low), _in_steps(operator.high))
@@ -235,6 +256,13 @@ class _Quantizer(Integers):
         each = node.operator
         return self._bits > BITS and isinstance(each, Each) and each.function in _TABLES
 
+    def _degree(self, node: Node) -> int:
+        """Return how many wide results are multiplied with each other at most."""
+        if node in self._stored or node.constant is not None:
+            return int(node.constant is None and self._bits > BITS)
+        degrees = [self._degree(one) for one in node.inputs]
+        return (sum if node.operator == Each(Function.MUL) else max)(degrees)
+
     # Operators
 
     def _weighted(self, node: Node) -> Node:
@@ -281,6 +309,11 @@ class _Quantizer(Integers):
         operator = node.operator
         if isinstance(operator, Pad) and operator.value:
             value = float(to_fixed(operator.value, fraction, bits))
+            if bits > BITS:  # what is copied in words is filled with 0
+                inputs = [make(node.place, Each(Function.ADD), *inputs, constant(np.array(-value)))]
+                padded = make(node.place, replace(operator, value=0.0), *inputs)
+                more = constant(np.array(value))
+                return make(node.place, Each(Function.ADD), padded, more), fraction
             operator = replace(operator, value=value)
         return make(node.place, operator, *inputs), fraction
 

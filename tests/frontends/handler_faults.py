@@ -35,14 +35,16 @@ import ai8x
 from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.graph_proof import executed, prove_graph
 from ai8xtools.commands.loader.options import ModelSource
+from ai8xtools.commands.q15 import mcu
 from ai8xtools.commands.q15.network import _compare, graph_of
 from ai8xtools.commands.quantize import importer
 from ai8xtools.commands.quantize.samples import as_maps
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.errors import InputError
-from ai8xtools.frontends.graph.nodes import Node, constant, shape_of
+from ai8xtools.frontends.graph.compositions import compositions
+from ai8xtools.frontends.graph.nodes import Node, constant, rewritten, shape_of
 from ai8xtools.frontends.graph.operators import Each, Function, Reshape, Slice, Transpose
-from ai8xtools.frontends.graph.passes import results
+from ai8xtools.frontends.graph.passes import improved, results
 from ai8xtools.frontends.layers import Refusal, refuse
 from ai8xtools.frontends.modules import calls as torch_calls
 from ai8xtools.frontends.modules.door import read_module
@@ -54,7 +56,7 @@ from ai8xtools.synthesis.options import EncodeOptions, ResolveOptions
 from ai8xtools.synthesis.parse import Described
 from ai8xtools.synthesis.understand import understand
 
-ROADS = ("accelerator", "kernels")
+ROADS = ("accelerator", "kernels", "operators")
 SHAPE = (3, 6, 6)
 Sample = Callable[[Any, Any], Any]
 Variant = tuple[str, Any, tuple[Node, ...]]
@@ -246,7 +248,10 @@ TORCH: dict[str, Any] = {
     "hardsigmoid": nn.Hardsigmoid(), "hardswish": nn.Hardswish(), "silu": nn.SiLU(),
     "softmax": lambda a, b: a.mean((2, 3)).softmax(1),
     "logsoftmax": lambda a, b: a.mean((2, 3)).log_softmax(1),
-    "rsub": lambda a, b: torch.rsub(a, 1.0),
+    "rsub": lambda a, b: torch.rsub(a, 1.0), "flip": lambda a, b: a.flip(2, 3),
+    "where": lambda a, b: torch.where(torch.arange(6) > 2, a, b),
+    "maskedfill": lambda a, b: a.masked_fill(torch.arange(6) > 2, 0.5),
+    "scaleddotproductattention": lambda a, b: functional.scaled_dot_product_attention(a, b, a + b),
     "maxpool": nn.MaxPool2d(2),
     "maxpoolwithindices": lambda a, b: functional.max_pool2d_with_indices(a, 2)[0],
     "avgpool": nn.AvgPool2d(3, 1, 1),
@@ -290,7 +295,7 @@ class OfTorch:
     names = TORCH.keys()
 
     def __init__(self, name: str) -> None:
-        self.roads = ROADS[: 1 if name in ENDS else 2]
+        self.roads = ROADS[: 1 if name in ENDS else 3]
         self.codes: dict[str, str] = {}
         torch.manual_seed(3)
         self.network = Network(TORCH[name], name in ENDS).eval()
@@ -304,6 +309,14 @@ class OfTorch:
     def accelerator(self) -> None:
         """Import it for the accelerator."""
         import_network(self.network, INPUTS[:1], "net", {})
+
+    def operators(self) -> None:
+        """Import it for a microcontroller, where every operator is computed."""
+        graph = improved(self.read(), (compositions,))
+        samples = [*INPUTS[:2, None].double().numpy()]
+        if any(one is None for one in results(graph, samples[0])):
+            raise InputError("E670", "there is no kernel", "net", "")
+        mcu._compare(graph, samples, [self._expected[:2].numpy()], "net")
 
     def kernels(self) -> None:
         """Import it for kernels of 16 and 8 bits."""
@@ -424,6 +437,7 @@ ONNX: dict[str, Build] = {
     **{kind: _positive(kind) for kind in ("Log", "Sqrt", "Reciprocal")},
     **{kind: _of_two(kind) for kind in (
         "Add", "Sub", "Max", "Min", "Sum", "Mean")},
+    "Where": lambda g: g("Where", np.arange(6) > 2, g.a, g.b),
     "Div": lambda g: g("Div", g.a, _f(3)), "Mul": lambda g: g("Mul", g.a, _f(3)),
     "Pow": lambda g: g("Pow", g.a, _f(2)),
     "PRelu": lambda g: g("PRelu", g.a, g.drawn(4, 1, 1)),
@@ -474,7 +488,7 @@ class OfOnnx:
     names = ONNX.keys()
 
     def __init__(self, name: str) -> None:
-        self.roads = () if name in ENDS_OF_ONNX else ROADS
+        self.roads = () if name in ENDS_OF_ONNX else ROADS[:2]
         self.codes: dict[str, str] = {}
         self._folder = tempfile.TemporaryDirectory()
         self._path = Path(self._folder.name) / "net.onnx"
@@ -578,16 +592,21 @@ def roads_of(of: Any) -> Iterator[str]:
             yield road
 
 
+def rewritten_of(of: Any) -> Any:
+    """Return the graph of operators, with what others are composed of."""
+    return rewritten(of.read(), compositions)
+
+
 def effective(of: Any, name: str) -> Iterator[Planted]:
     """Yield the faults of a handler that change what its network computes."""
     sample = getattr(of, "sample", INPUTS[:1].double().numpy())
-    expected = results(of.read(), sample)
+    expected = results(rewritten_of(of), sample)
     number = 0
     while True:
         fault = Planted(of.door, name, number := number + 1)
         quiet, found = np.errstate(all="ignore"), []
         with fault.within(), quiet, contextlib.suppress(ValueError, IndexError, InputError):
-            found = results(of.read(), sample)
+            found = results(rewritten_of(of), sample)
         if not fault.label:
             return
         both = zip(expected, found, strict=False)  # what cannot be computed is noticed anyway

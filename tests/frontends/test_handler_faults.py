@@ -23,8 +23,10 @@ from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.modules.plain.network import import_network
 from tests.frontends import handler_faults as planting
 
-PASSING = {"OfTorch": {"dropout"}, "OfOnnx": {"Shape"}}
-"""Handlers without anything that could be wrong for one sample."""
+PASSING = {"OfTorch": {"dropout", "flip", "gru", "lstm", "rnn"}, "OfOnnx": {"Shape"}}
+"""Handlers without anything that could be wrong for one sample, or of which no setting can change
+alone; tests of their results are elsewhere (test_recurrent.py, tests/software/each_operator.py).
+"""
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,12 @@ class Q15Options:
         return self.output.name.endswith(_CHECKPOINTS)
 
     @property
+    def is_usual(self) -> bool:
+        """Whether it is a checkpoint, without settings that only kernels of Q15 and Q7 have."""
+        settings = (self.guard, self.percentile, self.column_major)
+        return self.is_checkpoint and settings == (Guard.WORST, 100.0, False)
+
+    @property
     def bits(self) -> int:
         """The width of numbers."""
         return BITS[self.device]

@@ -24,7 +24,7 @@ from ai8xtools.frontends.graph.stored import to_data
 from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse
 from ai8xtools.quantization.formats import Float64s, to_fixed
-from ai8xtools.quantization.integers import WIDE, measured
+from ai8xtools.quantization.integers import BITS, WIDE, measured
 from ai8xtools.quantization.operators import PASSES, Whole, costliest, quantized
 from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.operators.lower import Lowering
@@ -36,8 +36,11 @@ _SCALE = "Scale what it computes: powers of two of 8 bits do not reach that far.
 _TOLERANCE = 1e-4
 
 
-def quantize_mcu(options: McuOptions) -> int:
-    """Write the checkpoint and print how near it is; return the exit status."""
+def quantize_mcu(options: McuOptions, bits: int = BITS) -> int:
+    """Write the checkpoint and print how near it is; return the exit status.
+
+    Data and weights have `bits`, BITS or WIDE, or WIDE where BITS lose too much.
+    """
     path = options.case.input
     refuse_overwriting([("OUTPUT", options.output)], (path,))
     from ai8xtools.commands.q15.network import read_source  # here: they need torch
@@ -55,12 +58,12 @@ def quantize_mcu(options: McuOptions) -> int:
     if source.expected is not None:
         _compare(operators, samples, source.expected, path)
     ranges = measured(graph, samples)
-    whole = quantized(graph, ranges)
+    whole = quantized(graph, ranges, bits)
     lowered = _lowered(whole, source.arch, path)
     some = samples[:_MEASURED]
     expected = _results(graph, some)
     agreement = _agreement(expected, whole, some)
-    if agreement < options.least:
+    if agreement < options.least and bits < WIDE:
         narrow, products = agreement, lowered.macs
         whole = quantized(graph, ranges, WIDE)
         lowered = _lowered(whole, source.arch, path)

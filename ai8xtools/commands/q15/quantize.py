@@ -9,7 +9,11 @@ from ai8xtools.checkpoint import write_checkpoint
 from ai8xtools.commands.deliver import Folder, deliver
 from ai8xtools.commands.following import deploy_it, written_for_cores
 from ai8xtools.commands.q15.arguments import Q15Options
+from ai8xtools.commands.q15.mcu import quantize_mcu
+from ai8xtools.commands.q15.mcu_arguments import McuOptions
 from ai8xtools.commands.same_files import refuse_overwriting
+from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.quantization.integers import WIDE
 from ai8xtools.quantization.q15.file import StoredNetwork, to_checkpoint
 from ai8xtools.quantization.q15.formats import Guard
 from ai8xtools.quantization.q15.graph import Graph
@@ -34,14 +38,22 @@ def quantize_q15(options: Q15Options) -> int:
     from ai8xtools.quantization.q15.network import quantize_network
     from ai8xtools.quantization.q15.report import HEADERS, ErrorSums, rows
 
-    case = read_case(options.case)
-    graph, samples = case.graph, case.samples
-    if options.column_major:
-        graph, samples = graph.transposed(), [part.swapaxes(2, 3) for part in samples]
-    ranges = measure(graph, samples, options.percentile)
-    network = quantize_network(
-        graph, ranges.percentile, ranges.largest, options.bits, options.guard
-    )
+    try:
+        case = read_case(options.case)
+        graph, samples = case.graph, case.samples
+        if options.column_major:
+            graph, samples = graph.transposed(), [part.swapaxes(2, 3) for part in samples]
+        ranges = measure(graph, samples, options.percentile)
+        network = quantize_network(
+            graph, ranges.percentile, ranges.largest, options.bits, options.guard
+        )
+    except InputError as refusal:
+        if refusal.code not in ("E670", "E741") or not options.is_usual:
+            raise
+        bits = min(options.bits, WIDE)
+        print(f"No kernel of {options.bits} bits for all of it ({refusal.message}): it becomes "
+              f"operators of {bits} bits in sums of 8 by 8")  # fmt: skip
+        return quantize_mcu(McuOptions(options.case, str(options.output), options.least), bits)
     sums = ErrorSums(network)
     sample = None
     for part in samples:

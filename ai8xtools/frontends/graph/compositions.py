@@ -32,6 +32,8 @@ from ai8xtools.frontends.graph.passes import Readers
 from ai8xtools.frontends.graph.recurrent import recurrent
 
 _SELU = (1.6732632423543772, 1.0507009873554805)
+_FAR = 1e30
+"""Stands for infinity, which masks have."""
 
 
 class Maker:
@@ -65,6 +67,20 @@ class Maker:
         """Return exp(x / scale) - 1 of the part below zero."""
         below = self(Clip(-np.inf, 0.0), self.data)
         return self.each("Sub", self.each("Exp", self.each("Mul", below, 1 / scale)), 1.0)
+
+
+def chosen(place: str, mask: Array, a: Node, b: Node) -> Node:
+    """Return `a` where a constant mask is not 0, else `b`; constants without end are far ones."""
+    parts, whole = [], [np.zeros(())]
+    for one, share in ((a, mask != 0), (b, mask == 0)):
+        if one.constant is None:
+            parts.append(make(place, Each(Function.MUL), one, constant(share.astype(np.float64))))
+        else:
+            whole.append(np.where(share, np.clip(one.constant, -_FAR, _FAR), 0.0))
+    rest = np.asarray(sum(whole))
+    if rest.any():
+        parts.append(constant(rest))
+    return parts[0] if len(parts) == 1 else make(place, Each(Function.ADD), *parts)
 
 
 def _elu(m: Maker) -> Node:
@@ -115,9 +131,11 @@ def _gelu(m: Maker) -> Node:
 
 
 def _thresholded(m: Maker) -> Node:
-    """Return x where it is above alpha, else 0."""
-    sign = m.each("Sign", m.each("Sub", m.data, m.get("alpha", 1.0)))
-    return m.each("Mul", m.data, m(Clip(0.0, np.inf), sign))
+    """Return x where it is above a limit, else 0, or the value that is stated."""
+    sign = m.each("Sign", m.each("Sub", m.data, m.get("alpha", m.get("threshold", 1.0))))
+    value = m.get("value", 0.0)
+    above = m.each("Mul", m.each("Sub", m.data, value), m(Clip(0.0, np.inf), sign))
+    return m.each("Add", above, value) if value else above
 
 
 def _normalized(m: Maker, data: Node, axes: tuple[int, ...]) -> Node:
@@ -261,6 +279,7 @@ def linear_weights(n: int, size: int, coordinates: str) -> Array:
 _COMPOSED: Mapping[str, Callable[[Maker], Node | None]] = {
     "elu": _elu, "celu": _celu, "selu": _selu, "softplus": _softplus, "softsign": _softsign,
     "mish": _mish, "swish": _swish, "gelu": _gelu, "thresholdedrelu": _thresholded,
+    "threshold": _thresholded,
     "instancenormalization": _instance, "instancenorm": _instance, "batchnorm": _instance,
     "groupnormalization": _group, "groupnorm": _group,
     "layernormalization": _layer, "layernorm": _layer, "linearinterpolation": _interpolated,

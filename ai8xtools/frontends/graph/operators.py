@@ -223,6 +223,15 @@ class Resize:
     places: tuple[Shape, ...]
 
 
+def cropped(shape: Shape, pads: Pads) -> tuple[Slice, Pads]:
+    """Return what negative pads cut off, and the other pads."""
+    starts = tuple(max(-begin, 0) for begin, _ in pads)
+    ends = tuple(n + min(end, 0) for n, (_, end) in zip(shape, pads, strict=True))
+    counts = tuple(end - start for start, end in zip(starts, ends, strict=True))
+    more = tuple((max(begin, 0), max(end, 0)) for begin, end in pads)
+    return Slice(starts, (1,) * len(shape), counts), more
+
+
 def repeated(taken: Shape, shape: Shape) -> Resize:
     """Return what repeats data, as often as an axis goes into that of the result."""
     return Resize(tuple(tuple(range(n)) * (m // n) for n, m in zip(taken, shape, strict=True)))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.compositions import compositions
+from ai8xtools.frontends.graph.matrices import products
 from ai8xtools.frontends.graph.nodes import Graph, Node
 from ai8xtools.frontends.graph.operators import (
     Concat,
@@ -43,7 +44,7 @@ from ai8xtools.software.operators.windows import Windowing
 
 PASSES = (
     compositions, passes.normalizations, passes.limits, passes.truncations, passes.sections,
-    passes.padding, passes.minima,
+    passes.padding, passes.minima, products,
     passes.reductions, passes.transposes,
 )  # fmt: skip
 """What is done with a graph before."""
@@ -132,7 +133,10 @@ class Lowering(Moving, Weighing, Windowing):
         elif (stored.over != 1).any():
             self._refuse(node, "its results are fractions", ROUND)
         else:
-            return self._in_order(node.place, stored, laid(stored.places))
+            try:
+                return self._in_order(node.place, stored, laid(stored.places))
+            except RefusedError as exc:
+                self._refuse(node, exc.why, exc.remedy)
         return 0
 
     def _result(self, node: Node) -> Stored:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from torch import Tensor
 
+from ai8xtools.frontends.graph.compositions import chosen
 from ai8xtools.frontends.graph.nodes import Node as Result
 from ai8xtools.frontends.graph.nodes import constant
 from ai8xtools.frontends.graph.operators import Clip, Each, Function, LpNormalization, Softmax
@@ -105,6 +106,18 @@ def _each(call: Call) -> Result:
     if call.get("rounding_mode") is not None:
         return call.foreign(f"division with rounding_mode {call.get('rounding_mode')}")
     return call.make(Each(function), *operands)
+
+
+@handles("where maskedfill", "mask value")
+def _where(call: Call) -> Result:
+    """Return what a mask that does not depend on data chooses."""
+    if call.name == "where":
+        mask, a, b = map(operand, call.args)
+    else:
+        b, mask, a = map(operand, (call.data, call.get("mask"), call.get("value")))
+    if mask.constant is None:
+        return call.foreign(f"{call.shown} by data")
+    return chosen(call.place, mask.constant, a, b)
 
 
 @handles("rsub")

@@ -30,6 +30,18 @@ def _permute(call: Call) -> Result:
     return call.make(Transpose(tuple(order)), call.data)
 
 
+@handles("flip", "dims")
+def _flip(call: Call) -> Result:
+    shape = call.data.shape
+    stated = listed([call.settings.get("dims"), *call.args[1:]])
+    axes = {int(n) % len(shape) for n in stated if n is not None}
+    if 0 in axes:
+        return call.foreign("flip of the batch")
+    start = tuple(n - 1 if axis in axes else 0 for axis, n in enumerate(shape))
+    steps = tuple(-1 if axis in axes else 1 for axis in range(len(shape)))
+    return call.make(Slice(start, steps, shape), call.data)
+
+
 @handles("cat concat concatenate", "dim")
 def _cat(call: Call) -> Result:
     parts = [operand(one) for one in call.args[0]]

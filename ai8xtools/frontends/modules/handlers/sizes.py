@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ai8xtools.frontends.graph.nodes import Node as Result
-from ai8xtools.frontends.graph.operators import Foreign, Pad, Pads, Resize
+from ai8xtools.frontends.graph.operators import Foreign, Pad, Pads, Resize, cropped
 from ai8xtools.frontends.modules.calls import Call, Shape, handles
 
 
@@ -54,8 +54,11 @@ def _pad_module(call: Call) -> Result:
 
 def padded(call: Call, data: Result, pads: Pads, mode: str, value: float = 0) -> Result:
     """Return data with a border, or what stands for a border of another kind."""
-    if mode not in _MODES or min(map(min, pads)) < 0:
+    if mode not in _MODES:
         return call.foreign(f"padding by {mode}")
+    if min(map(min, pads)) < 0:
+        cut, pads = cropped(data.shape, pads)
+        data = call.make(cut, data)
     if not any(map(any, pads)):
         return data
     return call.make(Pad(pads, float(value), _MODES[mode]), data)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import torch
+import math
 
+import torch
+from torch import Tensor
+
+from ai8xtools.frontends.graph.compositions import chosen
 from ai8xtools.frontends.graph.nodes import Node as Result
 from ai8xtools.frontends.graph.nodes import constant
 from ai8xtools.frontends.graph.operators import (
@@ -11,9 +15,13 @@ from ai8xtools.frontends.graph.operators import (
     Conv,
     ConvTranspose,
     Dropout,
+    Each,
+    Function,
     Gemm,
     MatMul,
     Pads,
+    Softmax,
+    Transpose,
 )
 from ai8xtools.frontends.modules.calls import Call, alike, handles, operand
 from ai8xtools.frontends.modules.handlers.sizes import padded
@@ -59,6 +67,25 @@ def _matmul(call: Call) -> Result:
     if b.constant is not None and len(b.shape) == 2:
         return call.make(Gemm(), a, constant(b.constant.T))
     return call.make(MatMul(), a, b)
+
+
+@handles("scaleddotproductattention", "key value attn_mask dropout_p is_causal scale")
+def _attention(call: Call) -> Result:
+    q, k, v = call.data, operand(call.get("key")), operand(call.get("value"))
+    axes, scale = len(k.shape), call.get("scale", 1 / math.sqrt(q.shape[-1]))
+    mask = call.get("attn_mask")
+    if call.get("dropout_p", 0.0) or (mask is not None and operand(mask).constant is None):
+        return call.foreign(f"{call.shown} with dropout, or a mask of data")
+    turned = call.make(Transpose((*range(axes - 2), axes - 1, axes - 2)), k)
+    scores = call.make(MatMul(), q, turned)
+    scores = call.make(Each(Function.MUL), scores, operand(scale))
+    if call.get("is_causal", False):
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if isinstance(mask, Tensor) and mask.dtype == torch.bool:
+        scores = chosen(call.place, mask.numpy(), scores, operand(-math.inf))
+    elif mask is not None:
+        scores = call.make(Each(Function.ADD), scores, operand(mask))
+    return call.make(MatMul(), call.make(Softmax(axes - 1), scores), v)
 
 
 @handles("batchnorm", "running_mean running_var weight bias training momentum eps")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ai8xtools.frontends.graph.compositions import chosen
 from ai8xtools.frontends.graph.nodes import Node, constant
 from ai8xtools.frontends.graph.operators import (
     Clip,
@@ -107,6 +108,13 @@ def _same(call: Call) -> Node:
     if call.data.constant is not None:  # one value under several names
         return constant(call.data.constant, call.node.outputs[0])
     return call.data
+
+
+@handles("Where")
+def _where(call: Call) -> Node:
+    mask = call.constant(0)
+    assert mask is not None
+    return chosen(call.node.name, mask, call.input(1), call.input(2))
 
 
 @handles("Cast")

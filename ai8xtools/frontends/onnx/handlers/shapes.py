@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ai8xtools.frontends.graph.operators import (
     Shape,
     Slice,
     Transpose,
+    cropped,
     repeated,
 )
 from ai8xtools.frontends.onnx.calls import Call, UnknownError, handles
@@ -167,18 +167,20 @@ def _pad(call: Call) -> Node:
     flat, count = call.integers(1, "pads") or (), len(call.data.shape)
     value = call.constant(2, "value")
     axes = call.integers(3) or tuple(range(count))
-    pads = [(0, 0)] * count
+    stated = [(0, 0)] * count
     for number, axis in enumerate(axes):
-        pads[axis] = (flat[number], flat[len(axes) + number])
+        stated[axis] = (flat[number], flat[len(axes) + number])
+    pads = tuple(stated)
+    data = call.data
     if min(map(min, pads)) < 0:
-        ranges = [range(n)[max(-b, 0) : n + min(e, 0)] for n, (b, e) in
-                  zip(call.data.shape, pads, strict=True)]  # fmt: skip
-        call = replace(call, inputs=[_cut(call, ranges), *call.inputs[1:]])
-        pads = [(max(b, 0), max(e, 0)) for b, e in pads]
+        cut, pads = cropped(data.shape, pads)
+        if min(cut.count) < 1:
+            raise UnknownError("it leaves nothing of its data")
+        data = call.make(cut, data)
     mode = _MODES[call.get("mode", "constant")]
     if not any(map(any, pads)):
-        return call.data
-    return call.make(Pad(tuple(pads), 0.0 if value is None else float(value), mode), call.data)
+        return data
+    return call.make(Pad(pads, 0.0 if value is None else float(value), mode), data)
 
 
 @handles("DepthToSpace")
