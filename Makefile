@@ -237,6 +237,9 @@ measure-software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and
 measure-software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
 	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
 
+measure-each-operator: $(DEVELOPMENT) ## a tiny network for each operator and setting on each target without the accelerator, its C run (ARGS="--only TEXT", "--write": into the manual)
+	@$(PYTHON) -m tests.software.each_operator $(ARGS)
+
 measure-software-proofs: $(DEVELOPMENT) ## prove the C of networks/ with random weights, of random networks or streams (ARGS="--random N", "--streams N"), or of known answers (ARGS="--kat DIR")
 	@$(PYTHON) -m tests.software.proofs $(ARGS)
 

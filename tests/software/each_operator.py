@@ -42,7 +42,6 @@ RIGHT, REFUSED, WRONG = "right", "refused", "WRONG"
 ROADS = {
     "MCU": ("MCU", ("--device", "MCU")), "Q15": ("Q15", ("--device", "MCU")),
     "Q7": ("Q7", ("--device", "MCU")), "CMSIS-NN": ("MCU", ("--device", "CMSIS-NN")),
-    "container": ("MCU", ("--device", "MCU", "--container", "net.nnb")),
 }  # fmt: skip
 """Targets: what quantize.py gets as its --device, and options of ai8xize.py."""
 
@@ -162,6 +161,14 @@ def _run(name: str, words: Sequence[str]) -> str:
     return f"status {status}" if status else ""
 
 
+def rows_of(page: str) -> dict[str, list[str]]:
+    """Return the cells of each row of the table in the manual."""
+    found = _TABLE.search(page)
+    lines = found[0].split("\n")[4:] if found else []
+    return {cells[1]: cells[2:-1] for line in lines
+            if (cells := [cell.strip() for cell in line.split("|")])[1:]}  # fmt: skip
+
+
 def table(verdicts: dict[str, dict[str, dict[str, str]]]) -> str:
     """Return the table of the manual, by row, network and target."""
     lines = [f"| operators | {' | '.join(ROADS)} |", "|---" * (len(ROADS) + 1) + "|"]
@@ -173,7 +180,7 @@ def table(verdicts: dict[str, dict[str, dict[str, str]]]) -> str:
                 cells.append("yes")
             else:
                 cells.append("refused" if len(refused) == len(networks) else
-                             f"refused: {', '.join(refused)}")  # fmt: skip
+                             f"refused: {'; '.join(refused)}")  # fmt: skip
         lines.append(f"| {group} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -212,65 +212,6 @@ class Net(nn.Module):
 """
 
 
-_OPERATORS: dict[str, tuple[tuple[int, ...], str]] = {
-    "groups": ((4, 6, 7), "nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)"),
-    "series of groups": ((6, 9), "nn.Conv1d(6, 3, 2, dilation=2, groups=3)"),
-    "transposed": ((3, 5, 4), "nn.ConvTranspose2d(3, 2, 3, 2, padding=1, output_padding=1)"),
-    "transposed groups": ((4, 5, 4), "nn.ConvTranspose2d(4, 6, (3, 2), (2, 3), (1, 0), (1, 2), 2)"),
-    "transposed, dilated": ((2, 5, 4), "nn.ConvTranspose2d(2, 3, 3, 3, (2, 1), dilation=2)"),
-    "transposed series": ((4, 9), "nn.ConvTranspose1d(4, 2, 4, 2, 1)"),
-    "upsampling": ((2, 3, 4), "nn.Upsample(scale_factor=(3, 2))"),
-    "upsampled series": ((2, 5), "nn.Upsample(scale_factor=4)"),
-    "interpolated": ((2, 4, 5), "nn.Upsample(size=(9, 3), mode='bilinear')"),
-    "interpolated to corners": ((2, 4, 1), "nn.Upsample((7, 3), None, 'bilinear', True)"),
-    "reflected": ((2, 4, 5), "nn.ReflectionPad2d((1, 2, 3, 0))"),
-    "rest of maxima": ((2, 6, 5), "nn.MaxPool2d(3, 2, 1, ceil_mode=True)"),
-    "rest of averages": ((2, 6, 5), "nn.AvgPool2d((3, 2), 2, 1, True, False)"),
-    "GELU": ((2, 4, 5), "nn.GELU()"),
-    "ELU": ((2, 6), "nn.ELU(0.7)"),
-    "SiLU in parts": ((2, 4, 5), "Of(lambda x: x * torch.sigmoid(x))"),
-    "gates": ((3, 4, 5), "Of(lambda x: x.mean((2, 3), keepdim=True).sigmoid() * x)"),
-    "products of axes": ((3, 4, 5), "Of(lambda x: x.mean(3, keepdim=True) * x.mean(2, True))"),
-    "sums of axes": ((3, 4, 5), "Of(lambda x: x.mean(2, keepdim=True) + x.mean(3, True))"),
-    "quotients": ((3, 4, 5), "Of(lambda x: x / (1 + x[:, :, 1:2] ** 2))"),
-    "constants by pixel": ((3, 4, 5), "Of(lambda x: x * (GAINS := torch.arange(5.0)) + GAINS)"),
-    "means of means": ((3, 4, 5), "Of(lambda x: x.mean(2).mean(2)[:, :, None, None])"),
-}
-
-
-@pytest.mark.parametrize("name", _OPERATORS)
-def test_operators_are_understood_as_torch_computes_them(name: str) -> None:
-    import torch
-    from torch import nn
-
-    from ai8xtools.frontends.graph.maps import MapsReader
-    from ai8xtools.frontends.modules.door import read_module
-
-    shape, text = _OPERATORS[name]
-    torch.manual_seed(1)
-    norm = "nn.BatchNorm2d" if len(shape) == 3 else "nn.BatchNorm1d"
-    example = torch.randn(2, *shape)
-
-    class Of(nn.Module):
-        """What a function computes."""
-
-        def __init__(self, forward: Callable[..., Any]) -> None:
-            super().__init__()
-            self.forward = forward
-
-    operator = eval(text, {"nn": nn, "torch": torch, "Of": Of})
-    model = nn.Sequential(operator, eval(norm)(operator(example).shape[1]), nn.ReLU())
-    model(example)
-    builder = GraphBuilder(shape)
-    reader = MapsReader(read_module(model, example), builder)
-    assert not reader.refusals
-    expected = model(example).detach().double().numpy()
-    graph = builder.finished(reader.output)
-    found = compute(graph, example.double().numpy().reshape(2, *graph.shapes[0]))[graph.output]
-    assert found.shape[1:] == (*expected.shape[1:], 1)[:3]
-    np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-5)
-
-
 def test_more_padding_than_a_transposed_kernel_has_is_refused() -> None:
     import torch
     from torch import nn

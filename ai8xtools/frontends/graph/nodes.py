@@ -154,6 +154,8 @@ def rewritten(graph: Graph, rule: Rule) -> Graph:
         result = rule(fresh, readers)
         readers.setdefault(result, readers[node])
         results[node] = result
+    if all(results[node] is node for node in graph.nodes):
+        return graph
     nodes = [results[node] for node in graph.nodes]
     return graph_of(graph.input, nodes, [results[node] for node in graph.outputs])
 
