@@ -95,6 +95,7 @@ def refuse(
     model: str,
     by: str = "the accelerator",
     lines: Mapping[str, str] = EMPTY,
+    error: type[InputError] = InputError,
 ) -> None:
     """Raise InputError E670 or E677 that names all nodes, if there are any.
 
@@ -118,7 +119,7 @@ def refuse(
         )
     if all(refusal.sums for refusal in distinct):
         raise InputError(SUMS_BETWEEN, what, model, remedy)
-    raise InputError("E670", what, model, remedy)
+    raise error("E670", what, model, remedy)
 
 
 def at_line(text: str, node: str, lines: Mapping[str, str]) -> str:

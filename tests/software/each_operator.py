@@ -113,8 +113,8 @@ def network_of(group: str, name: str) -> tuple[nn.Module, Tensor]:
     return nn.Sequential(first, operator).eval(), samples
 
 
-def verdicts_of(group: str, name: str, folder: Path) -> dict[str, str]:
-    """Return what becomes of a network on each target; files are written in a folder."""
+def words_of(group: str, name: str, folder: Path) -> list[str]:
+    """Write a network with its weights and samples; return what quantize.py needs to find them."""
     network, samples = network_of(group, name)
     (folder / "net.py").write_text(
         "from torch import nn\nfrom tests.software.each_operator import network_of\n\n\n"
@@ -123,15 +123,21 @@ def verdicts_of(group: str, name: str, folder: Path) -> dict[str, str]:
     )
     torch.save({"state_dict": network.state_dict()}, folder / "net.pth")
     np.save(folder / "x.npy", samples.numpy())
+    return [
+        str(folder / "net.pth"), "--model", f"{folder / 'net.py'}:Net", "--calibrate",
+        str(folder / "x.npy"),
+    ]  # fmt: skip
+
+
+def verdicts_of(group: str, name: str, folder: Path) -> dict[str, str]:
+    """Return what becomes of a network on each target; files are written in a folder."""
+    given = words_of(group, name, folder)
     made: dict[str, str] = {}
     verdicts = {}
     for target, (device, options) in ROADS.items():
         checkpoint = str(folder / f"{device}.pth.tar")
         if device not in made:
-            made[device] = _run("quantize.py", [
-                str(folder / "net.pth"), checkpoint, "--device", device, "--model",
-                f"{folder / 'net.py'}:Net", "--calibrate", str(folder / "x.npy"),
-            ])  # fmt: skip
+            made[device] = _run("quantize.py", [*given, checkpoint, "--device", device])
         if made[device]:
             left = Path(checkpoint).exists()
             verdicts[target] = f"{WRONG}: left behind" if left else f"{REFUSED} {made[device]}"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from ai8xtools.checkpoint import read_checkpoint
 from ai8xtools.commands.q15.network import graph_of
+from ai8xtools.commands.targets import main
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.tail import without_shares
@@ -18,7 +22,7 @@ from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import laid
-from tests.software.each_operator import GROUPS, PAGE, ROADS, network_of, rows_of
+from tests.software.each_operator import GROUPS, PAGE, ROADS, network_of, rows_of, words_of
 
 OFF = {BITS: 0.15, WIDE: 0.03}
 """Largest error relative to results: of 8 bits one is a step, of 15 bits tables have 8."""
@@ -56,6 +60,20 @@ def test_operators_are_computed_as_torch_does(group: str) -> None:
             continue
         maps = compute(graph, arrays[0].reshape(1, *graph.shapes[0]))
         np.testing.assert_allclose(maps[graph.output].ravel(), np.ravel(exact[0]), atol=1e-5)
+
+
+def test_q15_has_operators_where_it_has_no_kernels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group, name = "split, slice, concatenation, channel shuffle", "pixel shuffle"
+    words = [*words_of(group, name, tmp_path), str(tmp_path / "q.pth.tar"), "--device", "Q15"]
+    with pytest.raises(InputError, match="it makes 2x2x2x3x4 of 8x3x4"):
+        main("quantize.py", [*words, "--calib-percentile", "99"])
+    assert not (tmp_path / "q.pth.tar").exists()
+    assert main("quantize.py", words) == 0
+    said = capsys.readouterr().out
+    assert "No kernel of 16 bits for all of it (1: it makes 2x2x2x3x4 of 8x3x4)" in said
+    assert (read_checkpoint(tmp_path / "q.pth.tar").network or {})["version"] == 3
 
 
 def test_the_manual_has_a_row_for_each_kind_of_operator() -> None:

@@ -15,6 +15,8 @@ from ai8xtools.values import frozen
 
 LEAST = 0.99
 """Correlation with the source from which on results are taken."""
+_ALL = 100.0
+"""The percentile that is the largest."""
 _CHECKPOINTS = (".pth.tar", ".pth", ".pt")
 
 
@@ -59,8 +61,8 @@ class Q15Options:
     @property
     def is_usual(self) -> bool:
         """Whether it is a checkpoint, without settings that only kernels of Q15 and Q7 have."""
-        settings = (self.guard, self.percentile, self.column_major)
-        return self.is_checkpoint and settings == (Guard.WORST, 100.0, False)
+        special = not self.guard.holds_for_all or self.percentile < _ALL or self.column_major
+        return self.is_checkpoint and not special
 
     @property
     def bits(self) -> int:
@@ -107,7 +109,7 @@ def arguments() -> Parser:
         "--calib-percentile",
         metavar="P",
         type=bounded("percentile", 0, 100),
-        default=100.0,
+        default=_ALL,
         help="formats hold this percentile of magnitudes (default: 100, the largest)",
     )
     option("--layout", choices=("hwc", "note"), default="hwc",

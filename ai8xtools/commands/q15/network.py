@@ -33,6 +33,7 @@ from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.onnx.door import input_shape, read_fractions, read_operators
 from ai8xtools.quantization.formats import Float64s
 from ai8xtools.quantization.q15.floating import compute
+from ai8xtools.quantization.q15.formats import NoKernelError
 from ai8xtools.quantization.q15.graph import Graph, GraphBuilder
 from ai8xtools.quantization.q15.network import check_finite
 from ai8xtools.training.catalog.discovery import find_models
@@ -171,7 +172,7 @@ def graph_of(operators: Operators, name: str) -> tuple[Graph, tuple[str, ...]]:
     builder = GraphBuilder(operators.input.shape[1:])
     with told_of(name):
         reader = MapsReader(operators, builder)
-    refuse(reader.refusals, name, _KERNELS)
+    refuse(reader.refusals, name, _KERNELS, error=NoKernelError)
     graph = builder.finished(reader.output)
     if not graph.steps:
         raise InputError("E650", "the network has no layer that can be computed", name,

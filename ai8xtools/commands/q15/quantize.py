@@ -12,10 +12,9 @@ from ai8xtools.commands.q15.arguments import Q15Options
 from ai8xtools.commands.q15.mcu import quantize_mcu
 from ai8xtools.commands.q15.mcu_arguments import McuOptions
 from ai8xtools.commands.same_files import refuse_overwriting
-from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.quantization.integers import WIDE
 from ai8xtools.quantization.q15.file import StoredNetwork, to_checkpoint
-from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.formats import Guard, NoKernelError
 from ai8xtools.quantization.q15.graph import Graph
 from ai8xtools.quantization.q15.network import QuantizedNetwork
 from ai8xtools.reading import real_path, tables
@@ -47,8 +46,8 @@ def quantize_q15(options: Q15Options) -> int:
         network = quantize_network(
             graph, ranges.percentile, ranges.largest, options.bits, options.guard
         )
-    except InputError as refusal:
-        if refusal.code not in ("E670", "E741") or not options.is_usual:
+    except NoKernelError as refusal:
+        if not options.is_usual:
             raise
         bits = min(options.bits, WIDE)
         print(f"No kernel of {options.bits} bits for all of it ({refusal.message}): it becomes "

@@ -24,6 +24,10 @@ MAX_SHIFT = 30
 _SUM_LIMIT = 1 << 31
 
 
+class NoKernelError(InputError):
+    """Numbers of 16 or 8 bits with shifts do not compute a network."""
+
+
 class Guard(enum.StrEnum):
     """What keeps sums within 32 bits.
 
@@ -108,7 +112,7 @@ def quantize_layer(
     """Return the integers of a layer whose input has the fraction `kx`, its output at most `ko`.
 
     `weights` [filters, channels, rows, columns]; `largest_input` is the magnitude of the largest
-    input integer of the samples. Raises InputError E741 for shifts above 30.
+    input integer of the samples. Raises NoKernelError E741 for shifts above 30.
     """
     kernels = weights.transpose(0, 2, 3, 1)
     raw_kw = power_of_two_fraction(largest(weights), bits)
@@ -143,7 +147,7 @@ def _check_shifts(name: str, kx: int, kw: int, kb: int, ko: int) -> None:
         ("result", kx + kw - ko, f"its result needs a fraction of {ko} bits"),
     ):
         if shift > MAX_SHIFT:
-            raise InputError(
+            raise NoKernelError(
                 "E741",
                 f"{name}: the {what} would be shifted by {shift} bits, the limit is {MAX_SHIFT}: "
                 f"input and weights have fractions of {kx} and {kw} bits, {other}",

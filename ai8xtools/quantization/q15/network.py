@@ -15,6 +15,7 @@ from ai8xtools.quantization.formats import Int64s, limits, power_of_two_fraction
 from ai8xtools.quantization.q15.formats import (
     MAX_SHIFT,
     Guard,
+    NoKernelError,
     QuantizedLayer,
     quantize_layer,
 )
@@ -64,7 +65,7 @@ def quantize_network(
     """Return the integers of a network.
 
     `ranges` are the magnitudes that the formats of maps have to hold, `largest_values` the largest
-    magnitudes of the samples. Raises InputError E741 for layers that need shifts above 30.
+    magnitudes of the samples. Raises NoKernelError E741 for layers that need shifts above 30.
     """
     leaders = leaders_of(graph)
     fractions: dict[int, int] = {}
@@ -86,7 +87,7 @@ def quantize_network(
                 most = min(most, sum(fractions[leaders[source]] for source in step.sources))
                 shift = sum(fractions[leaders[source]] for source in step.sources) - most
                 if shift > MAX_SHIFT:
-                    raise InputError(
+                    raise NoKernelError(
                         "E741", f"{step.name}: the result would be shifted by {shift} bits, the "
                         f"limit is {MAX_SHIFT}", None, "Scale one of its operands.",
                     )  # fmt: skip
@@ -104,7 +105,7 @@ def _array(
 ) -> Int64s:
     """Return the integers of a constant map, or of the points of a function.
 
-    Raises InputError E741 for a function that straight lines between its points do not follow.
+    Raises NoKernelError E741 for a function that straight lines between its points do not follow.
     """
     fraction, (low, high) = fractions[step.target], limits(bits)
     if isinstance(step, Constant):
@@ -122,7 +123,7 @@ def _array(
         off = np.abs(np.interp(points, points[::2], exact[::2]) - exact)[seen].max()
         if off <= _FOLLOWED * max(np.abs(exact[seen]).max(), np.ldexp(1, -fraction)):
             return to_fixed(exact[::2], fraction, bits)
-    raise InputError(
+    raise NoKernelError(
         "E741", f"{step.name}: its function changes too fast for a table of numbers that are "
         f"{APART[-1]} apart", None, "Scale its data, or use another function.",
     )  # fmt: skip
