@@ -391,6 +391,181 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 #endif
 #endif
 
+#if defined(__ARM_ARCH_6M__)
+
+/* Up to six neighbouring pixels of a 3x3 kernel, the last of them in the last place; what is computed
+ * in front of the first one is not used. */
+typedef struct {
+    int8_t *out; /* of the first pixel */
+    const int32_t *start;
+    const int8_t *data; /* one or two pixels in front of the first column, in the first row */
+    const int8_t *end;  /* of `out` of the first pixel, behind its channels */
+    uint32_t channels;
+    const int8_t *weights; /* of the first row that there is */
+    int32_t second, third; /* from behind a row to the next one */
+    uint32_t whole;        /* there are three rows, not two */
+    int32_t right;
+    int32_t low;
+    uint32_t columns, border, pixels; /* bytes of code that are skipped: in front of the first column,
+                                       * of the last column, in front of the first pixel */
+} nn_depthwise_six;
+
+/* r8 to r12 and lr are sums. Stack: the structure. */
+__attribute__((naked, noinline)) static void
+nn_depthwise_compute(const nn_depthwise_six *pixels NN_READ)
+{
+    __asm__ volatile(
+#define NN_DEPTHWISE_SKIP(place) "ldr r7, [sp, #" place "]\nadd pc, r7\nnop\n"
+#define NN_DEPTHWISE_ODD "ldrsb r6, [r0, r2]\n"
+#define NN_DEPTHWISE_EVEN "ldrsb r6, [r0, r1]\nadds r0, r0, r1\n"
+#define NN_DEPTHWISE_KEEP(weight, sum) "mov r7, r6\nmuls r7, " weight ", r7\nadd " sum ", r7\n"
+#define NN_DEPTHWISE_LAST(weight, sum) "muls " weight ", r6, " weight "\nadd " sum ", " weight "\n"
+#define NN_DEPTHWISE_END(weight, sum) "muls r6, " weight ", r6\nadd " sum ", r6\n"
+#define NN_DEPTHWISE_THREE(first, second, third)                                                   \
+    NN_DEPTHWISE_KEEP("r5", first) NN_DEPTHWISE_KEEP("r4", second) NN_DEPTHWISE_END("r3", third)
+#define NN_DEPTHWISE_ROW(ahead, first, second, third)                                              \
+    "ldr r6, [sp, #20]\n" ahead                                                                    \
+    "ldrb r3, [r6, #" first "]\n"                                                                  \
+    "ldrb r4, [r6, #" second "]\n"                                                                 \
+    "ldrb r5, [r6, #" third "]\n"                                                                  \
+    "sxtb r3, r3\n"                                                                                \
+    "sxtb r4, r4\n"                                                                                \
+    "sxtb r5, r5\n" NN_DEPTHWISE_SKIP("44")                                                        \
+    NN_DEPTHWISE_ODD NN_DEPTHWISE_END("r3", "r8")                                                  \
+    NN_DEPTHWISE_EVEN NN_DEPTHWISE_KEEP("r4", "r8") NN_DEPTHWISE_END("r3", "r9")                   \
+    NN_DEPTHWISE_ODD NN_DEPTHWISE_THREE("r8", "r9", "r10")                                         \
+    NN_DEPTHWISE_EVEN NN_DEPTHWISE_THREE("r9", "r10", "r11")                                       \
+    NN_DEPTHWISE_ODD NN_DEPTHWISE_THREE("r10", "r11", "r12")                                       \
+    NN_DEPTHWISE_EVEN NN_DEPTHWISE_LAST("r3", "lr") NN_DEPTHWISE_KEEP("r4", "r12")                 \
+    NN_DEPTHWISE_END("r5", "r11")                                                                  \
+    NN_DEPTHWISE_ODD NN_DEPTHWISE_LAST("r4", "lr") NN_DEPTHWISE_END("r5", "r12")                   \
+    NN_DEPTHWISE_SKIP("48") NN_DEPTHWISE_EVEN NN_DEPTHWISE_END("r5", "lr")
+#define NN_DEPTHWISE_OUT(sum)                                                                      \
+    "mov r6, " sum "\n"                                                                            \
+    "asrs r6, r6, r3\n"                                                                            \
+    "cmp r6, r4\n"                                                                                 \
+    "bge 2f\n"                                                                                     \
+    "mov r6, r4\n"                                                                                 \
+    "2: cmp r6, #127\n"                                                                            \
+    "ble 2f\n"                                                                                     \
+    "movs r6, #127\n"                                                                              \
+    "2: strb r6, [r0]\n"                                                                           \
+    "adds r0, r0, r2\n"
+        ".syntax unified\n"
+        "push {r4, r5, r6, r7, lr}\n"
+        "mov r4, r8\n"
+        "mov r5, r9\n"
+        "mov r6, r10\n"
+        "mov r7, r11\n"
+        "push {r4, r5, r6, r7}\n"
+        "sub sp, sp, #56\n"
+        "mov r1, sp\n"
+        "ldmia r0!, {r2, r3, r4, r5, r6, r7}\n"
+        "stmia r1!, {r2, r3, r4, r5, r6, r7}\n"
+        "ldmia r0!, {r2, r3, r4, r5}\n"
+        "stmia r1!, {r2, r3, r4, r5}\n"
+        "ldmia r0!, {r2, r3, r4, r5}\n"
+        "stmia r1!, {r2, r3, r4, r5}\n"
+        "ldr r2, [sp, #16]\n"
+        "lsls r1, r2, #1\n"
+        "1:\n"
+        "ldr r6, [sp, #4]\n"
+        "ldmia r6!, {r7}\n"
+        "str r6, [sp, #4]\n"
+        "mov r8, r7\n"
+        "mov r9, r7\n"
+        "mov r10, r7\n"
+        "mov r11, r7\n"
+        "mov r12, r7\n"
+        "mov lr, r7\n"
+        "ldr r0, [sp, #8]\n"
+        "adds r6, r0, #1\n"
+        "str r6, [sp, #8]\n" NN_DEPTHWISE_ROW("", "0", "4", "8")
+        "ldr r7, [sp, #24]\n"
+        "adds r0, r0, r7\n" NN_DEPTHWISE_ROW("", "12", "16", "20")
+        "ldr r7, [sp, #32]\n"
+        "cmp r7, #0\n"
+        "beq 3f\n"
+        "ldr r7, [sp, #28]\n"
+        "adds r0, r0, r7\n" NN_DEPTHWISE_ROW("adds r6, r6, #4\n", "20", "24", "28")
+        "3:\n"
+        "ldr r6, [sp, #20]\n"
+        "adds r6, r6, #1\n"
+        "lsls r7, r6, #30\n"
+        "bne 2f\n"
+        "adds r6, r6, #32\n" /* the next four channels */
+        "2:\n"
+        "str r6, [sp, #20]\n"
+        "ldr r0, [sp]\n"
+        "adds r5, r0, #1\n"
+        "str r5, [sp]\n"
+        "ldr r3, [sp, #36]\n"
+        "ldr r4, [sp, #40]\n"
+        NN_DEPTHWISE_SKIP("52") NN_DEPTHWISE_OUT("r8") NN_DEPTHWISE_OUT("r9")
+        NN_DEPTHWISE_OUT("r10") NN_DEPTHWISE_OUT("r11") NN_DEPTHWISE_OUT("r12")
+        NN_DEPTHWISE_OUT("lr")
+        "ldr r7, [sp, #12]\n"
+        "cmp r5, r7\n"
+        "beq 2f\n"
+        "b 1b\n"
+        "2:\n"
+        "add sp, sp, #56\n"
+        "pop {r4, r5, r6, r7}\n"
+        "mov r8, r4\n"
+        "mov r9, r5\n"
+        "mov r10, r6\n"
+        "mov r11, r7\n"
+        "pop {r4, r5, r6, r7, pc}\n");
+#undef NN_DEPTHWISE_OUT
+#undef NN_DEPTHWISE_ROW
+#undef NN_DEPTHWISE_THREE
+#undef NN_DEPTHWISE_END
+#undef NN_DEPTHWISE_LAST
+#undef NN_DEPTHWISE_KEEP
+#undef NN_DEPTHWISE_EVEN
+#undef NN_DEPTHWISE_ODD
+#undef NN_DEPTHWISE_SKIP
+}
+
+/* Computes pixels of a 3x3 kernel from input column `x` on together, if that can be; returns how
+ * many. */
+static unsigned nn_depthwise_near(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                                  unsigned count, int8_t *out)
+{
+    static const uint8_t columns[] = {0, 6, 20, 38, 58, 76, 94}; /* where their code begins */
+    const int32_t channels = (int32_t)conv->channels;
+    const unsigned pixels = count > 11 ? 6 : count > 6 ? (count + 1) / 2 : count;
+    const int32_t behind = (int32_t)conv->width - x - (int32_t)pixels; /* the last pixel's column */
+    const unsigned first = 6 - pixels + (x < 0), border = behind < 2;
+    const int32_t width = 2 * channels * (int32_t)((8 - border) / 2 - first / 2);
+    const int8_t *const *row = rows[0] == NULL ? rows + 1 : rows;
+    nn_depthwise_six six;
+
+    if (conv->kernel_rows != 3 || conv->kernel_columns != 3 || conv->dilation != 1 ||
+        conv->stride != 1 || conv->flags || conv->right < 0 || rows[1] == NULL ||
+        (rows[0] == NULL && rows[2] == NULL) || x < -1 || behind < 1) {
+        return 0;
+    }
+    six.out = out;
+    six.start = conv->start;
+    six.data = row[0] + (x + (x < 0) - 1 - (int32_t)(first & 1)) * channels;
+    six.end = out + channels;
+    six.channels = conv->channels;
+    six.weights = (const int8_t *)conv->weights + 12 * (row - rows);
+    six.second = (int32_t)((uintptr_t)row[1] - (uintptr_t)row[0]) - width;
+    six.whole = row == rows && rows[2] != NULL;
+    six.third = (int32_t)((uintptr_t)row[2] - (uintptr_t)row[1]) - width;
+    six.right = conv->right;
+    six.low = conv->low;
+    six.columns = columns[first];
+    six.border = 8 * border;
+    six.pixels = 20 * (6 - pixels);
+    nn_depthwise_compute(&six);
+    return pixels;
+}
+
+#else
+
 /* Whether the windows of `count` pixels from input column `x` on are 3x3 and lie within the image, but
  * for the first or the last row. */
 static int nn_depthwise_inside(const nn_conv *conv, const int8_t *const *rows, int32_t x,
@@ -493,6 +668,19 @@ NN_DEPTHWISE_APART static void nn_depthwise_three(const nn_conv *conv, const int
     }
 }
 
+/* Computes three pixels from input column `x` on together, if that can be; returns how many. */
+static unsigned nn_depthwise_near(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                                  unsigned count, int8_t *out)
+{
+    if (count < 3 || !nn_depthwise_inside(conv, rows, x, 3)) {
+        return 0;
+    }
+    nn_depthwise_three(conv, rows, (uint32_t)x * conv->channels, out);
+    return 3;
+}
+
+#endif
+
 /* Lists the places of the kernel from input column `x` on that lie within the image; returns the end. */
 static nn_depthwise_tap *nn_depthwise_list(const nn_conv *conv, const int8_t *const *rows,
                                            int32_t x, nn_depthwise_tap *tap)
@@ -551,14 +739,14 @@ void nn_depthwise(const nn_conv *conv, const int8_t *const *rows, unsigned x, un
     pixel.step = 4 * (uint32_t)conv->kernel_rows * conv->kernel_columns;
     while (count) {
         const int32_t at = (int32_t)(x * conv->stride) - conv->pad;
+        const unsigned near = nn_depthwise_near(conv, rows, at, count, pixel.out);
         const nn_depthwise_tap *tap;
         uint32_t channel = 0;
 
-        if (count > 2 && nn_depthwise_inside(conv, rows, at, 3)) {
-            nn_depthwise_three(conv, rows, (uint32_t)at * channels, pixel.out);
-            x += 3;
-            count -= 3;
-            pixel.out += 3 * size;
+        if (near) {
+            x += near;
+            count -= near;
+            pixel.out += near * size;
             continue;
         }
         pixel.end = nn_depthwise_list(conv, rows, at, taps);
