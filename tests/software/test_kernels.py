@@ -156,6 +156,20 @@ def test_every_kernel_gives_the_bytes_of_the_layer(core: str, level: str, tmp_pa
     pass_on_core(trials(core), core, level, tmp_path)
 
 
+def test_depthwise_pixels_of_any_row_are_computed_together_on_a_small_core(tmp_path: Path) -> None:
+    """Up to six, from one border to the other, or none where two columns of zeros are needed."""
+    tried = []
+    for width in range(1, 14):
+        rows, channels, pad = 2 + width % 3, 3 + width % 4, 1 + width % 7 // 6
+        conv = layer(
+            (rows, width), random_weights(channels, 1, 3, 3, scale=60), starts(channels),
+            pad=(1, pad), groups=channels, low=-(width % 2) & -128,
+        )  # fmt: skip
+        data = extremes(rows, width, channels)
+        tried.append(Trial(conv, choose(conv, CORES["cortex-m0plus"]), data))
+    pass_on_core(tried, "cortex-m0plus", "-Os", tmp_path)
+
+
 def pass_on_core(tried: Sequence[Trial], core: str, level: str, folder: Path) -> None:
     for name, text in program(tried).items():
         (folder / name).write_text(text)

@@ -1,8 +1,8 @@
 #include "nn_kernels.h"
 
 /* Depthwise convolution: each channel has a filter of its own. Where a 3x3 kernel lies within the
- * image, three neighbouring pixels at a time, so that weights and columns are loaded once for them;
- * elsewhere four channels at a time.
+ * image, three neighbouring pixels at a time (up to six on Armv6-M, at borders too), so that weights
+ * and columns are loaded once for them; elsewhere four channels at a time.
  *
  * Weights: int8_t in the order four channels, kernel row, kernel column, channel, with zeros at the
  * end. Scratch: two pointers for each place of the kernel. */
