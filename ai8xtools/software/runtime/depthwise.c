@@ -263,7 +263,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 
 #else
 
-NN_DEPTHWISE_APART static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
+static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
 {
     const nn_depthwise_tap *const taps = pixel->taps, *const end = pixel->end;
     const uint32_t channels = pixel->channels, step = pixel->step;
