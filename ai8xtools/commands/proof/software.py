@@ -80,25 +80,29 @@ class CompiledQuestion:
         """
         return np.stack([self._result(self._core, image) for image in images]), []
 
-    def example(self, image: Integers, recipe: str, *, again: bool = True) -> Counterexample | None:
+    def example(self, image: Integers, recipe: str, *, behind: bool = False
+                ) -> Counterexample | None:  # fmt: skip
         """Return how the result for an input is another one: of the first inference after reset, or
-        if it is made `again`, of the next one, of a stream hop by hop. A program that stops has
-        none.
+        of the next one, of a stream hop by hop; `behind`: of the one after that of its complement.
+        A program that stops has none.
         """
         core, expected = (
             Core(self.image),
             self.reference.result(self.reference.outputs_for(image), self.orders),
         )
-        example = None
         later = "then hop by hop" if self.hop_bytes else "twice"
-        runs = (False, recipe), (bool(self.hop_bytes), f"{recipe}, {later}")
-        for hops, name in runs[: 1 + again]:
+        runs = (False, image, recipe), (bool(self.hop_bytes), image, f"{recipe}, {later}")
+        if behind:
+            runs = (False, ~image, recipe), (False, image, f"{recipe}, behind its complement (~)")
+        for hops, given, name in runs:
             try:
-                actual = self._result(core, image, hops=hops)
+                actual = self._result(core, given, hops=hops)
             except StoppedError as error:
-                return Counterexample.stopping(image, name, error.message)
-            example = example or Counterexample.of(image, name, expected, actual)
-        return example
+                return Counterexample.stopping(given, name, error.message)
+            example = Counterexample.of(image, name, expected, actual) if given is image else None
+            if example is not None:
+                return example
+        return None
 
     def _result(self, core: Core, image: Integers, *, hops: bool = False) -> NDArray[np.uint8]:
         size = sum(layer.output_width // 8 * len(_order(layer)) for layer in self.reference.outputs)
@@ -128,7 +132,11 @@ def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
     sample = question.reference.network.sample
     drawn = np.random.default_rng(0).integers(-128, 128, sample.shape)
     recipe = f"numpy.random.default_rng(0).integers(-128, 128, {sample.shape})"
-    example = question.example(sample, "the sample") or question.example(drawn, recipe)
+    tried = (sample, "the sample"), (drawn, recipe)
+    example = question.example(*tried[0]) or question.example(*tried[1])
+    if example is None and reasons:
+        found = (question.example(*one, behind=True) for one in tried)
+        example = next(filter(None, found), None)
     if example is None and reasons:
         example = counterexample(question, question.orders)
         if example is not None:  # which has been computed after others
