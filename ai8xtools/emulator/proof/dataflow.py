@@ -254,13 +254,17 @@ class Values:
     def __init__(self, flow: Dataflow, mixer: Mixer) -> None:
         self._flow, self._mixer = flow, mixer
         constants = np.arange(CONSTANTS).astype(np.int8).astype(np.int64)
-        self._table = mixer.constants(constants)
-        self._bounds = np.stack([constants, constants], axis=1)
+        # 32 bits hold both
+        self._table = mixer.constants(constants).astype(np.int32)
+        self._bounds = np.stack([constants, constants], axis=1).astype(np.int32)
         self._done = 0
 
     def of(self, numbers: Integers) -> Fingerprints:
         """Return the expressions of values."""
-        expressions = self._table[np.maximum(numbers, 0)]
+        return self._of(numbers).astype(np.int64)
+
+    def _of(self, numbers: Integers) -> NDArray[np.int32]:
+        expressions: NDArray[np.int32] = self._table[np.maximum(numbers, 0)]
         if (expressions[..., 0] == _MISSING).any():
             raise departure("what is not complete yet is read")
         unknown = numbers < 0
@@ -296,15 +300,21 @@ class Values:
             )
             self._compute(kind, inputs, targets)
             produced.append(targets)
-        return self._table[np.concatenate(produced)]
+        return self._table[np.concatenate(produced)].astype(np.int64)
 
     def _grow(self) -> None:
-        more = self._flow.count - len(self._table)
-        self._table = np.concatenate([self._table, np.full((more, LANES), _MISSING)])
-        self._bounds = np.concatenate([self._bounds, np.zeros((more, 2), np.int64)])
+        size = len(self._table)
+        if self._flow.count > size:  # by half at least, so that all is not copied each time
+            rows = max(self._flow.count, size + size // 2)
+            for name in ("_table", "_bounds"):
+                old = getattr(self, name)
+                new = np.empty((rows, old.shape[1]), old.dtype)
+                new[:size] = old
+                setattr(self, name, new)
+            self._table[size:, 0] = _MISSING
 
     def _bounds_of(self, numbers: Integers) -> Integers:
-        bounds = self._bounds[np.maximum(numbers, 0)]
+        bounds = self._bounds[np.maximum(numbers, 0)].astype(np.int64)
         bounds[numbers < 0] = _NONE
         return bounds
 
@@ -370,7 +380,7 @@ class Values:
     def _outputs(self, conv: Convolution, grouped: Integers) -> Fingerprints:
         """Return the expressions of the results of inputs [group, pixel, input]."""
         params = conv.parameters
-        values = self.of(grouped).astype(np.float64)
+        values = self._of(grouped).astype(np.float64)
         lanes = [values[..., lane] @ conv.factors for lane in range(LANES)]
         sums = np.stack(lanes, axis=-1).astype(np.int64).swapaxes(0, 1)
         half = 0 if params.wide or params.right <= 0 else 2**params.right // 2
