@@ -86,7 +86,8 @@ def places(files: Mapping[str, str]) -> Mapping[str, list[Place]]:
             some = _numbers("cnn.c", files, *match.span(1))
             found[kind] += [replace(one, ends=(0, 0)) for one in some]
             taken |= {one.start for one in some}
-    body = code.index("static void") if "static void" in code else len(code)
+    functions = [code.index(name) for name in ("static void", "int cnn_init(") if name in code]
+    body = min(functions, default=len(code))
     found["function"] = [
         replace(one, ends=(0, 0)) for one in _numbers("cnn.c", files, body, len(code))
         if one.start not in taken and not _in_comment(code, one.start)
@@ -187,7 +188,7 @@ def main() -> int:
         known, began = places(files), time.process_time()
         for fault in range(args.faults):
             kind = KINDS[fault % len(KINDS)]
-            some = known[kind] or known["function"]
+            some = known[kind] or known["function"] or known["parameter"]
             place = some[int(random.integers(len(some)))]
             new, text = place.changed(random), files[place.file]
             changed = text[: place.start] + new + text[place.start + len(place.old) :]
