@@ -17,6 +17,8 @@ from ai8xtools.frontends.graph.nodes import Graph
 from ai8xtools.frontends.graph.operators import Foreign
 from ai8xtools.frontends.modules.door import read_module
 from ai8xtools.frontends.onnx.door import read_operators
+from ai8xtools.frontends.onnx.layers import WholeNumbers
+from device import MAX78000
 
 STEPS, FEATURES, HIDDEN = 4, 3, 5
 
@@ -80,6 +82,21 @@ def test_a_layer_that_begins_with_states_of_data_is_left_to_refusals() -> None:
     found = passes.improved(read_module(model, torch.randn(1, STEPS, FEATURES)), (compositions,))
     (foreign,) = (one.operator for one in found.nodes if isinstance(one.operator, Foreign))
     assert foreign.name == "GRU whose first states depend on data"
+    (refusal,) = WholeNumbers(found, MAX78000, fractions=True).refusals
+    assert "MCU" not in refusal.remedy
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_the_accelerator_refuses_the_layer_and_not_what_is_around_it(kind: Any) -> None:
+    class Ordered(Recurrent):
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.layer(x.transpose(1, 2))[0][:, -1]
+
+    model = Ordered(kind(FEATURES, HIDDEN, batch_first=True)).eval()
+    graph = read_module(model, torch.randn(1, FEATURES, STEPS))
+    (refusal,) = WholeNumbers(graph, MAX78000, fractions=True).refusals
+    assert refusal.node == "layer"
+    assert "--device MCU" in refusal.remedy
 
 
 def model_of(kind: str, path: Path, *, ways: int = 1, given: str = "WRB", **attributes: Any) -> str:

@@ -49,6 +49,7 @@ from ai8xtools.frontends.graph.operators import (
     Softmax,
     Transpose,
 )
+from ai8xtools.frontends.graph.recurrent import is_recurrence
 from ai8xtools.frontends.instead import instead_of
 from ai8xtools.frontends.layers import CHANGE, Refusal, times
 from ai8xtools.frontends.windows import MOST_POOLED
@@ -123,8 +124,13 @@ class Lowering:
         self._limited: dict[Node, float] = {}  # upper limits, which decide the factor
 
     def lower(self) -> None:
-        """Make the layers of all nodes."""
-        for node in self._source.nodes:
+        """Make the layers of all nodes; where some are recurrent only these are refused, as nodes
+        around them often do no more than bring their data into order."""
+        recurrent = [node for node in self._source.nodes if is_recurrence(node)]
+        for node in recurrent:
+            why = f"the accelerator has no {node.name}"
+            self._refuse(node, why, "Use Conv along the time, or --device MCU, which has it.")
+        for node in () if recurrent else self._source.nodes:
             self._visit(node)
 
     # What a subclass makes

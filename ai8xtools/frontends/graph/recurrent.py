@@ -39,7 +39,7 @@ def recurrent(m: Maker) -> Node | None:
     are those of the cells. None for a layer that a door did not take, which has no weights.
     """
     data, *constants = m.node.inputs
-    if len(constants) < 3:  # weights, again, bias
+    if not is_recurrence(m.node):
         return None
     steps, _, features = data.shape
     weights, again, bias, *first = (np.asarray(one.constant, np.float64) for one in constants)
@@ -116,6 +116,13 @@ class _Layer:
 
 
 REMEDY = "Use Conv along the time."
+
+
+def is_recurrence(node: Node) -> bool:
+    """Return whether a node is a recurrent layer that `recurrent` computes."""
+    operator = node.operator
+    known = isinstance(operator, Foreign) and operator.plain_name in GATES
+    return known and len(node.inputs) > 3  # data, weights, again, bias
 
 
 @frozen
