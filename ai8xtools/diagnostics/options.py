@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from ai8xtools.diagnostics.diagnostic import Diagnostic, Edit, Place, Severity
+from collections.abc import Iterable
+
+from ai8xtools.diagnostics.diagnostic import Diagnostic, Edit, Effects, Place, Severity
 
 
 def needs(option: str, other: str) -> Diagnostic:
     """Complain that an option needs another one."""
     remedy = f"Add {other} or leave out {option}."
-    return Diagnostic("E095", f"it needs {other}", Place(option=option), remedy)
+    effects = Effects(needs=frozenset({option.split()[0]}))
+    return Diagnostic("E095", f"it needs {other}", Place(option=option), remedy, effects=effects)
+
+
+def possible(complaints: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return complaints without those that an option needs another one while others refuse it."""
+    several = list(complaints)
+    errors = [one for one in several if one.severity.is_error and not one.effects.needs]
+    refused = {word.strip(":") for one in errors for word in f"{one.place} {one.message}".split()}
+    return [one for one in several if refused.isdisjoint(one.effects.needs)]
 
 
 def excludes(option: str, other: str) -> Diagnostic:

@@ -6,11 +6,11 @@ Source: docs/applications.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ai8xtools.bench.description import BenchDescription, OutputShape
-from ai8xtools.diagnostics import DiagnosticError, Place, refused
+from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors, refused
 from ai8xtools.values import frozen
 from ai8xtools.writing.detector import Detector
 from ai8xtools.writing.library import Library
@@ -163,13 +163,9 @@ class Application:
     def _with_zephyr(self, kept: dict[str, str], library: Library, channels: int) -> dict[str, str]:
         """Return the files with which Zephyr builds the program: with the accelerator the network
         is a module, in the same folder. Raises DiagnosticError E913 where Zephyr has no driver."""
-        if self.chip and self.kind in _NO_ZEPHYR:
-            raise self._refused(f"Zephyr has no driver of {_NO_ZEPHYR[self.kind]} for {self.chip}")
-        if self.kind not in _ZEPHYR or channels > _AXES:
-            raise self._refused(
-                "Zephyr has no interface that all its boards share",
-                "Leave out --board-name; where no driver is, write sensor_read().",
-            )
+        refuse_errors(undriven(self.kind, self.board, self.chip))
+        if channels > _AXES:
+            raise DiagnosticError(_not_common(self.kind))
         settings, module = f"CONFIG_MAIN_STACK_SIZE=4096\n{_ZEPHYR[self.kind]}", {}
         sources = {_MAIN, "sensor.c"}
         if self.chip:
@@ -281,10 +277,40 @@ class Application:
         text = [" ".join(f"0x{byte:02X}," for byte in line) for line in lines]
         return {"output_bytes": description.output_bytes, "told": text}
 
-    def _refused(
-        self,
-        why: str,
-        remedy: str = "Use --application minimal, and write sensor_read() for your data.",
-    ) -> DiagnosticError:
-        message = f"no program for a {KINDS[self.kind].sensor}: {why}"
-        return refused("E913", message, Place(option=OPTION), remedy)
+    def _refused(self, why: str) -> DiagnosticError:
+        return DiagnosticError(_no_program(self.kind, why))
+
+
+def asking(options: Any) -> str | None:
+    """Return the option with which options ask for a program; None if none does."""
+    asked = {
+        OPTION: options.application is not None,
+        "--head": options.head != ARGMAX,
+        f"--board-name {ZEPHYR}": options.board_name == ZEPHYR,
+    }
+    return next((option for option, is_set in asked.items() if is_set), None)
+
+
+def undriven(kind: str | None, board: str, chip: str = "") -> Iterator[Diagnostic]:
+    """Yield E913 for a kind of program that Zephyr has no driver for, whatever the network is."""
+    if board == ZEPHYR and chip and kind in _NO_ZEPHYR:
+        yield _no_program(kind, f"Zephyr has no driver of {_NO_ZEPHYR[kind]} for {chip}")
+    elif board == ZEPHYR and kind is not None and kind not in _ZEPHYR:
+        yield _not_common(kind)
+
+
+def _not_common(kind: str) -> Diagnostic:
+    return _no_program(
+        kind,
+        "Zephyr has no interface that all its boards share",
+        "Leave out --board-name; where no driver is, write sensor_read().",
+    )
+
+
+def _no_program(
+    kind: str,
+    why: str,
+    remedy: str = "Use --application minimal, and write sensor_read() for your data.",
+) -> Diagnostic:
+    message = f"no program for a {KINDS[kind].sensor}: {why}"
+    return Diagnostic("E913", message, Place(option=OPTION), remedy)

@@ -24,6 +24,7 @@ from ai8xtools.diagnostics import (
     refuse_errors,
     suggest,
 )
+from ai8xtools.diagnostics.options import possible
 from ai8xtools.synthesis.answer import build_answer
 from ai8xtools.synthesis.emit import (
     ProjectOptions,
@@ -43,6 +44,7 @@ from ai8xtools.synthesis.pipeline import Synthesis, examine, synthesize, what_fi
 from ai8xtools.synthesis.place import Placement
 from ai8xtools.synthesis.summarize import wide_share
 from ai8xtools.values import frozen
+from ai8xtools.writing.application import undriven
 from ai8xtools.writing.packages import STACK_OF_TEST, Package
 
 if TYPE_CHECKING:
@@ -109,7 +111,9 @@ def completed(options: LoaderOptions) -> LoaderOptions:
 
 def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
     """Return the complaints about the options for which the network need not be known."""
-    complaints = [*options.usage, *check_options(options.text)]
+    text = options.text
+    drivers = undriven(text.application, text.board_name, options.chip.name)
+    complaints = possible([*options.usage, *check_options(text), *drivers])
     if options.rtl is not None:
         from ai8xtools.commands.loader.rtl_test import check_test
 

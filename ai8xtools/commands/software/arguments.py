@@ -6,7 +6,7 @@ Source: docs/software.md; docs/options.md, "ai8xize.py --device MCU".
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,9 @@ from ai8xtools.commands.loader.arguments.shared import (
 from ai8xtools.commands.loader.arguments.values import described
 from ai8xtools.commands.software.options import ContainerOptions, SoftwareOptions
 from ai8xtools.commands.targets import choices
-from ai8xtools.diagnostics import Diagnostic, Place, Severity
+from ai8xtools.diagnostics import Diagnostic, Place, Severity, refuse_errors
 from ai8xtools.software.profile import names as profiles
-from ai8xtools.writing.application import ARGMAX, BENCH, NO_BOARD, ZEPHYR
+from ai8xtools.writing.application import ARGMAX, BENCH, NO_BOARD, ZEPHYR, undriven
 from device import MAX78002
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
@@ -38,6 +38,19 @@ PLAN = "plan, unless of 16 or 8 bits"
 CONTAINER = "container, in place of a program for this network"
 PLACING = "places in the accelerator: accepted, with a notice"
 """Groups of options."""
+_NEEDED = {
+    **dict.fromkeys(("--encrypt", "--slot", "--arena"), "--container FILE.nnb"),
+    "--stateful": "--stream HOP", "--head": "--application", "--board-name": "--application",
+    "--application": "--symbol-prefix NAME",
+}  # fmt: skip
+_WITHOUT = {
+    "--container": ("containers have none", ("--report", "--plan-report", "--symbol-prefix",
+                                             "--build")),
+    "--stream": ("streams have none", ("--scheme", "--l2", "--l3", "--dma", "--symbol-prefix",
+                                       "--container")),
+    "--build": ("packages hold the library alone", ("--application",)),
+}  # fmt: skip
+"""What options need, and what there is none of with them."""
 
 
 def size(text: str) -> int:
@@ -162,42 +175,45 @@ def parse(words: Sequence[str]) -> SoftwareOptions:
     """Return what a command line of --device MCU asks for; wrong usage ends with status 2."""
     parser = arguments()
     args = parser.parse_args(words)
-    for option in parser.used(CONTAINER) if args.container is None else ():
-        parser.error(f"argument {option}: add --container FILE.nnb")
-    asked = {
-        "--report": args.report is not None,
-        "--plan-report": args.plan_report,
-        "--symbol-prefix": args.symbol_prefix is not None,
-        "--application": args.application is not None,
-        "--build": bool(args.build),
-    }
-    for option in (name for name, is_set in asked.items() if is_set and args.container is not None):
-        parser.error(f"argument {option}: containers have none; ask without --container")
+    _check_pairs(parser, args)
     container = None
     if args.container is not None:
         container = ContainerOptions(args.container, args.encrypt, args.slot, args.arena)
-        if args.mcu is None:
-            parser.error("argument --mcu: is required with --container; choose "
-                         f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
-    if args.stateful and args.stream is None:
-        parser.error("argument --stateful: add --stream HOP")
-    for option in ("application", "scheme", "l2", "l3", "dma", "symbol_prefix", "container"):
-        if args.stream is not None and getattr(args, option) != parser.get_default(option):
-            parser.error(f"argument --{option.replace('_', '-')}: streams have none, leave it out")
-    if args.head != ARGMAX and args.application is None:
-        parser.error("argument --head: add --application")
-    if args.head != ARGMAX and args.application == BENCH:
-        parser.error("argument --head: --application bench gives all outputs back, leave it out")
-    if args.board_name != NO_BOARD and args.application is None:
-        parser.error("argument --board-name: add --application")
-    if args.application is not None and args.symbol_prefix is None:
-        parser.error("argument --application: add --symbol-prefix NAME")
-    if args.build and args.application:
-        parser.error("argument --build: packages hold the library alone, leave out --application")
     software = software_options(parser, args, words, container=container)
     if args.mcu is None:
         software = replace(software, notices=(*software.notices, _portable()))
     return software
+
+
+def _check_pairs(parser: Parser, args: argparse.Namespace) -> None:
+    """Refuse options that exclude each other, or what they need does; then ask for what they need.
+
+    Wrong usage ends the program with status 2. Raises DiagnosticError E913 for a board without a
+    driver.
+    """
+
+    def whole(option: str) -> Iterator[str]:
+        while option:
+            yield option
+            option = _NEEDED.get(option, "").partition(" ")[0]
+
+    refuse_errors(undriven(args.application, args.board_name))
+    if args.head != ARGMAX and args.application == BENCH:
+        parser.error("argument --head: --application bench gives all outputs back, leave it out")
+    known = [*_NEEDED, *_WITHOUT, *(one for _, others in _WITHOUT.values() for one in others)]
+    names = {option: option.removeprefix("--").replace("-", "_") for option in known}
+    typed = [one for one in names if getattr(args, names[one]) != parser.get_default(names[one])]
+    wholes = {one: set(whole(one)) for one in typed}
+    for option in (one for one in _WITHOUT if any(one in parts for parts in wholes.values())):
+        why, others = _WITHOUT[option]
+        for one in (one for one in typed if not wholes[one].isdisjoint(others)):
+            parser.error(f"argument {one}: {why}, leave it out")
+    for option in typed:
+        if option in _NEEDED and _NEEDED[option].partition(" ")[0] not in typed:
+            parser.error(f"argument {option}: add {_NEEDED[option]}")
+    if args.container is not None and args.mcu is None:
+        parser.error("argument --mcu: is required with --container; choose "
+                     f"{', '.join(profiles())}, or a file (.yaml)")  # fmt: skip
 
 
 def _portable() -> Diagnostic:

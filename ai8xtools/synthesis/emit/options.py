@@ -17,7 +17,7 @@ from ai8xtools.reading.system import is_reserved
 from ai8xtools.synthesis.measured_energy import PUBLISHED, EnergyOptions
 from ai8xtools.values import frozen
 from ai8xtools.writing import symbols
-from ai8xtools.writing.application import ARGMAX, BENCH
+from ai8xtools.writing.application import ARGMAX, BENCH, asking
 from ai8xtools.writing.application import OPTION as APPLICATION
 from ai8xtools.writing.packages import unsuitable
 
@@ -234,26 +234,26 @@ def _library(options: ProjectOptions) -> Iterator[Diagnostic]:
     }
     used = ["--rtl"] if options.simulated else [option for option in excluded if excluded[option]]
     program = "--rtl" if options.simulated else "--c-filename"  # what names it otherwise
-    if options.symbol_prefix is not None:
-        yield from (excludes(symbols.OPTION, option) for option in used)
-    elif options.application is not None:
-        yield needs(APPLICATION, symbols.OPTION)
-    refused = [
-        *unsuitable(options.build, options.name, options.symbol_prefix or "", accelerated=True)
-    ]
-    yield from refused
-    if options.build and options.symbol_prefix is None and not refused:
-        yield needs("--build", symbols.OPTION)
-    if options.build and options.application is not None:
-        yield excludes("--build", APPLICATION)
+    around, build = asking(options), "--build" if options.build else None
+    own = symbols.OPTION if options.symbol_prefix is not None else None
+    asked = next(filter(None, (own, around, build)), None)
+    yield from (excludes(asked, option) for option in used if asked)
+    if own is None:
+        given = APPLICATION if options.application is not None else None
+        yield from (needs(option, symbols.OPTION) for option in (given, build) if option)
+    yield from unsuitable(
+        options.build, options.name, options.symbol_prefix or "", accelerated=True
+    )
+    if build and around:
+        yield excludes(build, around)
     if options.build and options.c_filename != "main":
         yield excludes("--build", program)
     if options.application is None and options.head != ARGMAX:
         yield needs("--head", APPLICATION)
     if options.application == BENCH and options.head != ARGMAX:
         yield excludes(f"{APPLICATION} {BENCH}", "--head")
-    if options.application is not None and options.c_filename != "main":
-        yield excludes(APPLICATION, program)
+    if around and options.c_filename != "main":
+        yield excludes(around, program)
 
 
 def _studio(options: ProjectOptions) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ai8xtools.commands.loader.arguments.rtl_parser import CAMERA, SIMULATION_ONLY
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.diagnostics.options import excludes, needs, no_effect
-from ai8xtools.writing.application import ZEPHYR
+from ai8xtools.writing.application import ZEPHYR, asking
 
 NONE = "none"
 """What --top-level and --autogen take for: no such thing."""
@@ -76,8 +76,9 @@ def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
             yield excludes("--compare-project", option)
     if args.verify_project is not None and args.compare_project is not None:
         yield excludes("--verify-project", "--compare-project")
-    if args.verify and args.application is not None:
-        yield excludes("--application", "--verify")
+    program = asking(args)
+    if args.verify and program:
+        yield excludes(program, "--verify")
     if args.board_name == ZEPHYR and args.application is None:
         yield needs(f"--board-name {ZEPHYR}", "--application")
 

@@ -97,7 +97,7 @@ def described(
         parser.error("argument --model: takes the place of --config-file")
     for option, value in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
         if value is not None and args.model is None:
-            parser.error(f"argument {option}: tells the input of a model, add --model")
+            parser.error(f"argument {option}: tells the input of a --model; descriptions have it")
     return LoaderOptions(
         config_file=args.config_file or "",
         model=model_source(args),
