@@ -303,6 +303,39 @@ def test_sums_have_factors_of_their_own_in_imported_checkpoints(
     assert any(one.get("eltwise") == "add" or one["op"] == "Add" for one in layers) is not imported
 
 
+@pytest.mark.parametrize("joins", [False, True])
+@pytest.mark.parametrize(("given", "scale"), [("ax", 0.25), ("xa", 0.25), ("xa", 1)])
+def test_a_checkpoint_with_the_scales_of_other_operands_is_refused(
+    given: str, scale: float, joins: bool, tmp_path: Path
+) -> None:
+    """It is that of a graph with a and x in this order; the scale of a is another one than that of
+    x, or it is not, and then nothing depends on the order."""
+    nodes = [op("Conv", "x", "same.weight", to="a", pads=[1, 1, 1, 1]),
+             op("Concat", *given, to="b", axis=1) if joins else op("Add", *given, to="b"),
+             op("Conv", "b", "w.weight")]  # fmt: skip
+    weights = np.random.default_rng(0).integers(-1, 2, (4, 6 if joins else 3, 3, 3))
+    path = graph(
+        tmp_path / "net.onnx",
+        *nodes,
+        tensors=[("same.weight", weights[:3, :3]), ("w.weight", weights)],
+    )
+    scales = np.repeat([31 / scale, 31], 3)  # of a layer that takes both
+    state = {"same.op.weight": 128 * scale * weights[:3, :3]}
+    if joins:
+        state["w.op.weight"] = weights * scales.reshape(-1, 1, 1)
+    else:
+        both = np.hstack([np.eye(3), np.eye(3)]) * scales
+        state |= {"sum.op.weight": both.reshape(3, 6, 1, 1), "w.op.weight": 40 * weights}
+    entries = {"state_dict": state, "arch": "n", "epoch": 0, "extras": {"imported": True}}
+    if given == "ax" or scale == 1:
+        assert "sum" in describe_onnx(path, None, None, Checkpoint(entries))[0].text or joins
+        return
+    with pytest.raises(
+        InputError, match=r"takes the input, same; .* the scales of same, the input"
+    ):
+        describe_onnx(path, None, None, Checkpoint(entries))
+
+
 def test_series_of_frames_are_refused(tmp_path: Path) -> None:
     path = graph(tmp_path / "net.onnx", op("Conv", "x", "w"), shape=(1, 4, 3, 8, 8),
                  tensors=[KERNEL])  # fmt: skip

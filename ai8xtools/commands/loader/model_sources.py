@@ -35,7 +35,7 @@ def with_description(
         from ai8xtools.commands.loader.models import describe_model
         from ai8xtools.commands.loader.own_data import with_own_data
 
-        source = _sized(source) if source.is_graph else source
+        source = _sized(source, resolving, options.chip) if source.is_graph else source
         options, source = with_own_data(options, source)
         resolving = options.resolve
         description = describe_model(
@@ -56,12 +56,14 @@ def _is_imported(checkpoint_file: str | None) -> bool:
     return read_checkpoint(checkpoint_file).extras.get("imported") == "graph"
 
 
-def _sized(source: ModelSource) -> ModelSource:
+def _sized(source: ModelSource, resolving: ResolveOptions, chip: Chip) -> ModelSource:
     """Return a graph with the shape of its input, as data sets have it."""
     from ai8xtools.checkpoint.onnx_graph import read_graph
     from ai8xtools.frontends.onnx.door import input_shape
+    from ai8xtools.frontends.onnx.network import check_order
 
     shape = source.input_shape or input_shape(read_graph(source.model), source.model)
+    check_order(source.model, shape, read_checkpoint(str(resolving.checkpoint_file)), chip)
     return replace(source, input_shape=shape if len(shape) > 1 else (*shape, 1, 1))
 
 

@@ -45,7 +45,9 @@ def names_of(
         if name is None and alike:
             pairs = ((n, own.weights, value) for n, value in alike.items())
             if own.adds:  # the factors of operands are the checkpoint's
-                pairs = ((n, mine != 0, value != 0) for n, mine, value in pairs)
+                signs = np.sign(own.weights)
+                pairs = ((n, np.maximum(signs * value.reshape(signs.shape), 0), abs(value))
+                         for n, _, value in pairs)  # fmt: skip
             scores = {n: _likeness(mine, value) for n, mine, value in pairs}
             best = max(scores, key=lambda name: scores[name])
             names |= {index: best} if scores[best] >= _ALIKE else {}

@@ -23,6 +23,7 @@ from ai8xtools.frontends.onnx.door import (
 )
 from ai8xtools.frontends.onnx.integers import is_of_ones, names_of
 from ai8xtools.frontends.onnx.layers import WholeNumbers
+from ai8xtools.frontends.onnx.operand_scales import other_orders
 from ai8xtools.frontends.text import ModelDescription, description_text
 from device import MAX78000, Chip
 
@@ -63,8 +64,7 @@ def describe_onnx(
     name = Path(path).name
     if checkpoint is not None:
         name = checkpoint.arch or name
-        for index, theirs in names_of(layers, follower.tensors, checkpoint.state_dict).items():
-            layers[index].weights = theirs
+        _named(checkpoint, follower, path, shape[0])
         _refuse_unused(checkpoint, follower, path)
     title = f"{name}: input {times(shape)}. Made from the graph; processors and offsets are open."
     text = description_text(layers, arch=name, dataset=dataset or Path(path).stem, title=title)
@@ -99,6 +99,39 @@ def _refuse_unused(checkpoint: Checkpoint, follower: WholeNumbers, path: str) ->
             "E676", f"the checkpoint has layers that the graph does not have, or has as parts of "
             f"others: {', '.join(strange[:5])}", path,
             "Take the model that the checkpoint was made of: --model FILE:CLASS.",
+        )  # fmt: skip
+
+
+def check_order(
+    path: str, given_shape: tuple[int, ...], checkpoint: Checkpoint, chip: Chip
+) -> None:
+    """Raise InputError E676 for a checkpoint of a graph whose layers have operands in another order
+    than those of a file, as far as layers are found.
+
+    `given_shape` [C, H, W] or [C, L] is that of the input.
+    """
+    operators, refusals, _ = read_fractions(read_graph(path), given_shape)
+    if not refusals:
+        with told_of(path):
+            follower = WholeNumbers(operators, chip, fractions=True, calibrated=True)
+        _named(checkpoint, follower, path, given_shape[0])
+
+
+def _named(checkpoint: Checkpoint, follower: WholeNumbers, path: str, channels: int) -> None:
+    """Give layers the names that a checkpoint has for them. Raises InputError E676 for one of a
+    graph with operands in another order.
+    """
+    layers, state = follower.layers, checkpoint.state_dict
+    for index, theirs in names_of(layers, follower.tensors, state).items():
+        layers[index].weights = theirs
+    for layer, order in other_orders(layers, follower.tensors, state, channels):
+        names = ["the input", *(one.name for one in layers)]
+        operands = [names[one + 1] for one in layer.inputs]
+        expected = ", ".join(operands[n] for n in order)
+        raise InputError(
+            "E676", f"{layer.node} takes {', '.join(operands)}; the checkpoint has the scales of "
+            f"{expected}, in this order", path,
+            "Take the graph that the checkpoint was made of.",
         )  # fmt: skip
 
 
