@@ -63,6 +63,11 @@ class Checkpoint:
         return self.entries.get("extras") or {}
 
     @property
+    def is_calibrated(self) -> bool:
+        """Whether quantize.py chose the shifts by samples, for weights as training left them."""
+        return bool(self.extras.get("clipping_method") == "CALIBRATION")
+
+    @property
     def network(self) -> Value:
         """Steps and formats of a network of 16 or 8 bits; None in other checkpoints."""
         return self.entries.get(NETWORK)

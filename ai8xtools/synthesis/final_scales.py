@@ -36,8 +36,9 @@ def final_scales(layer: int, network: Network) -> dict[int, int]:
 
 def output_exponent(layer: int, network: Network) -> int:
     """Return e where an integer of an output, as the network holds it, times 2^e is the number."""
-    width, bits = network.layer(layer).output_width, abs(network.layer(layer).weight_bits)
-    return final_scale(layer, network) - (_FRACTION if width == 8 else _FRACTION + bits - 1)
+    exponent, made = final_scale(layer, network) - _FRACTION, network.layer(layer)
+    wide = made.output_width == 32
+    return exponent + (made.sum_exponent - abs(made.weight_bits) + 1 if wide else 0)
 
 
 def final_scale(layer: int, network: Network) -> int:

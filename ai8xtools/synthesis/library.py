@@ -15,16 +15,12 @@ from ai8xtools.synthesis.emit import ProjectOptions
 from ai8xtools.synthesis.emit.library import Export, InputPlace, InputWords
 from ai8xtools.synthesis.emit.unload import delivered, layer_offsets
 from ai8xtools.synthesis.encode.data import input_places
-from ai8xtools.synthesis.final_scales import output_exponent
 from ai8xtools.synthesis.mapping import MappedNetwork
 from ai8xtools.synthesis.program import FifoStream, InputBlock, Program, UnloadLayer
 from ai8xtools.writing.application import Application
 from ai8xtools.writing.library import Library, LibraryOutput, Shape
 from ai8xtools.writing.symbols import OPTION
 from device.chip import WORD_BYTES
-
-_FRACTION = {8: 7, 32: 14}
-"""Fractional bits of outputs whose layer is not known, by their width."""
 
 
 def export_of(
@@ -52,7 +48,7 @@ def library_of(network: MappedNetwork, program: Program, options: ProjectOptions
             8 * layer.value_bytes,
             offset,
             _group(layer),
-            _exponent(held, network) - layer.scale,
+            held.exponent - layer.scale,
             "" if held.layer < 0 else network.network.layer(held.layer).name or "",
         )
         for held, layer, shape, offset in zip(program.unload, layers, shapes, offsets, strict=True)
@@ -67,13 +63,6 @@ def _output_shapes(network: MappedNetwork, layers: tuple[UnloadLayer, ...]) -> I
     for layer in layers:
         dim = next(listed).dim if layer.layer < 0 else network.network.layer(layer.layer).out_dim
         yield Shape(layer.channels, *dim)
-
-
-def _exponent(held: UnloadLayer, network: MappedNetwork) -> int:
-    """Return e: what the accelerator holds, times 2^e, is the number."""
-    if held.layer >= 0:
-        return output_exponent(held.layer, network.network)
-    return held.scale - _FRACTION[held.width]
 
 
 def _group(layer: UnloadLayer) -> int:

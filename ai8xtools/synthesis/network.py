@@ -155,12 +155,13 @@ class Layer:
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
-    one. What the layer delivers is to be multiplied by 2^`final_scale`. With an `exit_margin`
-    the network ends here if the largest value exceeds the second by at least so much. `tensor_name`
-    is that of its tensors in the checkpoint, if the description states it; `weight_source` the
-    layer whose weights it uses. The last `zero_outputs` have weights of zero; `copied` (first,
-    count) are the channels that kernels without a tensor copy. `place` and `places` tell where the
-    layer and its keys stand in the description.
+    one. What the layer delivers is to be multiplied by 2^`final_scale`; 32-bit results, which are
+    not shifted, are those of trained weights that were calibrated divided by 2^`sum_exponent`.
+    With an `exit_margin` the network ends here if the largest value exceeds the second by at least
+    so much. `tensor_name` is that of its tensors in the checkpoint, if the description states it;
+    `weight_source` the layer whose weights it uses. The last `zero_outputs` have weights of zero;
+    `copied` (first, count) are the channels that kernels without a tensor copy. `place` and
+    `places` tell where the layer and its keys stand in the description.
     """
 
     index: int
@@ -204,6 +205,7 @@ class Layer:
     zero_outputs: int = 0
     copied: tuple[int, int] | None = None
     final_scale: int = 0
+    sum_exponent: int = 0
 
     def __str__(self) -> str:
         return f"layer {self.index}" + (f" ({self.name})" if self.name else "")

@@ -208,7 +208,8 @@ class UnloadLayer:
     -1 the one that is executed last. `transposed` are its channels as the transposing ports read
     them, empty where they cannot. What the accelerator holds is multiplied by 2^`scale`,
     which is not known where layers of several scales write the data. Scaled values of 8 bits take
-    16 in the result, with `widened` all of them.
+    16 in the result, with `widened` all of them. An integer that the accelerator holds, times
+    2^`exponent`, is the number.
     """
 
     width: Literal[8, 32]
@@ -220,6 +221,7 @@ class UnloadLayer:
     scale: int = 0
     scale_known: bool = True
     widened: bool = False
+    exponent: int = 0
 
     @property
     def in_halfwords(self) -> bool:

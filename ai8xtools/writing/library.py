@@ -5,6 +5,7 @@ Source: docs/library.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ai8xtools.values import frozen
@@ -58,6 +59,16 @@ class LibraryOutput:
 
 def _power(exponent: int) -> str:
     return f"{2.0**exponent!r}f"
+
+
+def worth(exponents: Iterable[int]) -> str:
+    """Return what one step of outputs is worth: their integers times 2^e are numbers."""
+    different = list(dict.fromkeys(exponents))
+    powers = ", ".join(f"2^{one}" for one in different)
+    if len(different) > 1:
+        return f"one step is worth, by output, {powers}"
+    whole = f" ({2 ** -different[0]} is 1)" if different[0] < 0 else ""
+    return f"one step is worth {powers}{whole}"
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -516,6 +517,20 @@ FRACTIONS = [
 ]
 
 
+def expected_words(path: Path) -> Any:
+    """Return the expected output of 32 bits: address, mask, count and words, until 0."""
+    words = [int(word, 16) for word in re.findall(r"0x\w{8}", path.read_text())]
+    values: list[int] = []
+    while words[0]:
+        end = 3 + words[2]
+        values, words = values + words[3:end], words[end:]
+    return np.array(values, np.uint32).astype(np.int32)
+
+
+def softmax(x: Any) -> Any:
+    return np.exp(x) / np.exp(x).sum()
+
+
 def test_graphs_in_floating_point_are_quantized_and_deployed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -540,6 +555,10 @@ def test_graphs_in_floating_point_are_quantized_and_deployed(
     ])  # fmt: skip
     assert run(ai8xize.main) == 0
     assert "Left to the application: softmax1" in capsys.readouterr().out
+    (step,) = re.findall(r"one step is worth 2\^(-\d+)", Path("out/net/cnn.h").read_text())
+    numbers = 2.0 ** int(step) * expected_words(Path("out/net/sampleoutput.h"))
+    (shares,) = executed("net.onnx", np.load("sample.npy")[None] / 128) or [[]]
+    np.testing.assert_allclose(softmax(numbers), shares[0], atol=0.05)
     monkeypatch.setattr("ai8xtools.commands.quantize.importer.executed", lambda *_: np.ones((4, 5)))
     assert run(lambda: quantize.main([words[0], "other.pth.tar", *words[2:]])) == 1
     assert "[E668]" in capsys.readouterr().err

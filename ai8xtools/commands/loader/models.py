@@ -185,7 +185,7 @@ def _fitting(
         except InputError as exc:
             refusal = refusal or exc
             continue
-        if is_completed(model) and checkpoint.extras.get("clipping_method") != "CALIBRATION":
+        if is_completed(model) and not checkpoint.is_calibrated:
             raise InputError(
                 "E676", "the network computes with results what layers of ai8x do not, so that its "
                 "weights need other scales; the checkpoint was quantized without samples", file,

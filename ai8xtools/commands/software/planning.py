@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ai8xtools.commands.loader.application import application_of
 from ai8xtools.commands.loader.options import LoaderOptions
@@ -17,7 +18,7 @@ from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.understand import understand
-from ai8xtools.writing.library import INPUT_FRACTION
+from ai8xtools.writing.library import INPUT_FRACTION, worth
 from device import Chip
 
 
@@ -50,11 +51,13 @@ def completed(
     `Naming` does. Raises NoRoomError as
     `as_library` does.
     """
-    project = options.project
+    project, exponents = options.project, tuple(exponents)
+    values = {**built.interface.values, "worth": worth(exponents)}
+    built = replace(built, interface=replace(built.interface, values=values))
     prefix = project.symbol_prefix
     if prefix is not None:
         naming = Naming(
-            prefix, project.labels, tuple(exponents), fraction,
+            prefix, project.labels, exponents, fraction,
             application_of(options, sdk=False), tuple(names), profile.power,
         )  # fmt: skip
         built = build.as_library(built, profile, naming)

@@ -15,6 +15,7 @@ from ai8xtools.synthesis.emit.statistics import format_statistics
 from ai8xtools.synthesis.emit.unload import delivered, layer_offsets, unload_code
 from ai8xtools.synthesis.program import Block, Clear, Program, UnloadLayer, Write
 from ai8xtools.synthesis.summary import Summary
+from ai8xtools.writing.library import worth
 from ai8xtools.writing.templates import render
 from device.chip import GROUPS, KERNEL_COLUMN_STRIDE_BYTES
 
@@ -59,6 +60,7 @@ def program_values(program: Program, summary: Summary, options: ProjectOptions) 
         "select": _written(_selecting(program)),
         "clears_memory": any(isinstance(s, Clear) for b in program.init for s in b.steps),
         "unload": code,
+        "worth": worth(layer.exponent - layer.scale for layer in layers),
         "early": _early(program, options),
         "final_scales": [layer.scale for layer in program.unload],
         "kernel_arrays": processor_arrays(program) if options.old_kernel_loader else [],

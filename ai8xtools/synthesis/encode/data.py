@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ai8xtools.synthesis.encode.mlator import TransposerWords
-from ai8xtools.synthesis.final_scales import final_scale
+from ai8xtools.synthesis.final_scales import final_scale, output_exponent
 from ai8xtools.synthesis.layout import Delivery, InputPort
 from ai8xtools.synthesis.mapping import MappedLayer, MappedNetwork
 from ai8xtools.synthesis.network import Tensor
@@ -50,6 +50,9 @@ from device.chip import (
 from device.masks import bits, group_slice, instances, mask_of
 from device.packing import as_bytes, data_words, lane_mask, lane_words
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
+
+_FRACTION = {8: 7, 32: 14}
+"""Fractional bits of outputs whose layer is not known, by their width."""
 
 
 def input_blocks(network: MappedNetwork, apb_base: int, *, fixed: bool) -> Iterator[InputBlock]:
@@ -263,6 +266,8 @@ def unload_layers(
     ]
     listed = [(d, -1, delivered_scale(d, network)) for d in network.layout.deliveries]
     for source, index, scale in listed or sources:
+        exponent = (scale or 0) - _FRACTION[source.width]
+        exponent = exponent if index < 0 else output_exponent(index, network.network)
         yield UnloadLayer(
             source.width,
             source.channels,
@@ -272,6 +277,7 @@ def unload_layers(
             tuple(_transposed(source, ports)),
             scale or 0,
             scale is not None,
+            exponent=exponent,
         )
 
 

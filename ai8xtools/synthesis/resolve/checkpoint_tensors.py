@@ -117,6 +117,8 @@ def tensors_from_checkpoint(
         tensors = _CheckpointLayer(checkpoint.state_dict, key, layer, place, problems).read(chip)
         if tensors is None:
             continue
+        if checkpoint.is_calibrated:
+            tensors = replace(tensors, sum_exponent=tensors.shift)
         if bias_is_dropped(layer, options):
             tensors = replace(tensors, bias=None)
         by_layer[layer.index] = tensors

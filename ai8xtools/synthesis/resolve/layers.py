@@ -161,6 +161,7 @@ class LayerBuilder:
             zero_outputs=layer.get("zero_outputs", 0),
             copied=layer.get("copy_channels"),
             final_scale=tensors.final_scale if tensors else 0,
+            sum_exponent=tensors.sum_exponent if tensors else 0,
         )
 
     def _tensors(

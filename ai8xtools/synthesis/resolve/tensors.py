@@ -28,8 +28,8 @@ class LayerTensors:
 
     `weights`: int8 [out, in/groups, rows, columns] as the operator uses them; `bias`: int64 in
     units of 128, or None; `bits`: 8, 4, 2, 1 or -1; `shift`: the file's output shift,
-    `final_scale` its exponent of what is delivered; the names are those of the file, where it has
-    names.
+    `final_scale` its exponent of what is delivered, `sum_exponent` as a `Layer` has it; the names
+    are those of the file, where it has names.
     """
 
     weights: NDArray[np.int8]
@@ -39,6 +39,7 @@ class LayerTensors:
     weight_name: str = ""
     bias_name: str = ""
     final_scale: int = 0
+    sum_exponent: int = 0
 
 
 def takes_weights(layer: LayerDescription) -> bool:
