@@ -101,6 +101,8 @@ def _done(
     yield from _input(board, played, input_of(board))
     if board.repeats:
         yield "it repeats itself"
+    if board.waits:
+        yield board.waits
     trusted = check if check is not None and check.all_words_right and check.has_results else None
     if trusted is not None and _outputs(board, outcome, trusted) <= board.results_read:
         yield f"words and layers are as in {trusted.file}, the program itself compares nothing"
@@ -143,7 +145,7 @@ def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
         return "the program never started the accelerator"
     if not outcome.inferences:
         return "the accelerator was started, but the program did not wait until it had finished"
-    if not board.has_data(board.results_read if board.repeats else outcome.read):
+    if not board.has_data(board.results_read if board.repeats or board.waits else outcome.read):
         return "the program never read the output of the accelerator"
     return None
 

@@ -25,7 +25,8 @@ class Family:
 
     `elf_machine` is the number of ELF files for them, `compilers` are names of GNU cross compilers.
     `code_bit` is set in addresses at which execution begins (Thumb). Registers are unicorn's
-    numbers; functions leave `kept` as they find them. `sleep_instructions` are the machine codes of
+    numbers; functions leave `kept` as they find them, and `state` are all beside the position.
+    `sleep_instructions` are the machine codes of
     instructions that wait for an interrupt, `return_instruction` that of the one that leaves a
     function.
     """
@@ -40,6 +41,7 @@ class Family:
     stack: int
     link: int
     kept: tuple[int, ...]
+    state: tuple[int, ...]
     sleep_instructions: tuple[bytes, ...]
     return_instruction: bytes
 
@@ -79,6 +81,12 @@ _ARM = Family(
     stack=arm_const.UC_ARM_REG_SP,
     link=arm_const.UC_ARM_REG_LR,
     kept=tuple(getattr(arm_const, f"UC_ARM_REG_R{number}") for number in range(4, 12)),
+    state=(
+        *(getattr(arm_const, f"UC_ARM_REG_R{number}") for number in range(13)),
+        arm_const.UC_ARM_REG_SP,
+        arm_const.UC_ARM_REG_LR,
+        arm_const.UC_ARM_REG_CPSR,
+    ),
     sleep_instructions=(b"\x30\xbf", b"\x20\xbf"),  # wfi, wfe
     return_instruction=b"\x70\x47",  # bx lr
 )
@@ -100,6 +108,7 @@ _RISCV = Family(
     stack=riscv_const.UC_RISCV_REG_SP,
     link=riscv_const.UC_RISCV_REG_RA,
     kept=tuple(getattr(riscv_const, f"UC_RISCV_REG_S{number}") for number in range(12)),
+    state=tuple(getattr(riscv_const, f"UC_RISCV_REG_X{number}") for number in range(1, 32)),
     sleep_instructions=(b"\x73\x00\x50\x10",),  # wfi
     return_instruction=b"\x82\x80",  # ret
 )

@@ -9,7 +9,8 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from unicorn import (
@@ -31,6 +32,7 @@ from ai8xtools.emulator.cpu.elf import Image
 from ai8xtools.emulator.cpu.io import CoreObserver, IoArea, Peripherals, Unobserved
 from ai8xtools.emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
 from ai8xtools.emulator.cpu.port import Port
+from ai8xtools.emulator.cpu.spinning import Spin
 from ai8xtools.emulator.cpu.watchdog import watched
 from ai8xtools.emulator.errors import EmulatorError, OutOfTimeError, StoppedError
 from device.chip import SRAM_BASE, WORD_BYTES
@@ -44,6 +46,10 @@ _ENDLESS = 1_000_000
 """A program that is out of time counts as stuck after so many instructions without an access to a
 register.
 """
+
+
+_SPIN_SECONDS = 0.1
+"""Of processor time without an access to a register, after which a program may wait in vain."""
 
 
 class _LateError(Exception):
@@ -78,6 +84,10 @@ class Core:
         self._late = False
         self._probing = False  # accesses have no effect and end the run
         self._accesses = 0
+        self._own_accesses = 0  # those that are not of handlers
+        self._quiet = (0, 0.0, _SPIN_SECONDS)  # own accesses, since when, and when it is suspected
+        self._suspected = False
+        self._spin: Spin | None = None
         self.on_tick: Callable[[], None] = lambda: None
         """Called now and then by another thread while the program runs."""
         self.slept = 0.0
@@ -292,6 +302,7 @@ class Core:
 
         def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
             self._accesses += 1
+            self._own_accesses += not self._depth
             if self._probing:
                 self._uc.emu_stop()
                 return 0
@@ -309,6 +320,7 @@ class Core:
 
         def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
             self._accesses += 1
+            self._own_accesses += not self._depth
             if self._probing:
                 self._uc.emu_stop()
                 return
@@ -354,6 +366,10 @@ class Core:
                 uc.emu_start(position | core.code_bit, until, count=int(passes))
             except UcError as exc:
                 raise self._fault or self._crash(exc) from None
+            finally:
+                spin, self._spin = self._spin, None
+                if spin is not None:
+                    spin.end()
             if self._fault:
                 raise self._fault
             if self._late:
@@ -363,7 +379,9 @@ class Core:
             position = uc.reg_read(core.position) & ~core.code_bit
             if self._stopped or (position == back and uc.reg_read(core.stack) == stack):
                 return
-            if self._paused or passes or position == back:
+            if spin is not None and spin.repeats:
+                self.observer.spins(self._place(), self._variables(spin.reads))
+            if self._paused or passes or position == back or spin is not None:
                 self._paused = False
                 continue
             sleeps, began = self._sleeps(position), self.now()
@@ -375,6 +393,19 @@ class Core:
                 self._interrupt(interrupt, position)
                 uc.context_restore(context)
             self.slept += (self.now() - began) * sleeps
+            if self._suspected:
+                self._suspected = False
+                if not sleeps and not self._depth and not self.observer.live:
+                    self._spin = Spin(uc, core, self._memory)
+
+    def _variables(self, addresses: Iterable[int]) -> list[str]:
+        """Return the variables at addresses, each with the first of these."""
+        names: dict[str, str] = {}
+        for address in sorted(addresses):
+            held = (n for at, size, n in self.image.objects if at <= address < at + size)
+            name = next(held, "")
+            names.setdefault(name or str(address), f"{name} (0x{address:08x})".lstrip())
+        return [*names.values()]
 
     def _interrupt(self, number: int, position: int) -> None:
         """Run the handler of an interrupt that comes before the instruction at a position."""
@@ -419,8 +450,23 @@ class Core:
         self.on_tick()
         if self.observer.satisfied:
             self.stop()
-        elif idle and not self._accessing and self.observer.expecting:
+            return False
+        if not idle or self._accessing:
+            return False
+        expecting = self.observer.expecting
+        self._suspected = self._suspected or self._has_long_been_quiet()
+        if expecting or self._suspected:
             self._uc.emu_stop()
+        return expecting
+
+    def _has_long_been_quiet(self) -> bool:
+        """Whether it has computed for long without an access; then again after twice the time."""
+        count, since, patience = self._quiet
+        now = time.process_time()
+        if count != self._own_accesses or self._debugger is not None:
+            self._quiet = self._own_accesses, now, _SPIN_SECONDS
+        elif now - since > patience:
+            self._quiet = count, since, 2 * patience
             return True
         return False
 

@@ -68,6 +68,13 @@ class CoreObserver(Protocol):
         """Whether an interrupt will come, so that a program without accesses may wait for it."""
 
     @property
+    def live(self) -> bool:
+        """Whether anything may still happen that the program does not do itself."""
+
+    def spins(self, place: str, variables: Sequence[str]) -> None:
+        """The program, in a function, repeats a loop for ever that reads these; nothing is live."""
+
+    @property
     def satisfied(self) -> bool:
         """Whether the program may be ended, since nothing new is expected of it."""
 
@@ -100,6 +107,14 @@ class Unobserved:
     def expecting(self) -> bool:
         """Expect none."""
         return False
+
+    @property
+    def live(self) -> bool:
+        """Do not know."""
+        return True
+
+    def spins(self, place: str, variables: Sequence[str]) -> None:
+        """Take no notice."""
 
     @property
     def satisfied(self) -> bool:

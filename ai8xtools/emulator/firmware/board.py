@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +137,8 @@ class Board:
         self.progress = Progress()
         self.repeats = False
         """Whether the program was ended because it did the same again and again."""
+        self.waits = ""
+        """What the program waits for in vain, once the output of its network has been read."""
         self.time = Timekeeper(self.bus)
         self.last_run: NetworkRun | None = None
         self.first_memory: Memory | None = None
@@ -374,6 +376,48 @@ class Board:
         awaited = self.bus.start_requested or self._polled or self.sensors.interrupts
         return awaited or self._wakes_the_first()
 
+    @property
+    def live(self) -> bool:
+        """Whether the accelerator, a timer or a sensor may still change something."""
+        awaited = self.bus.start_requested and self.accelerator.input_complete()
+        return awaited or self._polled or self.sensors.live or self._wakes_the_first()
+
+    def spins(self, place: str, variables: Sequence[str]) -> None:
+        """The program repeats a loop for ever: it ends where its output is known, or else is wrong.
+
+        Raises EmulatorError (E825) if the network has not run, or nobody has read its output.
+        """
+        what = (
+            f" for {' and '.join(variables[:3])}, which nothing changes any more"
+            if variables
+            else ""
+        )
+        if self.progress.passed or (self.inferences and self.has_data(self.results_read)):
+            self.waits = f"then {place} waits{what}" if what else ""
+            self.core.stop()
+            return
+        reason = self._unheard()
+        if self.core.has("vTaskStartScheduler"):
+            reason += ", and no tick interrupts a task here"
+        elif not reason:
+            reason = f": {self._standstill()}, and no other interrupt will come"
+        remedy = "It ends there: look for what came before."
+        if variables:
+            remedy = (
+                "Enable the interrupt in its driver and with NVIC_EnableIRQ(), and let its handler "
+                "change the variable, which must be volatile."
+            )
+        awake = f"the program waits awake in {place}{what or ', in an empty loop'}"
+        raise StoppedError("E825", f"{awake}{reason}", remedy=remedy)
+
+    def _standstill(self) -> str:
+        """Say how far the accelerator has come."""
+        if self.bus.start_requested:
+            return "the FIFOs hold less than an image"
+        if self.inferences:
+            return "the accelerator has finished, and was not started again"
+        return "the accelerator was not started"
+
     def _wakes_the_first(self) -> bool:
         """Whether the program on the RISC-V core has woken the one on the Arm core."""
         woken = _SEMAPHORE.unpack(self.bus.words.get(_SEMAPHORE_INTERRUPT, 0))["wake"]
@@ -437,14 +481,9 @@ class Board:
         """The program sleeps: its timers have woken it, or nothing will."""
         if self.sensors.spins or (not alone and not self.progress.only_ticks()):
             return
-        if self.bus.start_requested:
-            reason = "the FIFOs hold less than an image"
-        elif self._polled:
+        reason = self._standstill()
+        if self._polled:
             reason = "the interrupt of the accelerator does not wake the Arm core from this mode"
-        elif self.inferences:
-            reason = "the accelerator has finished, and was not started again"
-        else:
-            reason = "the accelerator was not started"
         for sensor in sorted(self.sensors.recorded.silent):
             reason += f", and nothing comes from --{sensor} none"
         reason += self._unheard()

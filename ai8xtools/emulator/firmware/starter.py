@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ai8xtools.emulator.state.power import CPU1_CLOCK, is_running
@@ -24,6 +25,14 @@ class Starter:
     def expecting(self) -> bool:
         """Whether the RISC-V core was started and has not finished."""
         return not self._done and is_running(self._board.bus.words, CPU1_CLOCK)
+
+    @property
+    def live(self) -> bool:
+        """The other core decides."""
+        return True
+
+    def spins(self, place: str, variables: Sequence[str]) -> None:
+        """The other core decides."""
 
     @property
     def satisfied(self) -> bool:

@@ -21,6 +21,8 @@ _RGB444, _RGB565, _RGB888, _YUV422 = 2, 3, 4, 5
 """Formats of pixels as the driver numbers them; others have the brightness alone."""
 _FREE_LOOKS = 2
 """As many a program may take before it sleeps; more are those of one that waits awake."""
+_PASSED_OVER = 16
+"""As often it may ask for the end while a row is there; more often, it takes no rows."""
 
 
 class Camera:
@@ -41,6 +43,7 @@ class Camera:
         self._seen = 0  # rows whose time has come
         self._row: int | None = None  # the buffer that the program may read
         self._looks = 0  # since the program slept
+        self._passed_over = 0  # questions for the end since it has asked for a row
 
     def set_up(self, size: tuple[int, int], pixel: tuple[int, int], buffer: int, mode: int) -> None:
         """Choose columns and rows, format and bytes of a pixel, the buffer; `mode` 2 has rows."""
@@ -108,8 +111,11 @@ class Camera:
         return max(0.0, self._began + rows * self._row_us - self._board.now)
 
     def done(self) -> bool:
-        """Whether a picture is over; otherwise time passes."""
+        """Whether a picture is over; otherwise time passes, unless a row waits to be taken."""
         self._catch_up()
+        self._passed_over += self._row is not None
+        if self._row is not None and self._passed_over <= _PASSED_OVER:
+            return False  # the end comes a while after the last row
         if not self._done:
             self._wait()
         return self._done
@@ -117,6 +123,7 @@ class Camera:
     def row(self) -> int:
         """Return the address of the row that is there; 0 if none is, and time passes."""
         self._catch_up()
+        self._passed_over = 0
         if self._row is None and not self._done:
             self._wait()
             return 0

@@ -114,6 +114,8 @@ class Sensors:
         self._registers = dict.fromkeys(_REGISTERS, 0)
         self._rows: Iterator[bytes] | None = None
         self._timers: dict[int, tuple[float, float]] = {}  # when due, and the period
+        self._mute: set[int] = set()  # timers whose interrupts the program did not handle
+        self._fired: int | None = None  # the last one
         self._spins_us: float | None = None
         self._limit = self._fed = 0.0
         values = self._registers
@@ -148,6 +150,7 @@ class Sensors:
             "line_byte": self.serial.send,
             "line_wait": lambda _value: self.serial.wait(),
             "line_left": self._copy_bytes,
+            "unheard": self._note_unheard,
         }
 
     def attach(
@@ -228,6 +231,14 @@ class Sensors:
         """Whether something will interrupt the program, or end it, if time passes."""
         inputs = self.microphone.listens or self.buttons.pins or self.serial.listens
         return bool(self._timers or self._limit or inputs)
+
+    @property
+    def live(self) -> bool:
+        """Whether something will interrupt the program that it handles, or end it."""
+        inputs = self.microphone.listens or self.buttons.pins or self.serial.listens
+        return bool(
+            inputs or self._limit or self.serial.connected or self._timers.keys() - self._mute
+        )
 
     @property
     def spins(self) -> bool:
@@ -319,6 +330,10 @@ class Sensors:
         """The last interrupt that came and was not handled: not enabled, or without a handler."""
         return self._registers["unheard"] - 1 if self._registers["unheard"] else None
 
+    def _note_unheard(self, _number: int) -> None:
+        if self._fired is not None:
+            self._mute.add(self._fired)
+
     def _watch_pins(self, count: int) -> None:
         self.buttons.pins = count
 
@@ -362,9 +377,12 @@ class Sensors:
         due, period = self._timers.get(number, (math.inf, 0.0))
         if due <= self.now:
             del self._timers[number]
+            self._mute.discard(number)
+            self._fired = number
             if period:
                 self._timers[number] = due + period, period
             return Event.TIMER + number
+        self._fired = None
         if self.buttons.interrupts():
             return Event.PRESSED
         if self.serial.interrupts():
