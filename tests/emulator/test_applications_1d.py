@@ -248,6 +248,26 @@ def test_rows_of_a_camera_come_in_turn() -> None:
     assert camera.row() == 0 and camera.done()
 
 
+def test_a_program_that_asks_for_rows_and_for_the_end_in_turn_loses_none() -> None:
+    """Nor does it see the end before the last row; one that asks for the end alone loses rows."""
+    pictures = np.zeros((2, 4, 2, 3), np.uint8)
+    board = _Clock(camera=lambda _width, _height: iter(pictures))
+    camera = board.sensors.camera
+    camera.set_up((2, 4), (3, 2), 100, 2)
+    camera.start()
+    taken = 0
+    for _ in range(100):
+        if camera.row():
+            taken += 1
+            camera.release()
+        elif camera.done():
+            break
+    assert (taken, camera.overflows) == (4, 0)
+    camera.start()
+    assert any(camera.done() for _ in range(1000))
+    assert camera.overflows == 3
+
+
 def test_pixels_of_both_formats_are_those_of_the_picture() -> None:
     """565 and 888 of the sensor differ from the picture by what 5 and 6 bits leave out."""
     row = np.random.default_rng(0).integers(0, 256, (50, 3)).astype(np.uint8)

@@ -25,6 +25,33 @@ int main(void)
         __WFI();
     return 0;
 }
+static volatile unsigned ticks, answered;
+void TMR1_IRQHandler(void) { ticks++; }
+void TMR2_IRQHandler(void) { MXC_TMR_ClearFlags(MXC_TMR2); ticks++; }
+static void start(mxc_tmr_regs_t *timer)
+{
+    mxc_tmr_cfg_t cfg = {TMR_PRES_1, TMR_MODE_CONTINUOUS, TMR_BIT_MODE_32, MXC_TMR_APB_CLK, 50000, 0};
+    MXC_TMR_Init(timer, &cfg, false);
+    MXC_TMR_Start(timer);
+}
+int never(void)
+{
+    start(MXC_TMR1);
+    while (!ticks) {}
+    return 0;
+}
+int later(void)
+{
+    start(MXC_TMR2);
+    NVIC_EnableIRQ(TMR2_IRQn);
+    while (ticks < 50) {}
+    return (int) ticks;
+}
+int nobody(void)
+{
+    for (unsigned i = 0; !answered; i = (i + 1) % 7) {}
+    return 0;
+}
 int listen(void *buffer, int size) { return MXC_I2S_RXDMAConfig(buffer, size); }
 """.replace("CONTROL", "*(volatile uint32_t *) 0x50100000 == 0")
 
@@ -40,6 +67,13 @@ def test_what_a_program_waits_for_is_named(tmp_path: Path) -> None:
         "DMA0_IRQn has come, which the program has not enabled or does not handle"
     )
     again = Board(board.core.image, sram_of=MAX78000)
+    assert again.core.call("later") == 50  # a timer whose interrupt is enabled
+    with pytest.raises(EmulatorError, match=r"awake in never\(\) for ticks \(0x2\w+\)") as caught:
+        Board(board.core.image, sram_of=MAX78000).core.call("never")
+    assert caught.value.message.endswith("TMR1_IRQn has come, which the program has not enabled or "
+                                         "does not handle")  # fmt: skip
+    with pytest.raises(EmulatorError, match="for answered .* no other interrupt will come"):
+        Board(board.core.image, sram_of=MAX78000).core.call("nobody")
     assert again.core.call("listen", 0x2001FF00, 0x100) == 0
     with pytest.raises(EmulatorError, match="is given a buffer") as caught:
         again.core.call("listen", 0x2001FF00, 0x101)

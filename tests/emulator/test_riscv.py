@@ -64,7 +64,9 @@ def test_wrong_result_fails_and_names_the_word(riscv_pair: Pair) -> None:
     [
         (START, "", "E825", "it did not start the RISC-V core"),
         ('printf("\\n*** PASS ***\\n\\n");', "return 0;", "E825", "without waking the Arm core"),
-        ('asm volatile("wfi");', "for (;;) {}", "E822", "does not finish within 0.5 s"),
+        ('asm volatile("wfi");', "for (;;) {}", "E825", "waits awake in main(), in an empty loop"),
+        ('asm volatile("wfi");', "for (volatile int i = 0;; i++) {}", "E822",
+         "does not finish within 0.5 s"),
         ("    cnn_init();", "    *(volatile int *) 0x60000010 = 1;", "E820",
          "main() writes to address 0x60000010"),
         ("void WakeISR(void)", "void WakeISR(void", "E811", "main.c:"),

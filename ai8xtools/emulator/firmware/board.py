@@ -31,7 +31,7 @@ from ai8xtools.emulator.firmware.interrupts import (
     interrupt_name,
     may_go_on,
 )
-from ai8xtools.emulator.firmware.progress import FAIL, PASS, Progress
+from ai8xtools.emulator.firmware.progress import ALONE, FAIL, PASS, Progress
 from ai8xtools.emulator.firmware.starter import Starter
 from ai8xtools.emulator.firmware.timekeeping import Timekeeper
 from ai8xtools.emulator.machine.accelerator import Accelerator, NetworkRun
@@ -396,17 +396,18 @@ class Board:
             self.waits = f"then {place} waits{what}" if what else ""
             self.core.stop()
             return
-        reason = self._unheard()
-        if self.core.has("vTaskStartScheduler"):
-            reason += ", and no tick interrupts a task here"
-        elif not reason:
-            reason = f": {self._standstill()}, and no other interrupt will come"
-        remedy = "It ends there: look for what came before."
+        reason, remedy = self._unheard(), "It ends there: look for what came before."
         if variables:
             remedy = (
                 "Enable the interrupt in its driver and with NVIC_EnableIRQ(), and let its handler "
                 "change the variable, which must be volatile."
             )
+        if never := self.progress.never_delivers():
+            reason, remedy = reason + never, ALONE
+        elif self.core.has("vTaskStartScheduler"):
+            reason += ", and no tick interrupts a task here"
+        elif not reason:
+            reason = f": {self._standstill()}, and no other interrupt will come"
         awake = f"the program waits awake in {place}{what or ', in an empty loop'}"
         raise StoppedError("E825", f"{awake}{reason}", remedy=remedy)
 

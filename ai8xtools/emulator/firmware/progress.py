@@ -22,6 +22,8 @@ INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_r
 """Beginnings of functions that would deliver the input of a network."""
 IMAGES = ("camera_get_image", "camera_get_raw", "get_camera_stream_buffer")
 """Functions that deliver random images."""
+ALONE = "Run the network without main.c: --accelerator-only."
+"""What to do without hardware."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -95,12 +97,22 @@ class Progress:
             raise EmulatorError(
                 "E825",
                 f"the program waits for {name}(), which stands in for hardware that is not here",
-                remedy="Run the network without main.c: --accelerator-only.",
+                remedy=ALONE,
             )
 
     def input_stand_ins(self) -> list[str]:
         """Return the functions without hardware that would have delivered data, as called."""
         return [name for name in self.stand_ins if name.startswith(INPUTS)]
+
+    def never_delivers(self) -> str:
+        """Say which hardware would have delivered the first input; empty if none is missing."""
+        sources = self.input_stand_ins()
+        if not sources or self.inferences:
+            return ""
+        return (
+            f", and {sources[-1]}() stands in for hardware that is not here and never delivers or "
+            "interrupts"
+        )
 
     def random_input(self) -> str | None:
         """Return the function, as called, that gave the program random data as its input."""
@@ -134,15 +146,8 @@ class Progress:
                 error.place,
                 "Shorten these loops with --shorten-loops, or give it more time with --time-limit.",
             )
-        sources = self.input_stand_ins()
-        if sources and not self.inferences:
-            return OutOfTimeError(
-                "E822",
-                f"{error.message}, and {sources[-1]}() stands in for hardware that is not here and "
-                "never delivers or interrupts",
-                error.place,
-                "Run the network without main.c: --accelerator-only.",
-            )
+        if never := self.never_delivers():
+            return OutOfTimeError("E822", f"{error.message}{never}", error.place, ALONE)
         often = max(self._calls, key=lambda name: self._calls[name], default="")
         if self._calls.get(often, 0) > 1000:
             return OutOfTimeError(
@@ -150,7 +155,7 @@ class Progress:
                 f"{error.message}, and calls {often}(), which stands in for hardware that is not "
                 "here",
                 error.place,
-                "Run the network without main.c: --accelerator-only.",
+                ALONE,
             )
         if self.inferences > 1:
             return OutOfTimeError(

@@ -15,11 +15,11 @@ from ai8xtools.emulator.cpu.compiler import is_clang, run_compiler
 from ai8xtools.emulator.cpu.elf import Image, ObjectSymbols, read_image, read_object
 from ai8xtools.emulator.cpu.workshop import Workshop
 from ai8xtools.emulator.errors import EmulatorError, NoProgramError
-from ai8xtools.emulator.project.definitions import declared_functions, definitions
+from ai8xtools.emulator.project.definitions import declared_functions, definitions, labels
 from ai8xtools.emulator.project.headers import SDK
 from ai8xtools.emulator.project.sources import SourceCompiler
 from ai8xtools.emulator.project.standins import is_sdk_name, stand_in_functions
-from ai8xtools.emulator.project.tree import ProjectTree, source_files
+from ai8xtools.emulator.project.tree import ASSEMBLER, ProjectTree, source_files
 from ai8xtools.reading import real_path, source_text
 from ai8xtools.values import frozen
 
@@ -155,8 +155,11 @@ def _definers(
         if path in compiler.objects:
             continue
         if path not in defined:
-            content = definitions(source_text(path))
+            text = source_text(path)
+            content = definitions(text)
             defined[path] = content.functions | content.variables | content.classes
+            if path.suffix in ASSEMBLER:
+                defined[path] = labels(text)
         for name in defined[path]:
             first.setdefault(name, path)
     found = [first[_written(name)] for name in sorted(names) if _written(name) in first]

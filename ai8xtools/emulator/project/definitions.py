@@ -7,9 +7,13 @@ from bisect import bisect_left
 
 from ai8xtools.values import frozen
 
-_HEAD = re.compile(r"^(?P<words>[A-Za-z_][\w \t*]*+)\s*+(?P<next>[(=\[])", re.MULTILINE)
+_HEAD = re.compile(
+    r"^(?:extern[ \t]++\"C\"[ \t]++)?+(?P<words>[A-Za-z_][\w \t*]*+)\s*+(?P<next>[(=\[])",
+    re.MULTILINE,
+)
 _DECLARED = re.compile(r"^[^\S\n]*+(?P<words>\w[\w \t*]*+)\s*+\(", re.MULTILINE)
 _MEMBER = re.compile(r"^(?=\S)[^\n;=(]*?\b(\w++)::~?+\w++[ \t]*+\(", re.MULTILINE)
+_LABEL = re.compile(r"^[ \t]*+(\w++):", re.MULTILINE)
 _NO_TYPE = re.compile(r"(?:return|else)\b")
 
 
@@ -38,6 +42,11 @@ def definitions(text: str) -> Definitions:
             variables.add(name)
     classes = frozenset(match[1] for match in _MEMBER.finditer(text))
     return Definitions(frozenset(functions - {""}), frozenset(variables - {""}), classes)
+
+
+def labels(text: str) -> frozenset[str]:
+    """Return the names that an assembler file gives to places."""
+    return frozenset(_LABEL.findall(text))
 
 
 def declared_functions(text: str) -> frozenset[str]:

@@ -33,6 +33,8 @@ _RISCV_ENDING = "_riscv"  # of the program of the RISC-V core; that of the Arm c
 CPLUSPLUS = (".cpp", ".cc", ".cxx", SKETCH)
 _ENDINGS = (".c", *CPLUSPLUS)
 """Of sources."""
+ASSEMBLER = (".S", ".s")
+"""Of sources that count only where they define what is missing."""
 _NOT_SOURCES = re.compile(r"(?:startup|system)_max\w+|.*template", re.IGNORECASE)
 _FREERTOS = re.compile(r"FreeRTOS (?:Kernel )?V\d")  # at the beginning of each file of its kernel
 _FREERTOS_FILE = re.compile(
@@ -228,18 +230,18 @@ def _sources_without_makefile(root: Path) -> list[Path]:
 
 
 def source_files(root: Path) -> list[Path]:
-    """Return the C and C++ files below a folder, those near the top first."""
-    return _chosen(_files(root, "*.[ci]*"))
+    """Return the C, C++ and assembler files below a folder, those near the top first."""
+    return _chosen(_files(root, "*.*"), (*_ENDINGS, *ASSEMBLER))
 
 
 def _sources_in(folder: Path) -> list[Path]:
-    return _chosen(sorted(folder.glob("*.[ci]*")))
+    return _chosen(sorted(folder.glob("*.*")), _ENDINGS)
 
 
-def _chosen(files: list[Path]) -> list[Path]:
+def _chosen(files: list[Path], endings: Collection[str]) -> list[Path]:
     """Return the sources among files; of a sketch only the first one, which stands for all."""
     sketches = first_files([path for path in files if path.suffix == SKETCH])
-    return [f for f in files if f.suffix in _ENDINGS and (f.suffix != SKETCH or f in sketches)]
+    return [f for f in files if f.suffix in endings and (f.suffix != SKETCH or f in sketches)]
 
 
 def _read_makefiles(root: Path) -> _Contents:
@@ -260,6 +262,8 @@ def _read_makefiles(root: Path) -> _Contents:
             _take(makefile, contents)
         except (MakefileError, RecursionError) as exc:
             contents.notes.append(f"{name} is left out: {exc}")
+    if not names and (root / "CMakeLists.txt").is_file():
+        contents.notes.append("CMakeLists.txt is not read: its definitions are not there")
     return contents
 
 
