@@ -142,7 +142,8 @@ def _inferences(outcome: FirmwareOutcome) -> str:
 def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
     """Return which required step the program left out; None if none."""
     if not outcome.started:
-        return "the program never started the accelerator"
+        status = f"; it ended with status {outcome.exit_code}" if outcome.exit_code else ""
+        return f"the program never started the accelerator{status}"
     if not outcome.inferences:
         return "the accelerator was started, but the program did not wait until it had finished"
     if not board.has_data(board.results_read if board.repeats or board.waits else outcome.read):

@@ -316,6 +316,7 @@ class Core:
                 self._fail(exc)
                 return 0
             finally:
+                self._accesses += 1  # a program that goes on after a long one is not idle
                 self._accessing = False
 
         def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
@@ -330,6 +331,7 @@ class Core:
             except Exception as exc:
                 self._fail(exc)
             finally:
+                self._accesses += 1  # a program that goes on after a long one is not idle
                 self._accessing = False
 
         try:
@@ -448,10 +450,11 @@ class Core:
     def _look(self, idle: bool) -> bool:
         """Stop for the interrupt that the idle program waits for, or for good at its end."""
         self.on_tick()
+        accesses, accessing = self._accesses, self._accessing
         if self.observer.satisfied:
             self.stop()
             return False
-        if not idle or self._accessing:
+        if not idle or accessing or self._accesses != accesses:
             return False
         expecting = self.observer.expecting
         self._suspected = self._suspected or self._has_long_been_quiet()

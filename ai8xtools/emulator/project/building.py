@@ -151,13 +151,16 @@ def _definers(
     outside = [folder for folder in folders if not real_path(folder).is_relative_to(root)]
     beside = [path for folder in outside for path in sorted(folder.glob("*.c"))]
     first: dict[str, Path] = {}
-    for path in (*tree.others, *beside):
+    # of the program's own sources only their arrays are needed
+    for path in (*tree.others, *beside, *(tree.sources if compiler.alone else ())):
         if path in compiler.objects:
             continue
         if path not in defined:
             text = source_text(path)
             content = definitions(text)
-            defined[path] = content.functions | content.variables | content.classes
+            defined[path] = content.variables
+            if path not in tree.sources:
+                defined[path] |= content.functions | content.classes
             if path.suffix in ASSEMBLER:
                 defined[path] = labels(text)
         for name in defined[path]:
