@@ -162,6 +162,27 @@ def test_firmware_in_cplusplus(project: Path, run: Emulate, tmp_path: Path) -> N
     assert "note: lib/level.cc is compiled, too" in text
 
 
+def test_kernels_in_files_of_their_own(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    """Without main(), the sources of the program count for their arrays; assembler does, too."""
+    folder = c_files(digits, tmp_path / "arrays")
+    change(folder / "cnn.c", ("static const uint32_t kernels[] = KERNELS;",
+                              "extern const uint32_t kernels[];"))  # fmt: skip
+    (folder / "kernels.c").write_text(
+        '#include <stdint.h>\n#include "weights.h"\nconst uint32_t kernels[] = KERNELS;\n'
+    )
+    assert verdict(run(folder, "--accelerator-only")[1])[0] == "PASS"
+    kernels = re.search(r"#define KERNELS \{([^}]*)\}", (folder / "weights.h").read_text())
+    assert kernels is not None
+    (folder / "kernels.c").unlink()
+    (folder / "kernels.S").write_text(
+        "    .section .rodata\n    .balign 4\n    .global kernels\nkernels:\n    .word "
+        + kernels[1].replace("\\\n", "")
+    )
+    text = run(folder)[1]
+    assert verdict(text)[0] == "PASS"
+    assert "note: kernels.S is compiled, too" in text
+
+
 def test_functions_that_are_no_cplusplus_are_told(run: Emulate, tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_text("void cnn_run(int);\nint main() { cnn_run(1); }\n")
     text = run(tmp_path, "--include", tmp_path)[1]

@@ -30,7 +30,7 @@ void TMR1_IRQHandler(void) { ticks++; }
 void TMR2_IRQHandler(void) { MXC_TMR_ClearFlags(MXC_TMR2); ticks++; }
 static void start(mxc_tmr_regs_t *timer)
 {
-    mxc_tmr_cfg_t cfg = {TMR_PRES_1, TMR_MODE_CONTINUOUS, TMR_BIT_MODE_32, MXC_TMR_APB_CLK, 50000, 0};
+    mxc_tmr_cfg_t cfg = {TMR_PRES_1, TMR_MODE_CONTINUOUS, TMR_BIT_MODE_32, MXC_TMR_APB_CLK, 50000};
     MXC_TMR_Init(timer, &cfg, false);
     MXC_TMR_Start(timer);
 }

@@ -57,6 +57,17 @@ def test_foreign_firmware_is_proven_against_its_files(
     assert (status, text.split(":")[0]) == (0, "PROVEN")
 
 
+def test_foreign_firmware_that_streams_from_a_fifo_is_proven(run: Emulate, tmp_path: Path) -> None:
+    """Its files do not tell how the input comes, but a register does."""
+    network = tmp_path / "streams.yaml"
+    text = FILES[1].read_text().replace("- name: conv1\n", "- name: conv1\n    streaming: true\n")
+    network.write_text(text)
+    generate(tmp_path / "made", "--fifo", "--config-file", network)
+    project = foreign(tmp_path / "made", tmp_path / "foreign")
+    status, text = run(project, "--prove", FILES[0], network, FILES[2], CHECKPOINT)
+    assert (status, text.splitlines()[-1].split(":")[0]) == (0, "PROVEN"), text
+
+
 def test_a_sample_of_ones_own_is_no_reason_against_firmware(
     digits: Path, run: Emulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

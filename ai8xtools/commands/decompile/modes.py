@@ -25,6 +25,12 @@ def input_port(memory: Memory, group: int) -> InputPort:
     return InputPort.FAST_FIFO if control["fast_fifo"] else InputPort.FIFO
 
 
+def any_input_port(memory: Memory) -> InputPort:
+    """Return how the sample arrives, whichever group takes it."""
+    ports = (input_port(memory, group) for group in range(len(memory.addresses.control)))
+    return next((port for port in ports if port.is_fifo), InputPort.MEMORY)
+
+
 def options(memory: Memory, first: LayerConfig, *, streams: bool) -> list[str]:
     """Return the words of a command line beside the device and the files."""
     group = first.groups[0]

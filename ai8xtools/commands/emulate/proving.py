@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ai8xtools.commands.decompile.modes import any_input_port
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from ai8xtools.commands.emulate.loaded import loaded
 from ai8xtools.commands.emulate.plain import library_of
@@ -94,6 +95,7 @@ def _reference(project: Path, network: NetworkAlone, options: EmulateOptions) ->
             memory.chip,
             network.input_shape,
             average_rounding=rounding,
+            input_port=any_input_port(memory),
         )
     simulation = rebuilt(simulation, project)
     return Reference.of(

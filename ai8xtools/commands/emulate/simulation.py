@@ -26,6 +26,7 @@ from ai8xtools.diagnostics import DiagnosticError, refuse_errors
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.comparison.words import compare_words
 from ai8xtools.emulator.firmware.data_set import FirmwareOnData
+from ai8xtools.synthesis.layout import InputPort
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.synthesis.simulate import simulate
@@ -128,6 +129,7 @@ def built_of(
     input_shape: tuple[int, ...],
     *,
     average_rounding: bool,
+    input_port: InputPort,
 ) -> Simulation | str:
     """Return the network of a description and a checkpoint, or why there is none.
 
@@ -135,7 +137,10 @@ def built_of(
     """
     from ai8xtools.synthesis.understand import understand
 
-    options = ResolveOptions(checkpoint_file=checkpoint, sample_shape=input_shape)
+    options = ResolveOptions(
+        checkpoint_file=checkpoint, sample_shape=input_shape, input_port=input_port,
+        allow_streaming=True,
+    )  # fmt: skip
     network, _, complaints = understand(description, chip, options)
     refuse_errors(complaints)
     return Simulation(Path(description).name, network, average_rounding)
