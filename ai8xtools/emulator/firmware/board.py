@@ -408,8 +408,10 @@ class Board:
             reason += ", and no tick interrupts a task here"
         elif not reason:
             reason = f": {self._standstill()}, and no other interrupt will come"
-        awake = f"the program waits awake in {place}{what or ', in an empty loop'}"
-        raise StoppedError("E825", f"{awake}{reason}", remedy=remedy)
+        what = what or ", in an empty loop"
+        raise StoppedError(
+            "E825", f"the program waits awake in {place}{what}{reason}", remedy=remedy
+        )
 
     def _standstill(self) -> str:
         """Say how far the accelerator has come."""
