@@ -102,6 +102,7 @@ int main(void)
     printf(" %u\\n", (unsigned) asleep);
     check_sums();
     ciphers();
+    printf("%d\\n", camera_setup(20000, 20000, PIXFORMAT_RGB565, FIFO_FOUR_BYTE, USE_DMA, 0));
     return 0;
 }
 """
@@ -150,3 +151,8 @@ def test_aes_gives_the_examples_of_the_standard(board: Board) -> None:
         *("8ea2b7ca516745bfeafc49904b496089", "0"),
         "3",
     ]
+
+
+def test_a_picture_without_memory_is_told(board: Board) -> None:
+    assert board.console.splitlines()[5] == "-10"
+    assert board.progress.stand_ins["no memory for camera_setup()"] == 1

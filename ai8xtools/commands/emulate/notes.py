@@ -43,6 +43,9 @@ def _stand_ins(board: Board, played: Played, verbose: bool) -> Iterator[str]:
         yield "note: the program looks for bytes from the UART, and none are sent: --uart FILE"
     names = [name for name in called if verbose or not name.startswith(_SILENT)]
     for name in names[:_SHOWN]:
+        if name.startswith("no "):  # which a driver has told the program
+            yield f"warning: {name}"
+            continue
         label = name if " " in name else f"{name}()"
         what = "gives random pixels" if name in IMAGES else "does nothing"
         yield f"note: {label} is a stand-in that {what} (called {_times(called[name])})"

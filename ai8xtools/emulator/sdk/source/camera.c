@@ -32,8 +32,10 @@ static int set_up(int xres, int yres, pixformat_t pixformat, uint32_t bytes, dma
     camera.bytes_per_pixel = bytes;
     free(camera.pixels);
     camera.pixels = calloc(rows * camera.width, camera.bytes_per_pixel);
-    if (!camera.pixels)
+    if (!camera.pixels) {
+        emulator_stand_in("no memory for camera_setup()");
         return STATUS_ERROR_ALLOCATING;
+    }
     SENSORS->width = camera.width;
     SENSORS->height = camera.height;
     SENSORS->format = (uint32_t) pixformat;
