@@ -370,7 +370,7 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "addi sp, sp, -48\n" NN_LANES_SAVED("sw")
         "addi a0, a0, -128\n"
         "li s0, " NN_LANES_BYTES_OF_STEP "\n"
-        "la s1, 2f\n"
+        "lla s1, 2f\n"
         "add s1, s1, s0\n"
         "li t5, 0x80008000\n"
         "li s2, 0\nli s3, 0\nli s4, 0\nli s5, 0\nli s6, 0\nli s7, 0\nli s8, 0\nli s9, 0\n"
