@@ -337,9 +337,9 @@ def _lanes(params: Parameters, read: Read, small: bool) -> _Unpacked:
         for one in range(lists):
             count = min(size, inputs - one * size)
             lengths = _signed(read(at, count + 1))
-            lengths = lengths[: _zero(lengths)]
+            lengths = lengths[: _first_of(lengths, 2 if small and one == 0 else 0)]
             if small:  # the place of a run's code, 14 bytes for an input
-                ahead, between = np.divmod((lengths & 255) - 2, 14)
+                ahead, between = np.divmod((lengths & 255) - 4, 14)
                 lengths = np.where(between, 0, 18 - ahead)
             if lengths.sum() != count or not set(lengths.tolist()) <= set(allowed):
                 raise departure(
@@ -370,8 +370,8 @@ def _words(params: Parameters, read: Read, _small: bool) -> _Unpacked:
     return _first(np.concatenate(filters), params), runs
 
 
-def _zero(values: Integers) -> int:
-    return int(np.argmax(values == 0)) if (values == 0).any() else len(values)
+def _first_of(values: Integers, wanted: int) -> int:
+    return int(np.argmax(values == wanted)) if (values == wanted).any() else len(values)
 
 
 def _first(values: Integers, params: Parameters) -> Integers:

@@ -23,8 +23,9 @@ _LENGTHS = range(1, 17)
 """Lengths of runs that software/runtime/conv_lanes.c has code for."""
 _SMALL_LENGTHS = range(1, 19)
 """The same on Armv6-M, where a run is told by the place of its code."""
-_FIRST, _STEP = 2, 14
-"""Where the code of the longest run begins, and the bytes of code for an input."""
+_HALF, _FIRST, _STEP = 2, 4, 14
+"""What follows the runs of the first half, where the code of the longest run begins, and the bytes
+of code for an input."""
 _LANE = np.iinfo(np.int16)
 
 
@@ -125,15 +126,19 @@ def pack_runs(conv: Convolution, lists: int = 1) -> Packed:
     parts: list[NDArray[np.int8]] = []
     for pair, *ends in zip(pairs, *runs, strict=True):
         parts.append(pair.transpose(2, 1, 0).reshape(-1))
-        parts += [_told(one, lists) for one in ends]
+        if lists == 1:
+            parts.append(np.array([*ends[0], 0], np.int8))
+        else:
+            parts.append(_places(*ends))
     return Packed(np.concatenate(parts), runs=sum(len(one) for some in runs for one in some))
 
 
-def _told(runs: list[int], lists: int) -> NDArray[np.int8]:
-    """Return what tells a kernel the lengths of runs, and their end."""
-    lengths = np.array(runs)
-    told = lengths if lists == 1 else _FIRST + _STEP * (_SMALL_LENGTHS[-1] - lengths)
-    return np.append(told, 0).astype(np.uint8).view(np.int8)
+def _places(*halves: list[int]) -> NDArray[np.int8]:
+    """Return where the code of each run begins on Armv6-M, and the ends of both halves."""
+    first, second = (
+        [_FIRST + _STEP * (_SMALL_LENGTHS[-1] - length) for length in runs] for runs in halves
+    )
+    return np.array([*first, _HALF, *second, 0], np.uint8).view(np.int8)
 
 
 def _inputs(conv: Convolution) -> int:

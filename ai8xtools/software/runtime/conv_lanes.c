@@ -13,8 +13,8 @@
  * Armv6-M the first half of the inputs and the second have runs of their own, and four bytes stand
  * together: the weights of both filters for an input of the first half, and for one of the second.
  * So they are as far apart as words of pixels, and one register counts for all. In place of a length
- * (1 to 18) stands where the code of such a run begins. Scratch: a word for each input and two
- * pixels.
+ * (1 to 18) stands where the code of such a run begins, and 2 behind the runs of the first half.
+ * Scratch: a word for each input and two pixels.
  */
 
 #define NN_LANES_HALF 0x8000u
@@ -32,8 +32,8 @@ typedef struct {
 
 #define NN_LANES_WORDS 1 /* of two pixels */
 #define NN_LANES_LISTS 2 /* of runs */
-/* The code of the longest run begins at 2, and has 14 bytes for each input. */
-#define NN_LANES_LENGTH(begin) (18 - ((uint32_t)(uint8_t)(begin) - 2) / 14)
+/* The code of the longest run begins at 4, and has 14 bytes for each input. */
+#define NN_LANES_LENGTH(begin) (18 - ((uint32_t)(uint8_t)(begin) - 4) / 14)
 
 #if !defined(__ARM_ARCH_6M__)
 
@@ -48,7 +48,7 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
     for (list = 0; list < 2; list++, runs++) {
         const int8_t *weight = weights + 2 * list;
 
-        for (; *runs; runs++) {
+        for (; (uint8_t)*runs > 2; runs++) {
             const uint32_t run = NN_LANES_LENGTH(*runs);
 
             for (filter = 0; filter < 2; filter++) {
@@ -117,11 +117,12 @@ __attribute__((naked, noinline)) static void nn_lanes_work(nn_lanes_job *job NN_
         "push {r0, r4, r5, r6, r7}\n"
         "ldr r4, 4f\n"
         "mov r12, r4\n"
+        "movs r4, #2\n"
+        "ldr r5, [r0, #8]\n"
+        "subs r4, r4, r5\n"
+        "mov lr, r4\n" /* from the first half to the second */
         "1:\n"
         "ldmia r0, {r0, r1, r2}\n"
-        "movs r4, #2\n"
-        "subs r4, r4, r2\n"
-        "mov lr, r4\n" /* from the first half to the second */
         "adds r2, r1, r2\n"
         "subs r1, r1, r0\n"
         "subs r1, r1, #4\n"
@@ -134,7 +135,8 @@ __attribute__((naked, noinline)) static void nn_lanes_work(nn_lanes_job *job NN_
         "b 6f\n"
         ".balign 4\n"
         "4: .word 5f + 1\n"
-        "5: b 3f\n" NN_LANES_6_STEPS NN_LANES_6_STEPS NN_LANES_6_STEPS
+        "5: b 3f\n"
+        "b 9f\n" NN_LANES_6_STEPS NN_LANES_6_STEPS NN_LANES_6_STEPS
         "add r8, r6\n"
         "lsrs r5, r6, #16\n"
         "add r9, r5\n"
@@ -150,14 +152,11 @@ __attribute__((naked, noinline)) static void nn_lanes_work(nn_lanes_job *job NN_
         "bx r4\n"
         ".balign 4\n"
         "7: .word 0x80008000\n"
+        "9:\n"
+        "add r1, lr\n"
+        "add r3, lr\n"
+        "b 6b\n"
         "3:\n"
-        "mov r5, lr\n"
-        "movs r4, #0\n"
-        "mov lr, r4\n"
-        "adds r1, r1, r5\n"
-        "adds r3, r3, r5\n"
-        "cmp r5, #0\n"
-        "bne 6b\n"
         "ldr r0, [sp]\n"
         "ldr r1, [r0, #4]\n"
         "ldr r3, [r0, #8]\n"
@@ -757,9 +756,7 @@ static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t 
 
         if (filter && filter % 2 == 0) {
             weights += NN_LANES_BYTES(length);
-            for (list = 0; list < NN_LANES_LISTS; list++) {
-                while (*weights++) { /* past the runs */
-                }
+            while (*weights++) { /* past the runs */
             }
         }
         for (list = 0; list < NN_LANES_LISTS; list++) {
