@@ -83,7 +83,7 @@ typedef struct {
     uint32_t filters;
     int32_t right;
     int32_t low;
-    nn_lanes_sum sums[2];
+    nn_lanes_sum *sums; /* of both filters */
 } nn_lanes_job;
 
 __attribute__((naked, noinline)) static void nn_lanes_work(nn_lanes_job *job NN_READ)
@@ -201,7 +201,7 @@ __attribute__((naked, noinline)) static void nn_lanes_work(nn_lanes_job *job NN_
         "beq 9f\n"
         "b 1b\n"
         "8:\n"
-        "adds r0, r0, #36\n"
+        "ldr r0, [r0, #36]\n"
         "mov r4, r8\n"
         "mov r5, r9\n"
         "mov r6, r10\n"
@@ -230,9 +230,8 @@ static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
     job.weights = weights;
     job.list_bytes = (length + 1) / 2 * 4;
     job.pairs = 0;
+    job.sums = sums;
     nn_lanes_work(&job);
-    sums[0] = job.sums[0];
-    sums[1] = job.sums[1];
     return job.weights;
 }
 
