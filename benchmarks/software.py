@@ -69,9 +69,9 @@ _CASES: tuple[tuple[str, Convolution, str, Kernel | None, str, float | None], ..
     ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "rv32ec", None, "136 (__mulsi3)", 10),
 )
 _BOUNDS = {
-    10_751_808: {"cortex-m4": 14.5, "cortex-m0plus": 42, "rv32imc": 26},
-    8_345_344: {"cortex-m4": 11, "cortex-m0plus": 31},
-    214_400: {"cortex-m4": 0.6, "cortex-m0plus": 1.5},
+    10_751_808: {"cortex-m4": 14.5, "cortex-m0plus": 28, "rv32imc": 26},
+    8_345_344: {"cortex-m4": 11, "cortex-m0plus": 29},
+    214_400: {"cortex-m4": 0.6, "cortex-m0plus": 1.2},
 }
 """Million instructions, at most, of MNIST, kws20 v3 and extra-small MNIST, by their products."""
 

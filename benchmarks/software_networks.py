@@ -48,15 +48,15 @@ class Case:
 
 NETWORKS = (
     Case("cats-dogs", "catsdogs", 13_312, {}),
-    Case("MNIST", "mnist", 5_384, {"cortex-m4": 14.5, "cortex-m0plus": 42, "rv32imc": 26}),
+    Case("MNIST", "mnist", 5_384, {"cortex-m4": 14.5, "cortex-m0plus": 28, "rv32imc": 26}),
     Case(
         "MNIST, extra small",
         "mnistxs",
         672,
-        {"cortex-m4": 0.6, "cortex-m0plus": 1.5, "rv32imc": None},
+        {"cortex-m4": 0.6, "cortex-m0plus": 1.2, "rv32imc": None},
         {"cortex-m0plus": 6144},
     ),
-    Case("kws20 v3", "kws20v3", 2_708, {"cortex-m4": 11, "cortex-m0plus": 31, "rv32imc": None}),
+    Case("kws20 v3", "kws20v3", 2_708, {"cortex-m4": 11, "cortex-m0plus": 29, "rv32imc": None}),
     Case("cifar10 nas", "cifar10nas", 14_720, {}),
 )
 _HEAD = (
