@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,7 +147,7 @@ def layers() -> Iterator[bool]:
             text, count = run(files, helium=core == CORE, counted="compute_0")
             counts.append(count / conv.macs)
             yield text == PASS
-        print(f"| {name} | {counts[0]:.2f} | {counts[1]:.2f} | {counts[1] / counts[0]:.1f} |")
+        print(row(name, counts, ".2f"))
 
 
 def networks(folder: Path) -> Iterator[bool]:
@@ -161,8 +161,16 @@ def networks(folder: Path) -> Iterator[bool]:
                 good, count = judged(network, scheme, core)
                 counts.append(count)
                 yield good
-            print(f"| {file.stem}, {scheme} | {counts[0]:,} | {counts[1]:,} | "
-                  f"{counts[1] / counts[0]:.1f} |", flush=True)  # fmt: skip
+            print(row(f"{file.stem}, {scheme}", counts, ","), flush=True)
+
+
+def row(name: str, counts: Sequence[float], form: str) -> str:
+    """Return a row of a table: instructions with Helium and without. Ends the program if one of
+    them was not counted."""
+    if not all(counts):
+        sys.exit(f"{name}: a program ended before QEMU had counted its instructions")
+    helium, without = counts
+    return f"| {name} | {helium:{form}} | {without:{form}} | {without / helium:.1f} |"
 
 
 def judged(network: Network, scheme: Scheme, core: str = CORE, level: str = "-O3"
