@@ -258,6 +258,8 @@ def integers_for(network: Any) -> Checkpoint:
         (plain.Shortcut, (3, 16, 16), 11), (plain.Averages, (3, 18, 24), 13),
         (plain.Normalized, (3, 8, 8), 17), (plain.Enlarging, (3, 16, 16), 11),
         (plain.Padded, (3, 12, 12), 17), (plain.FromInput, (3, 8, 8), 17),
+        (lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(),
+                                     torch.nn.Conv2d(4, 2, 1)), (3, 8, 8), 17),
     ],
 )  # fmt: skip
 def test_graphs_of_ordinary_networks_compute_what_the_networks_do(

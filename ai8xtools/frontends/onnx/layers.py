@@ -102,7 +102,7 @@ class WholeNumbers(Lowering):
     def _sums(self, layers: Sequence[DescribedLayer]) -> Sums:
         self.tensors = {index: self._parts[layer.weights] for index, layer in enumerate(layers)
                         if layer.weights is not None}  # fmt: skip
-        return Sums(layers, self.tensors, exact=self._exact)
+        return Sums(layers, self.tensors, exact=self._exact, calibrated=self._calibrated)
 
     # Layers
 

@@ -19,15 +19,24 @@ _UNIT = 128
 class Sums:
     """Layers whose results nothing rounds, by index; `limited` are those of 32 bits on purpose.
 
-    Where `exact`, the graph rounds by itself; else its layers have 8 bits if others read them.
+    Where `exact`, the graph rounds by itself; else its layers have 8 bits if others read them. With
+    `calibrated` integers of an import the last convolution has 8 bits, too, as there.
     """
 
     def __init__(
-        self, layers: Sequence[DescribedLayer], tensors: Mapping[int, Parts], *, exact: bool
+        self,
+        layers: Sequence[DescribedLayer],
+        tensors: Mapping[int, Parts],
+        *,
+        exact: bool,
+        calibrated: bool = False,
     ) -> None:
         self._layers, self._tensors = layers, tensors
         self._exact = exact and not any((one.weights % 1).any() for one in tensors.values())
-        self._bare = {index for index, one in tensors.items() if not one.rounded}
+        self._bare = {
+            index for index, one in tensors.items()
+            if not one.rounded and not (calibrated and one.spec.op != "Linear")
+        }  # fmt: skip
         self._limited = {index for index, layer in enumerate(layers) if layer.wide}
 
     def leave(self, indices: Sequence[int]) -> bool:
