@@ -29,7 +29,6 @@ from ai8xtools.frontends.modules.plain.network import import_network
 from ai8xtools.frontends.modules.plain.ranges import beyond_range, fit_ranges
 from ai8xtools.quantization.q15.floating import compute
 from ai8xtools.training.catalog.own_data import recorded_in
-from datasets.torchvision_access import torchvision
 from device import MAX78000, MAX78002
 from tests.conftest import ROOT
 from tests.frontends import plain_networks as plain
@@ -275,13 +274,14 @@ def test_branches_follow_sizes_and_not_values() -> None:
 
 
 def test_networks_are_refused_at_named_nodes() -> None:
-    models = torchvision().models
-    network = models.resnet18(weights=None)
-    network.conv1 = nn.Conv2d(3, 64, 8)
-    assert refused(network, (3, 64, 64)).splitlines() == [
-        "conv1: its kernel is 8x8",
-        "  Use several 3x3 convolutions, which reach as far.",
-    ]
+    network = plain.Shortcut()
+    network.conv1 = nn.Conv2d(3, 8, 8, padding=4)
+    where, remedy = refused(network, (3, 16, 16)).splitlines()
+    assert where.startswith("conv1: its kernel is 8x8 (")
+    assert remedy == (
+        "  Use several 3x3 convolutions, which reach as far, or pad one side by one more, as "
+        "padding='same' does."
+    )
     said = refused(nn.Sequential(nn.AdaptiveAvgPool2d(1)), (1, 34, 10), 87)
     assert "0: its window is 34x10, its stride 34x10; at most 16 are possible" in said
 

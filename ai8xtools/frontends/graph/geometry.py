@@ -129,8 +129,9 @@ def _convolution(node: Node, conv: Conv, weights: Array) -> LayerSpec | Refusal:
         return keys
     if axes == 2 and kernel[0] not in (1, 3):
         count = {5: "two", 7: "three"}.get(kernel[0], "several")
+        even = "" if kernel[0] % 2 else ", or pad one side by one more, as padding='same' does"
         return Refusal(node.place, f"its kernel is {times(kernel)}",
-                       f"Use {count} 3x3 convolutions, which reach as far.")  # fmt: skip
+                       f"Use {count} 3x3 convolutions, which reach as far{even}.")  # fmt: skip
     pointwise = kernel[0] == 1 and not keys["pad"]
     before, after = (conv.strides[0], 1) if pointwise else (1, conv.strides[0])
     sizes = tuple(n + sum(p) - d * (k - 1) for n, p, d, k in
