@@ -47,6 +47,16 @@ int later(void)
     while (ticks < 50) {}
     return (int) ticks;
 }
+static volatile unsigned system_ticks;
+void SysTick_Handler(void) { system_ticks++; }
+int counted(void)
+{
+    SysTick->LOAD = 49999;
+    SysTick->CTRL = SysTick_CTRL_TICKINT_Msk | SysTick_CTRL_ENABLE_Msk;
+    while (system_ticks < 5) {}
+    SysTick->CTRL = 0;
+    return (int) system_ticks;
+}
 int nobody(void)
 {
     for (unsigned i = 0; !answered; i = (i + 1) % 7) {}
@@ -68,6 +78,9 @@ def test_what_a_program_waits_for_is_named(tmp_path: Path) -> None:
     )
     again = Board(board.core.image, sram_of=MAX78000)
     assert again.core.call("later") == 50  # a timer whose interrupt is enabled
+    again = Board(board.core.image, sram_of=MAX78000)
+    assert again.core.call("counted") == 5  # the core's own, at 100 MHz
+    assert 2_500 <= again.core.now() < 22_600
     with pytest.raises(EmulatorError, match=r"awake in never\(\) for ticks \(0x2\w+\)") as caught:
         Board(board.core.image, sram_of=MAX78000).core.call("never")
     assert caught.value.message.endswith("TMR1_IRQn has come, which the program has not enabled or "

@@ -16,7 +16,8 @@ from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.emulator.firmware.computing import ComputingBlocks
 from ai8xtools.emulator.firmware.system_area import SystemArea
 from ai8xtools.emulator.machine.timing import MarkLog
-from ai8xtools.emulator.sensors import Sensors
+from ai8xtools.emulator.sensors import SYSTEM_TIMER, Sensors
+from ai8xtools.emulator.state.clocks import core_mhz
 from ai8xtools.emulator.state.power import CLOCK_GATES, PowerLoss, is_supplied_anew, loss_by
 from ai8xtools.emulator.words.addresses import (
     INSTANCES_PER_GROUP,
@@ -31,7 +32,7 @@ from ai8xtools.emulator.words.writes import (
     merged_words,
     split_writes,
 )
-from device import CHIPS, MAX78002, Chip
+from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import (
     ACCELERATOR_BYTES,
     DEFAULT_APB_BASE,
@@ -124,7 +125,7 @@ class Bus:
         self._transposer: tuple[int, int] | None = None  # group, next pixel
         self._kernels: tuple[int, dict[int, int]] = (0, {})
         self._chips = control_registers(apb_base)
-        self._system = SystemArea()
+        self._system = SystemArea(self._start_system_timer)
         self._computing = ComputingBlocks()
         self._is_set_up = False  # no control register was written yet
         self.on_polling: Callable[[], None] = lambda: None
@@ -242,6 +243,11 @@ class Bus:
         else:
             self._looked_at, self._looks = (word, value), 0
         return bytes_at(value, address, size)
+
+    def _start_system_timer(self, cycles: int) -> None:
+        chip = self.addresses.chip if self.addresses else MAX78000
+        period = cycles / core_mhz(self.words, chip)
+        self.sensors.start_timer(SYSTEM_TIMER, period, period)
 
     def _note_read(self, is_control: bool) -> None:
         self.read_count += 1

@@ -5,7 +5,7 @@ Source: docs/emulator.md, "Recordings in the place of sensors".
 """
 
 from ai8xtools.emulator.sensors.camera import FRAME_SECONDS
-from ai8xtools.emulator.sensors.connected import LOW_POWER, OFF, RESTART, Sensors
+from ai8xtools.emulator.sensors.connected import LOW_POWER, OFF, RESTART, SYSTEM_TIMER, Sensors
 from ai8xtools.emulator.sensors.recorded import Recorded
 from ai8xtools.emulator.sensors.serial import NAME as UART
 from ai8xtools.emulator.sensors.serial import ClosedLineError, Line, Serial, line_pair
@@ -15,6 +15,7 @@ __all__ = [
     "LOW_POWER",
     "OFF",
     "RESTART",
+    "SYSTEM_TIMER",
     "UART",
     "ClosedLineError",
     "Line",

@@ -28,6 +28,8 @@ _LEVEL = 1 << 24
 SERIES = "series"
 
 _SECOND_US = 1_000_000
+SYSTEM_TIMER = 125
+"""Number of the timer in the core, which has no interrupt of the chip."""
 LOW_POWER, OFF, RESTART = 1, 2, 3
 """How deeply a core sleeps, if not as usual."""
 
@@ -294,8 +296,11 @@ class Sensors:
             self.microphone.stop()
 
     def _start_timer(self, period: int) -> None:
-        """Start the chosen timer, which fires once without a period; or stop it."""
-        number, first = self._registers["timer"], self._registers["timer_first_us"]
+        """Start the chosen timer, or stop it."""
+        self.start_timer(self._registers["timer"], self._registers["timer_first_us"], period)
+
+    def start_timer(self, number: int, first: float, period: float) -> None:
+        """Have a timer fire after so many microseconds (0: stop it), and after each period."""
         self._timers.pop(number, None)
         if first:
             self._timers[number] = self.now + first, period

@@ -34,9 +34,14 @@ def accelerator_mhz(words: Mapping[int, int], chip: Chip) -> float:
         return chip.pll_clock_mhz / divided_by
     if fields["source"] == _ISO:
         return _ISO_MHZ / divided_by
+    return core_mhz(words, chip) / 2 / divided_by
+
+
+def core_mhz(words: Mapping[int, int], chip: Chip) -> float:
+    """Return the clock of the core in MHz."""
     core = words.get(CLOCK_CONTROL)  # without a program, the usual one
-    source = None if core is None else _SYSTEM.unpack(core)["source"]
-    return _PERIPHERALS_MHZ.get(-1 if source is None else source, chip.apb_clock_mhz) / divided_by
+    source = -1 if core is None else _SYSTEM.unpack(core)["source"]
+    return 2 * _PERIPHERALS_MHZ.get(source, chip.apb_clock_mhz)
 
 
 def word_microseconds(chip: Chip) -> float:

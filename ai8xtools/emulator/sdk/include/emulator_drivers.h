@@ -453,6 +453,8 @@ struct mxc_i2c_req_t {
 int MXC_I2C_Init(mxc_i2c_regs_t *i2c, int masterMode, unsigned int slaveAddr);
 int MXC_I2C_SetFrequency(mxc_i2c_regs_t *i2c, unsigned int hz);
 int MXC_I2C_MasterTransaction(mxc_i2c_req_t *req);
+int MXC_I2C_MasterTransactionAsync(mxc_i2c_req_t *req);
+void MXC_I2C_AsyncHandler(mxc_i2c_regs_t *i2c);
 
 /* I2S: a microphone */
 typedef enum {

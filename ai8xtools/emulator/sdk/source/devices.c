@@ -94,6 +94,14 @@ WEAK int MXC_I2C_MasterTransaction(mxc_i2c_req_t *req)
     SENSORS->values = req->rx_len / 2;
     return SENSORS->values ? E_COMM_ERR : E_NO_ERROR;
 }
+WEAK int MXC_I2C_MasterTransactionAsync(mxc_i2c_req_t *req)
+{
+    int result = MXC_I2C_MasterTransaction(req);
+    if (req->callback)
+        req->callback(req, result);
+    return E_NO_ERROR;
+}
+WEAK void MXC_I2C_AsyncHandler(mxc_i2c_regs_t *i2c) { (void) i2c; }
 
 /* Wake-up timer */
 #define TIMER_HZ 32768u
