@@ -177,7 +177,9 @@ def test_camera_that_delivers_nothing_ends_in_a_message(camera: Path, run: Emula
     assert status == 1
     assert text.count("No data from the camera within 1000 ms\n") == 3
     assert "Giving up" in text and "wrong word" not in text
-    assert text.splitlines()[-1] == "NOT PASSED: the program never started the accelerator"
+    assert text.splitlines()[-1] == (
+        "NOT PASSED: the program never started the accelerator; it ended with status 1"
+    )
 
 
 def test_recordings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
