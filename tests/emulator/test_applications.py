@@ -253,7 +253,7 @@ def test_options_that_mean_nothing_are_refused(
         create(tmp_path, CHIP, "minimal", "--rtl")
     with pytest.raises(SystemExit):
         create(tmp_path, CORE, "minimal", "--build", "cmake")
-    assert "leave out --application" in capsys.readouterr().err
+    assert "--application: packages hold the library alone, leave it out" in capsys.readouterr().err
     assert not (tmp_path / "net").exists()
 
 
