@@ -240,7 +240,7 @@ measure-software-operators: $(DEVELOPMENT) ## every operator and key in C agains
 measure-each-operator: $(DEVELOPMENT) ## a tiny network for each operator and setting on each target without the accelerator, its C run (ARGS="--only TEXT", "--write": into the manual)
 	@$(PYTHON) -m tests.software.each_operator $(ARGS)
 
-measure-software-proofs: $(DEVELOPMENT) ## prove the C of networks/ with random weights, of random networks or streams (ARGS="--random N", "--streams N"), or of known answers (ARGS="--kat DIR")
+measure-software-proofs: $(DEVELOPMENT) ## prove the C of networks/ with random weights, of random networks, streams or memory levels (ARGS="--random N", "--streams N", "--levels N"), or of known answers (ARGS="--kat DIR")
 	@$(PYTHON) -m tests.software.proofs $(ARGS)
 
 measure-software-proof-faults: $(DEVELOPMENT) ## damage single numbers in the C of ten networks: refuted with an input, or equivalent

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import os
 import sys
 import tempfile
@@ -36,6 +37,7 @@ from ai8xtools.synthesis.understand import understand
 from tests.emulator.proofs import images, inputs_of
 from tests.networks.deployed import DEPLOYED, with_random_weights
 from tests.software.against_simulation import files_of
+from tests.software.forced_schemes import forced_files
 from tests.software.images import for_microcontroller
 from tests.software.networks import random_network
 from tests.software.same_on_cores import CORES, written
@@ -126,6 +128,16 @@ def random_networks(count: int) -> Iterator[Outcome]:
             yield f"random {seed}, {name}", *rest
 
 
+def random_levels(count: int) -> Iterator[Outcome]:
+    """Yield what becomes of random networks in memory levels, in each way that is possible."""
+    for seed, scheme in itertools.product(range(count), ("planes", "chain", "rows", "auto")):
+        network = random_network(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            files = forced_files(network, scheme)
+            name, *rest = proven(files, network, "cortex-m4", Path(folder))
+            yield f"random {seed}, {name}, {scheme}", *rest
+
+
 def known_answers(folder: Path, step: int) -> Iterator[Outcome]:
     """Yield what emulate.py --prove says of every `step`-th known answer."""
     for number, (path, case) in enumerate(list(images(folder, ["*"]))[::step]):
@@ -152,6 +164,7 @@ def main() -> int:
     parser.add_argument("--kat", type=Path, metavar="DIR")
     parser.add_argument("--step", type=int, default=10)
     parser.add_argument("--random", type=int, default=0, metavar="N")
+    parser.add_argument("--levels", type=int, default=0, metavar="N", help="in memory levels")
     parser.add_argument("--streams", type=int, default=0, metavar="N", help="random streams")
     args = parser.parse_args()
     found = networks()
@@ -161,9 +174,11 @@ def main() -> int:
         found = random_networks(args.random)
     elif args.streams:
         found = random_streams(args.streams)
+    elif args.levels:
+        found = random_levels(args.levels)
     count: Counter[str] = Counter()
     for name, said, run, proof in found:
-        if said != "proven" or not args.random:
+        if said != "proven" or not (args.random or args.levels):
             print(f"{name}: {said} (run {run:.2f} s, proof {proof:.2f} s)", flush=True)
         count[said.split(":")[0]] += 1
     for said, times in count.most_common():
