@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ai8xtools.commands.proof.operators import APART, OperatorQuestion, OperatorReference
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
+from ai8xtools.emulator.plain import compile_plain
 from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.nodes import Graph, Node, constant, graph_of, make
 from ai8xtools.frontends.graph.operators import (
@@ -185,6 +189,18 @@ def results_of(graph: Graph, sample: Array) -> list[Array]:
     """Return what a graph computes, as it stands in memory: [row, column, channel]."""
     found = passes.results(graph, sample.astype(float))
     return [laid(np.asarray(one)).astype(np.int64) for one in found]
+
+
+def operator_question(
+    files: Mapping[str, str], folder: Path, core: str, graph: Graph, seconds: float = 60.0
+) -> OperatorQuestion:
+    """Compile a project of a graph in a folder; return whether it computes that."""
+    steps = Lowering(graph, "net").graph()
+    widths = tuple(steps.tensors[one].bytes_per_value for one in steps.outputs)
+    reference = OperatorReference("net", graph, samples_of(graph)[0].astype(np.int64), widths)
+    image = compile_plain(folder, ARCHITECTURES[core], flags=[f"-DCNN_STEP={APART}"]).image
+    return OperatorQuestion(reference, image, seconds, code=files["cnn.c"],
+                            weights=files["weights.h"])  # fmt: skip
 
 
 def project_of(graph: Graph, mcu: str = "stm32l4r5", scheme: str = "resident") -> dict[str, str]:

@@ -9,9 +9,16 @@ from ai8xtools.commands.decompile.modes import any_input_port
 from ai8xtools.commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from ai8xtools.commands.emulate.loaded import loaded
 from ai8xtools.commands.emulate.plain import library_of
-from ai8xtools.commands.emulate.simulation import built_again, built_for_software, built_of
+from ai8xtools.commands.emulate.simulation import (
+    Operators,
+    built_again,
+    built_for_software,
+    built_of,
+    operators_again,
+)
 from ai8xtools.commands.loader.origin import rebuilt
 from ai8xtools.commands.loader.together import references_of
+from ai8xtools.commands.proof.operators import APART, OperatorQuestion, OperatorReference
 from ai8xtools.commands.proof.project import print_judgement, prove, unproven
 from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.residents import prove_residents
@@ -54,8 +61,14 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     prefix = prefix_of(project)
     if prefix is None or library_of(project)[0]:
         raise unproven("only kernels of --device MCU are known")
+    code = f"{prefix}cnn.c"
+    operators = None if options.config_file else operators_again(project, code)
+    if isinstance(operators, str):
+        raise EmulatorError("E881", operators, str(project))
+    if operators is not None:
+        return _prove_operators(operators, project, prefix, core, options)
     if options.config_file is None:
-        simulation = rebuilt(built_again(project, f"{prefix}cnn.c", stream=True), project)
+        simulation = rebuilt(built_again(project, code, stream=True), project)
     else:
         simulation = built_for_software(options.config_file, options.checkpoint_file)
     reference = Reference(  # C computes what the known answer is made of
@@ -70,6 +83,24 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
         without_prefix(program.image, prefix),
         options.time_limit_s,
         hop_bytes=int(hop[1]) if hop else 0,
+    )
+    judgement = judge_program(question, unknown_kernels(project, prefix))
+    return 0 if print_judgement(judgement, reference, options.dump) else 1
+
+
+def _prove_operators(
+    operators: Operators, project: Path, prefix: str, core: str, options: EmulateOptions
+) -> int:
+    """Return 0 if a program computes its graph of operators for every input."""
+    reference = OperatorReference(
+        operators.name, operators.graph, operators.sample, operators.widths
+    )
+    level = options.optimization or DEFAULT_LEVEL
+    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}", [f"-DCNN_STEP={APART}"],
+                            seconds=options.tree.seconds)  # fmt: skip
+    texts = (source_text(project / f"{prefix}{name}") for name in ("cnn.c", "weights.h"))
+    question = OperatorQuestion(
+        reference, without_prefix(program.image, prefix), options.time_limit_s, 1, 0, *texts
     )
     judgement = judge_program(question, unknown_kernels(project, prefix))
     return 0 if print_judgement(judgement, reference, options.dump) else 1

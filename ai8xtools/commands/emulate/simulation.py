@@ -34,6 +34,7 @@ from ai8xtools.values import frozen
 from device import Chip
 
 if TYPE_CHECKING:
+    from ai8xtools.frontends.graph.nodes import Graph
     from ai8xtools.synthesis.pipeline import Synthesis
 
 Integers = NDArray[np.int64]
@@ -43,6 +44,7 @@ _SAMPLE_REMEDY = (
     "Put it there, below the current folder: train.py --evaluate -8 --save-sample 1 makes it."
 )
 _WEIGHTS = ("cnn_load_weights", "cnn_load_bias")
+_NO_OPERATORS = "no graph of operators"
 
 
 @frozen
@@ -76,6 +78,16 @@ class Simulation:
         return values if self.order is None else values[self.order]
 
 
+@frozen
+class Operators:
+    """A graph of operators with a `sample` of its input; results have so many bytes a value."""
+
+    name: str
+    graph: Graph
+    sample: Integers
+    widths: tuple[int, ...]
+
+
 def delivered_by(
     simulation: Simulation, shape: tuple[int, int, int], sizes: Sequence[int]
 ) -> Simulation | str:
@@ -107,6 +119,14 @@ def built_again(project: Path, *files: str, stream: bool = False) -> Simulation 
     is none; that of a `stream` only if it is asked for.
     """
     return made_again(project, partial(_options, stream=stream), _simulation, *files)
+
+
+def operators_again(project: Path, *files: str) -> Operators | str | None:
+    """Return the graph of operators that some files of a project name as their source, or why there
+    is none; None if the source is no such graph.
+    """
+    found = made_again(project, _operator_options, lambda _, made: made or _NO_OPERATORS, *files)
+    return None if found is _NO_OPERATORS else found
 
 
 def synthesized_again(project: Path) -> Synthesis | str:
@@ -184,6 +204,27 @@ def _written(project: Path, options: LoaderOptions, alone: bool) -> Mapping[str,
     if answer.is_file() and answer.read_bytes() != files.get(FILE_NAME):
         raise EmulatorError("E881", "the network of the project has changed")
     return files
+
+
+def _operator_options(words: Sequence[str]) -> tuple[LoaderOptions, Operators | None]:
+    """Return what a command line asks for, and the graph of operators that it takes.
+
+    Raises EmulatorError E881 for a stream of one.
+    """
+    from ai8xtools.commands.software.arguments import parse
+    from ai8xtools.commands.software.graphs import source_of
+    from ai8xtools.commands.software.operators import lowered
+
+    software = parse(words)
+    source = source_of(software.source, software)
+    if source is None:
+        return software.source, None
+    if software.stream is not None:
+        raise EmulatorError("E881", "the network is a stream")
+    network, path, steps = lowered(software.source, source)
+    widths = tuple(steps.tensors[one].bytes_per_value for one in steps.outputs)
+    made = Operators(Path(path).name, network.operators, network.sample, widths)
+    return replace(software.source, model=None, config_file=path), made  # no description
 
 
 def _options(words: Sequence[str], *, stream: bool = False) -> tuple[LoaderOptions, bool]:

@@ -188,7 +188,7 @@ def differing(one: Fingerprints, two: Fingerprints) -> Integers:
     return np.flatnonzero(differs)
 
 
-def _keys(values: Fingerprints) -> Integers:
+def keys_of(values: Fingerprints) -> Integers:
     """Return one number for each fingerprint, which is enough to look for them."""
     return (values[..., 0] << 31 | values[..., 1]).reshape(-1)
 
@@ -202,10 +202,10 @@ def first_missing(
     """Say which values of a network something with a `name` lacks, of the first layer of which it
     lacks any.
     """
-    keys = np.unique(np.concatenate([_keys(output) for output in produced]))
+    keys = np.unique(np.concatenate([keys_of(output) for output in produced]))
     for layer in (layer for layer in network.executed() if layer.index in computed):
         values = computed[layer.index]
-        lacks = ~np.isin(_keys(values), keys).reshape(values.shape[:-1])
+        lacks = ~np.isin(keys_of(values), keys).reshape(values.shape[:-1])
         if lacks.any():
             channel, row, column = np.argwhere(lacks)[0].tolist()
             count = int(lacks.any(axis=(1, 2)).sum())

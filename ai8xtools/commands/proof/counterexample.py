@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ai8xtools.commands.proof.reference import Reference
+from ai8xtools.commands.proof.reference import Expected
 from ai8xtools.emulator.errors import StoppedError
 from ai8xtools.reading.progress import progress
 from ai8xtools.values import frozen
@@ -66,7 +66,7 @@ class Subject(Protocol):
     """What may compute a network, as `comparison.Question` does."""
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> Expected:
         """The network."""
 
     @property
@@ -84,7 +84,7 @@ def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexam
     a limited time of the processor.
     """
     random, size = np.random.default_rng(0), question.size
-    named = _inputs(question.reference.network.sample.shape)
+    named = _inputs(question.reference.sample.shape)
     best: list[_Trial] = []
     for _ in _for_a_while():
         some = list(itertools.islice(named, size))
@@ -101,7 +101,7 @@ def counterexample(question: Subject, orders: Sequence[Integers]) -> Counterexam
             example = Counterexample.of(image, recipe, expected, results[number])
             if example is not None:
                 return example
-            layers = question.reference.network.executed()
+            layers = question.reference.inner
             pairs = zip(layers, sums, strict=False)
             distance = [abs(int(outputs[one.index].sum() - other[number])) for one, other in pairs]
             best.append(_Trial(image, tuple(distance[::-1])))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ai8xtools.checkpoint.atomic import write_bytes
 from ai8xtools.commands.proof.judgement import Judgement, judge
-from ai8xtools.commands.proof.reference import Reference
+from ai8xtools.commands.proof.reference import Expected, Reference
 from ai8xtools.diagnostics import note as note_outcome
 from ai8xtools.emulator import EmulatorError, NetworkAlone
 from ai8xtools.emulator.firmware.repeated import result_places
@@ -53,7 +53,7 @@ def prove(
     return print_judgement(judgement, reference, file)
 
 
-def print_judgement(judgement: Judgement, reference: Reference, file: Path | None) -> bool:
+def print_judgement(judgement: Judgement, reference: Expected, file: Path | None) -> bool:
     """Print a judgement, and tell whether the network is computed for every input.
 
     An input for which it is not goes to the `file` (.npy). Raises EmulatorError E882 if it is
@@ -65,7 +65,7 @@ def print_judgement(judgement: Judgement, reference: Reference, file: Path | Non
         print(f"{finding.severity.value}: {finding}")
     if judgement.proven:
         note_outcome(verdict="passed", reason="the network is computed for every input")
-        print(f"PROVEN: {len(reference.network.simulated)} layers compute {reference.name} for "
+        print(f"PROVEN: {reference.size} compute {reference.name} for "
               "every input, at every inference; probability of an error below 2^-64, see "
               "docs/proof.md")  # fmt: skip
         return True

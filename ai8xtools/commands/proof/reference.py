@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,80 @@ GROUP = 4
 """Channels whose 32-bit values stand side by side, at most."""
 
 
+class Output(Protocol):
+    """A result that is delivered: its index, its size, and the bits of its values."""
+
+    @property
+    def index(self) -> int:
+        """The number that it has among all results."""
+
+    @property
+    def output_width(self) -> int:
+        """Bits of a value."""
+
+    @property
+    def out_channels(self) -> int:
+        """Channels."""
+
+    @property
+    def out_dim(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+
+class Expected(ABC):
+    """What a project has to deliver. Results of inner layers are for explanations, if any."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def sample(self) -> Integers:
+        """The sample, [channel, row, column]."""
+
+    @property
+    @abstractmethod
+    def size(self) -> str:
+        """How much it is, for people."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> Sequence[Output]:
+        """The results that are delivered, in this order."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> Sequence[Output]:
+        """All results of which `outputs_for` tells."""
+
+    @abstractmethod
+    def outputs_for(self, image: Integers) -> Mapping[int, Integers]:
+        """Return results, by index, for an input [channel, row, column]."""
+
+    def result(
+        self, outputs: Mapping[int, Integers], orders: Sequence[Integers]
+    ) -> NDArray[np.uint8]:
+        """Return the bytes that are delivered if these results have been computed."""
+        return np.concatenate([
+            outputs[layer.index].reshape(-1)[order].astype(f"<i{layer.output_width // 8}")
+            .view(np.uint8)
+            for layer, order in zip(self.outputs, orders, strict=True)
+        ])  # fmt: skip
+
+    def place(self, byte: int, orders: Sequence[Integers]) -> str:
+        """Say of which value of which layer a byte of the result is."""
+        for layer, order in zip(self.outputs, orders, strict=True):
+            size = layer.output_width // 8
+            if byte < size * len(order):
+                rows, columns = layer.out_dim
+                channel, pixel = divmod(int(order[byte // size]), rows * columns)
+                row, column = divmod(pixel, columns)
+                return f"{layer}, channel {channel}, row {row}, column {column}"
+            byte -= size * len(order)
+        return "behind the last value"
+
+
 @frozen(slots=False)
-class Reference:
+class Reference(Expected):
     """A network as it is executed, whatever its known answer is made of."""
 
     name: str
@@ -35,6 +109,21 @@ class Reference:
     def outputs(self) -> tuple[Layer, ...]:
         """The layers whose outputs are delivered, in this order."""
         return self.network.outputs()
+
+    @property
+    def sample(self) -> Integers:
+        """The sample, [channel, row, column]."""
+        return self.network.sample
+
+    @property
+    def size(self) -> str:
+        """How much it is, for people."""
+        return f"{len(self.network.simulated)} layers"
+
+    @property
+    def inner(self) -> Sequence[Layer]:
+        """All layers, in order."""
+        return tuple(self.network.executed())
 
     @property
     def usual_orders(self) -> tuple[Integers, ...]:
@@ -56,25 +145,3 @@ class Reference:
         """Return what each layer computes, by index, for an input [channel, row, column]."""
         network = replace(self.network, sample=image)
         return simulate(network, average_rounding=self.average_rounding).outputs
-
-    def result(
-        self, outputs: Mapping[int, Integers], orders: Sequence[Integers]
-    ) -> NDArray[np.uint8]:
-        """Return the bytes that are delivered if layers have computed these outputs."""
-        return np.concatenate([
-            outputs[layer.index].reshape(-1)[order].astype(f"<i{layer.output_width // 8}")
-            .view(np.uint8)
-            for layer, order in zip(self.outputs, orders, strict=True)
-        ])  # fmt: skip
-
-    def place(self, byte: int, orders: Sequence[Integers]) -> str:
-        """Say of which value of which layer a byte of the result is."""
-        for layer, order in zip(self.outputs, orders, strict=True):
-            size = layer.output_width // 8
-            if byte < size * len(order):
-                rows, columns = layer.out_dim
-                channel, pixel = divmod(int(order[byte // size]), rows * columns)
-                row, column = divmod(pixel, columns)
-                return f"{layer}, channel {channel}, row {row}, column {column}"
-            byte -= size * len(order)
-        return "behind the last value"

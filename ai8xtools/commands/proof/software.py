@@ -6,11 +6,13 @@ Source: docs/proof.md, "Microcontrollers without the accelerator".
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from ai8xtools.commands.proof.comparison import differing, first_missing
 from ai8xtools.commands.proof.counterexample import Counterexample, counterexample
 from ai8xtools.commands.proof.expressions import network_fingerprints
 from ai8xtools.commands.proof.judgement import Judgement
-from ai8xtools.commands.proof.reference import Reference
+from ai8xtools.commands.proof.reference import Expected, Output, Reference
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.cpu.core import MEMORY_BYTES, RAM, Core
 from ai8xtools.emulator.cpu.elf import Image
@@ -31,7 +33,6 @@ from ai8xtools.emulator.proof.program import TracedProgram
 from ai8xtools.reading import source_text
 from ai8xtools.reading.progress import tracked
 from ai8xtools.software.emit.code import RUNTIME
-from ai8xtools.synthesis.network import Layer
 from ai8xtools.values import frozen
 from ai8xtools.writing.symbols import prefixed
 from ai8xtools.writing.templates import render
@@ -53,22 +54,28 @@ _CORE, _KERNEL = (
 
 
 @frozen(slots=False)
-class CompiledQuestion:
-    """A network, and a compiled program that may compute it, one input at a time.
+class ProgramQuestion(ABC):
+    """What is expected, and a compiled program that may compute it, one input at a time.
 
     A program of a stream takes `hop_bytes` at a time, too.
     """
 
-    reference: Reference
+    reference: Expected
     image: Image
     time_limit: float
     size: int = 1
     hop_bytes: int = 0
 
+    @abstractmethod
+    def difference(self) -> str:
+        """Return what differs for some input, empty if nothing does; raises EmulatorError if that
+        is not known.
+        """
+
     @property
     def orders(self) -> tuple[Integers, ...]:
         """In which order the values of each output are delivered: row, column, channel."""
-        return tuple(_order(layer) for layer in self.reference.outputs)
+        return tuple(order_of(layer) for layer in self.reference.outputs)
 
     @cached_property
     def _core(self) -> Core:
@@ -105,7 +112,9 @@ class CompiledQuestion:
         return None
 
     def _result(self, core: Core, image: Integers, *, hops: bool = False) -> NDArray[np.uint8]:
-        size = sum(layer.output_width // 8 * len(_order(layer)) for layer in self.reference.outputs)
+        size = sum(
+            layer.output_width // 8 * len(order_of(layer)) for layer in self.reference.outputs
+        )
         content = image.astype(np.int8).transpose(1, 2, 0).tobytes()
         place = _BUFFER + (len(content) + 15) // 16 * 16
         core.write_memory(_BUFFER, content)
@@ -117,7 +126,20 @@ class CompiledQuestion:
         return np.frombuffer(core.read_memory(place, size), np.uint8)
 
 
-def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
+@frozen(slots=False)
+class CompiledQuestion(ProgramQuestion):
+    """A network of layers, and a program."""
+
+    reference: Reference
+
+    def difference(self) -> str:
+        """Return what differs for some input, empty if nothing does; raises EmulatorError if that
+        is not known.
+        """
+        return (_compare_stream if self.hop_bytes else _compare)(self)
+
+
+def judge_program(question: ProgramQuestion, kernels: str = "") -> Judgement:
     """Compare a network with a program; `kernels` tells what is unknown of its kernels.
 
     The sample and a random input are computed in any case: of kernels, the comparison knows only
@@ -125,11 +147,11 @@ def judge_program(question: CompiledQuestion, kernels: str = "") -> Judgement:
     """
     reasons = [kernels] if kernels else []
     try:
-        difference = (_compare_stream if question.hop_bytes else _compare)(question)
+        difference = question.difference()
         reasons += [difference] if difference else []
     except EmulatorError as error:
         reasons.append(error.message)
-    sample = question.reference.network.sample
+    sample = question.reference.sample
     drawn = np.random.default_rng(0).integers(-128, 128, sample.shape)
     recipe = f"numpy.random.default_rng(0).integers(-128, 128, {sample.shape})"
     tried = (sample, "the sample"), (drawn, recipe)
@@ -203,7 +225,10 @@ def unknown_kernels(project: Path, prefix: str = "") -> str:
     return f"{prefix}{others[0]} is not that of this version" if others else ""
 
 
-def _order(layer: Layer) -> Integers:
+def order_of(layer: Output) -> Integers:
+    """Return the numbers of an output's values, counted by channel, row and column, in the order in
+    which they are delivered: row, column, channel.
+    """
     numbers: Integers = np.arange(layer.out_channels * int(np.prod(layer.out_dim)))
     return numbers.reshape(layer.out_channels, -1).T.reshape(-1)
 
@@ -215,17 +240,21 @@ def _compare(question: CompiledQuestion) -> str:
     it leaves the variables of the program as it found them, all later ones are like that. A rolling
     buffer is followed until it holds nothing of the start.
     """
-    network = question.reference.network
-    comparing = _Comparing(question)
+    buffer = question.reference.network.buffer
+    return compare_inferences(_Comparing(question), None if buffer is None else buffer.entries)
+
+
+def compare_inferences(comparing: Comparing, entries: int | None = None) -> str:
+    """Return what differs, as `_compare`; `entries` are those of a buffer."""
     program = comparing.program
     program.start()
     states: list[bytes] = []
     marks = [program.mark()]
-    for inference in range(2 if network.buffer is None else network.buffer.entries + 1):
+    for inference in range(2 if entries is None else entries + 1):
         numbers = program.infer()
         states.append(program.state)
         marks.append(program.mark())
-        if network.buffer is None and inference and program.flow.repeats(*marks):
+        if entries is None and inference and program.flow.repeats(*marks):
             continue
         if difference := comparing.difference(comparing.given(numbers)):
             return difference
@@ -274,12 +303,28 @@ def _compare_stream(question: CompiledQuestion) -> str:
     return ""
 
 
+class Comparing(Protocol):
+    """Compares one inference of a program after the other with what is expected."""
+
+    @property
+    def program(self) -> TracedProgram:
+        """The program."""
+
+    def given(self, numbers: Integers) -> Fingerprints:
+        """Return the expressions of new values of the input, which get them."""
+
+    def difference(self, given: Fingerprints) -> str:
+        """Return how an inference with this input, [row, column, channel], differs; empty if it
+        does not.
+        """
+
+
 class _Comparing:
     """Compares one inference of a program after the other with those of a network."""
 
     def __init__(self, question: CompiledQuestion) -> None:
         self._reference = reference = question.reference
-        sizes = [layer.output_width // 8 * len(_order(layer)) for layer in reference.outputs]
+        sizes = [layer.output_width // 8 * len(order_of(layer)) for layer in reference.outputs]
         self.program = TracedProgram(
             question.image, reference.network.sample.size, sum(sizes), question.time_limit
         )
@@ -309,7 +354,7 @@ class _Comparing:
         )  # fmt: skip
         offset = 0
         for layer in self._reference.outputs:
-            expected = computed[layer.index].reshape(-1, LANES)[_order(layer)]
+            expected = computed[layer.index].reshape(-1, LANES)[order_of(layer)]
             width = layer.output_width // 8
             delivered = self.program.result(offset, len(expected), width)
             values.compute()

@@ -300,7 +300,10 @@ class Values:
             )
             self._compute(kind, inputs, targets)
             produced.append(targets)
-        return self._table[np.concatenate(produced)].astype(np.int64)
+        return self._produced(np.concatenate(produced))
+
+    def _produced(self, targets: Integers) -> Fingerprints:
+        return self._table[targets].astype(np.int64)
 
     def _grow(self) -> None:
         size = len(self._table)

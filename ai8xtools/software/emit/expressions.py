@@ -129,7 +129,8 @@ def elements(step: Elements, number: int, tables: Tables) -> dict[str, Any]:
     )  # fmt: skip
     described = _described(expression, step.element, size)
     loaded = [one.a for one in expression.statements if one.operation == "load"]
-    return described | {"apart": any(one.endswith(("c]", "x]")) for one in loaded)}
+    return described | {"apart": any(one.endswith(("c]", "x]")) for one in loaded),
+                        "by_row": any("[y *" in one for one in loaded)}  # fmt: skip
 
 
 def windows(step: Windows, number: int, tables: Tables) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""Programs of graphs of operators are proven, or refuted with an input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ai8xtools.commands.proof.judgement import Judgement
+from ai8xtools.commands.proof.operators import Operators
+from ai8xtools.commands.proof.software import judge_program
+from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.proof.algebra import Algebra, Terms
+from ai8xtools.emulator.proof.fingerprints import Mixer
+from ai8xtools.frontends.graph.nodes import Graph
+from ai8xtools.frontends.graph.operators import LpNormalization
+from tests.software.graphs import GRAPHS, Maker, operator_question, project_of
+
+Change = Callable[[str], str]
+
+
+def judged(graph: Graph, folder: Path, file: str = "", old: str = "", new: str = "") -> Judgement:
+    """Return what is said of the project of a graph, with one text in another's place."""
+    files = project_of(graph, scheme="rows")
+    if file:
+        assert files[file].count(old) >= 1
+        files[file] = files[file].replace(old, new, 1)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return judge_program(operator_question(files, folder, "cortex-m4", graph))
+
+
+@pytest.mark.parametrize("name", ["kernels", "elements", "windows", "moves", "roots"])
+def test_programs_are_proven(name: str, tmp_path: Path) -> None:
+    found = judged(GRAPHS[name](), tmp_path)
+    assert found.proven, found.reasons
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("cnn.c", "t2 + 32", "t2 + 33"), ("weights.h", " 64,  66,", " 65,  66,")],
+    ids=["statement", "table"],
+)
+def test_faults_are_refuted_with_an_input(file: str, old: str, new: str, tmp_path: Path) -> None:
+    found = judged(GRAPHS["elements"](), tmp_path, file, old, new)
+    assert found.example is not None
+    assert "does not compute" in found.reasons[0]
+
+
+def test_loops_of_steps_are_known_only_as_they_are_generated(tmp_path: Path) -> None:
+    found = judged(GRAPHS["elements"](), tmp_path, "cnn.c", "i < 4; i++", "i < 4; i += 1")
+    assert found.example is None
+    assert "is written in another way" in found.reasons[0]
+
+
+@pytest.fixture
+def algebra() -> Algebra:
+    return Algebra(Mixer())
+
+
+def leaves(algebra: Algebra, count: int) -> Terms:
+    """Return bytes of the input."""
+    sums = algebra.mixer.numbered("leaf", count)
+    return algebra.leaves(sums, np.full(count, -128.0), np.full(count, 127.0))
+
+
+def alike(algebra: Algebra, one: Terms, two: Terms) -> bool:
+    (first, over), (second, by) = algebra.numerators(one), algebra.numerators(two)
+    return bool((first.sums == second.sums).all() and (over == by).all())
+
+
+def test_what_is_equal_for_all_values_looks_alike(algebra: Algebra) -> None:
+    x = leaves(algebra, 3)
+    four, half = (algebra.constants(np.full(3, one)) for one in (4.0, 0.5))
+    rounded = algebra.floor(algebra.added(algebra.scaled(x, 1, 8), half))
+    again = algebra.floor(algebra.scaled(algebra.added(x, four), 1, 8))
+    table = (np.roll(np.arange(-128, 128), 128) + 4) >> 3
+    assert alike(algebra, rounded, again)
+    assert alike(algebra, rounded, algebra.looked_up(x, table))
+    assert not alike(algebra, rounded, algebra.floor(algebra.scaled(x, 1, 8)))
+
+
+def test_one_entry_of_a_table_makes_a_difference(algebra: Algebra) -> None:
+    x = leaves(algebra, 1)
+    table = np.roll(np.arange(-128, 128), 128)
+    assert alike(algebra, x, algebra.looked_up(x, table))
+    for place in (0, 77, 127, 128, 255):
+        other = table.copy()
+        other[place] ^= 1
+        assert not alike(algebra, x, algebra.looked_up(x, other))
+
+
+def test_maxima_and_products_do_not_depend_on_the_order_of_their_operands(
+    algebra: Algebra,
+) -> None:
+    a, b = (leaves(algebra, 6).take(np.arange(n, n + 3)) for n in (0, 3))
+    for join in (algebra.largest, algebra.smallest, algebra.times, algebra.added):
+        assert alike(algebra, join(a, b), join(b, a))
+        assert not alike(algebra, join(a, b), join(a, a))
+    assert not alike(algebra, algebra.largest(a, b), algebra.smallest(a, b))
+
+
+def test_operators_without_expressions_are_named() -> None:
+    m = Maker(2, 4, 4)
+    mixer = Mixer()
+    graph = m.graph(m(LpNormalization(1), m.given))
+    with pytest.raises(
+        EmulatorError, match=r"LpNormalization \(n1\): there are no expressions for it"
+    ):
+        Operators(Algebra(mixer), graph, mixer.numbered("input", 32))
