@@ -8,14 +8,19 @@ of ai8x that it becomes, before anything is quantized; for microcontrollers also
 of 8 bits or for every third of 15, by the steps of a program.
 
     python -m tests.frontends.wild_networks --count 2000 --seed 1
+
+With `--compile` the program of each microcontroller is compiled with sanitizers and run, of Q15's
+formats (16 bits, every third 8) as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,10 +39,18 @@ from ai8xtools.frontends.modules.plain.unlimited import Unlimited
 from ai8xtools.quantization.formats import to_fixed
 from ai8xtools.quantization.integers import BITS, WIDE, measured
 from ai8xtools.quantization.operators import PASSES, quantized
-from ai8xtools.quantization.q15.floating import compute
+from ai8xtools.quantization.q15.execute import execute as execute_q15
+from ai8xtools.quantization.q15.execute import quantize_input
+from ai8xtools.quantization.q15.floating import compute, measure
+from ai8xtools.quantization.q15.formats import Guard
+from ai8xtools.quantization.q15.network import quantize_network
 from ai8xtools.software.operators.execute import execute
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.storage import laid
+from ai8xtools.software.q15.emit import Sample as Known
+from ai8xtools.software.q15.emit import emit
+from tests.software.compiled import SANITIZED, passed, run_project
+from tests.software.graphs import project_of
 
 TOLERANCE = 1e-5  # of the largest magnitude
 RELUS = {
@@ -78,7 +91,7 @@ class Wild(nn.Module):
         kinds = (self.preactivation, self.residual, self.joined, self.pooled, self.dense, self.odd)
         kinds += self.one((), (self.active, self.normalized, self.any_kernel, self.transposed,
                                self.resized, self.gated, self.ordered, self.combined,
-                               self.recurrent))  # fmt: skip
+                               self.recurrent, self.attention, self.masked))  # fmt: skip
         for _ in range(self.one(1, 2, 3)):
             step, channels = self.one(*kinds)(channels)
             self.steps.append(step)
@@ -316,6 +329,34 @@ class Wild(nn.Module):
 
         return step, 3
 
+    def attention(self, channels: int) -> Any:
+        """Attention of pixels of the mean over rows, or of a series, to each other or before."""
+        parts = [self.part(nn.Linear(channels, 4)) for _ in range(3)]
+        heads, causal, name = self.one(1, 2), self.one(0, 1), self.part(nn.Linear(4, channels))
+        axes = self.axes
+
+        def step(x: Tensor) -> Tensor:
+            y = (x.mean(2) if axes == 2 else x).transpose(1, 2)
+            q, k, v = (self.parts[part](y).unflatten(2, (heads, -1)).transpose(1, 2)
+                       for part in parts)  # fmt: skip
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))
+            y = self.parts[name](y.transpose(1, 2).flatten(2)).transpose(1, 2)
+            return x + (y[:, :, None] if axes == 2 else y)
+
+        return step, channels
+
+    def masked(self, channels: int) -> Any:
+        """What a mask chooses, what is turned around, and borders of other values or cut off."""
+        kind = self.one("fill", "where", "flip", "cut", "value")
+        name = self.conv(channels, channels)
+        steps = {
+            "fill": lambda x: x.masked_fill(torch.arange(x.shape[-1]) % 3 == 1, 0.25),
+            "where": lambda x: torch.where(torch.arange(x.shape[-1]) > 2, x, -x * x),
+            "flip": lambda x: x.flip(-1), "cut": lambda x: functional.pad(x, (-1, 2)),
+            "value": lambda x: functional.pad(x, (1, 0), value=0.5),
+        }  # fmt: skip
+        return lambda x: self.parts[name](steps[kind](x)), channels
+
     def head(self, channels: int) -> Any:
         """Return the end: a mean and a matrix, or a convolution."""
         kind = self.one("mean", "adaptive", "convolution", "amax")
@@ -333,8 +374,11 @@ class Wild(nn.Module):
         return end
 
 
-def judge(seed: int) -> dict[str, str]:
-    """Return what became of a network by each door: right, refused with its code, or wrong."""
+def judge(seed: int, folder: Path | None = None) -> dict[str, str]:
+    """Return what became of a network by each door: right, refused with its code, or wrong.
+
+    With a folder the programs of microcontrollers are compiled there, and run.
+    """
     network = Wild(seed)
     die = (85, 87)[seed % 2]
     ai8x.set_device(die, simulate=False, round_avg=False, verbose=False)
@@ -355,6 +399,15 @@ def judge(seed: int) -> dict[str, str]:
     def graph() -> Tensor:
         found, _ = graph_of(read_module(Wild(seed), samples[:1]), "net")
         maps = samples.double().numpy().reshape((len(samples), *network.shape, 1)[:4])
+        if folder is not None:
+            ranges = measure(found, [maps]).largest
+            bits = 16 if seed % 3 else 8
+            made = quantize_network(found, ranges, ranges, bits, Guard.WORST)
+            integers = quantize_input(made, maps)
+            output = execute_q15(made, integers)[found.output]
+            project = emit(made, Known(integers[0], output[0]), "net", "net")
+            if not passed(run_project(project, folder, SANITIZED)):
+                return torch.full_like(wanted, float("inf"))
         return torch.from_numpy(compute(found, maps)[found.output])
 
     def steps() -> Tensor:
@@ -372,6 +425,10 @@ def judge(seed: int) -> dict[str, str]:
             if not np.array_equal(np.ravel(computed), np.ravel(laid(np.asarray(expected)))):
                 return torch.full_like(wanted, float("inf"))  # whatever is lost by rounding
             results.append(np.asarray(passes.results(operators, array)[0]))
+        if folder is not None and not passed(
+            run_project(project_of(whole.graph), folder, SANITIZED)
+        ):
+            return torch.full_like(wanted, float("inf"))
         return torch.from_numpy(np.concatenate(results))
 
     verdicts = {}
@@ -380,7 +437,7 @@ def judge(seed: int) -> dict[str, str]:
         try:
             got = run().reshape(wanted.shape)
         except InputError as refusal:
-            verdicts[door] = f"refused {refusal.code}"
+            verdicts[door] = f"refused {refusal.code} {refusal.message}"
             continue
         error = float((got - wanted).abs().max() / wanted.abs().max())
         verdicts[door] = "right" if error < TOLERANCE else f"WRONG by {error:.2g}"
@@ -392,13 +449,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--compile", action="store_true", help="run the C, too")
     args = parser.parse_args()
     torch.set_num_threads(1)
     counts: Counter[tuple[str, str]] = Counter()
     for seed in range(args.seed, args.seed + args.count):
-        for door, verdict in judge(seed).items():
-            counts[door, verdict.partition(" by")[0]] += 1
-            if verdict.startswith("WRONG"):
+        with tempfile.TemporaryDirectory() as name:
+            verdicts = judge(seed, Path(name) if args.compile else None)
+        for door, verdict in verdicts.items():
+            word, *code = verdict.split()[:2]
+            counts[door, f"{word} {code[0]}" if word == "refused" else word] += 1
+            if word == "WRONG" or (word == "refused" and door == "MCU"):
                 print(f"seed {seed}, {door}: {verdict}")
     for (door, verdict), count in sorted(counts.items()):
         print(f"{door:9} {verdict:14} {count}")
