@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_EXPORTED = "Use convolutions; for a microcontroller, give its ONNX graph (torch.onnx.export)"
 _INSTEAD = {
     "relu6": "Use ReLU: the chip limits results at 1 by itself",
     "hardtanh": "Leave it out: the chip limits results to -1..1 by itself",
@@ -31,7 +32,8 @@ _INSTEAD = {
     "permute": "Leave the channels on axis 1", "transpose": "Leave the channels on axis 1",
     "chunk": "Use a convolution for each part", "split": "Use a convolution for each part",
     "lstm": "Use Conv1d over the time axis", "gru": "Use Conv1d over the time axis",
-    "rnn": "Use Conv1d over the time axis", "multiheadattention": "Use convolutions",
+    "rnn": "Use Conv1d over the time axis", "multiheadattention": _EXPORTED,
+    "transformerencoder": _EXPORTED, "transformerencoderlayer": _EXPORTED,
     **dict.fromkeys(("upsample", "interpolate"),
                     "Use mode='nearest' with scale_factor=2, or ConvTranspose2d"),
     **dict.fromkeys((f"adaptive{kind}pool{axes}d" for kind in ("avg", "max") for axes in (1, 2)),

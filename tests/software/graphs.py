@@ -33,6 +33,7 @@ from ai8xtools.frontends.graph.operators import (
     Transpose,
 )
 from ai8xtools.software import build
+from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.operators.lower import Lowering
@@ -205,6 +206,11 @@ def operator_question(
 
 def project_of(graph: Graph, mcu: str = "stm32l4r5", scheme: str = "resident") -> dict[str, str]:
     """Return the files of the project of a graph with a known answer."""
+    return built_of(graph, mcu, scheme).files
+
+
+def built_of(graph: Graph, mcu: str = "stm32l4r5", scheme: str = "resident") -> Built:
+    """Return the project of a graph with a known answer."""
     lowering = Lowering(graph, "net")
     assert lowering.refusals == []
     profile = read_profile(mcu).resized({"l1": 1 << 20, "flash": 1 << 24})
@@ -213,4 +219,4 @@ def project_of(graph: Graph, mcu: str = "stm32l4r5", scheme: str = "resident") -
     sample = samples_of(graph)[0]
     outputs = tuple(one.transpose(2, 0, 1) for one in results_of(graph, sample))
     known = Sample(laid(sample).transpose(2, 0, 1), outputs)
-    return build.emitted(built, known, "net", "").files
+    return build.emitted(built, known, "net", "")

@@ -37,6 +37,7 @@ from tests.software.graphs import (
     Array,
     Maker,
     all_of_them,
+    built_of,
     project_of,
     results_of,
     samples_of,
@@ -158,9 +159,12 @@ def test_levels_of_memory_are_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("core", CORES)
 def test_results_are_the_same_on_every_core(core: str, tmp_path: Path) -> None:
-    for file, text in project_of(all_of_them(), CORES[core]).items():
+    """Their code takes about as much flash as is told."""
+    built = built_of(all_of_them(), CORES[core])
+    for file, text in built.files.items():
         (tmp_path / file).write_text(text)
-    assert run_plain(compile_plain(tmp_path, ARCHITECTURES[core])).passed
+    run = run_plain(compile_plain(tmp_path, ARCHITECTURES[core]))
+    assert run.passed and 0.5 < built.need.code / run.code_bytes < 2, run.code_bytes
 
 
 def outputs_of(graph: Graph) -> list[int]:
