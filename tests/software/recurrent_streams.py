@@ -15,7 +15,7 @@ from ai8xtools.frontends.graph import passes
 from ai8xtools.frontends.graph.nodes import Graph, Node, constant, graph_of, make
 from ai8xtools.frontends.graph.operators import Conv, Gemm, Input, Reshape, Slice, Transpose
 from ai8xtools.frontends.graph.recurrent import GATES, Recurrence
-from ai8xtools.quantization.integers import measured
+from ai8xtools.quantization.integers import BITS, WIDE, measured
 from ai8xtools.quantization.operators import PASSES, quantized
 from ai8xtools.software import build
 from ai8xtools.software.graph import StepGraph
@@ -27,7 +27,7 @@ from ai8xtools.software.profile import read_profile
 from tests.software.streams import MOST, results_of
 
 STEPS, FEATURES, HIDDEN = 12, 3, 5
-FORMS = ("gru", "lstm", "two layers", "behind a convolution")
+FORMS = ("gru", "lstm", "two layers", "behind a convolution", "15 bits")
 
 
 def network(form: str) -> Graph:
@@ -47,7 +47,8 @@ def network(form: str) -> Graph:
     end = make("end", Gemm(), last, constant(random.normal(0, 0.5, (4, HIDDEN))))
     graph = passes.improved(graph_of(source, [source], [end]), PASSES)
     samples = [random.uniform(-1, 1, source.shape) for _ in range(8)]
-    return quantized(graph, measured(graph, samples)).graph
+    bits = WIDE if form == "15 bits" else BITS
+    return quantized(graph, measured(graph, samples), bits).graph
 
 
 def _layer(place: str, kind: str, node: Node, random: np.random.Generator) -> Node:
@@ -71,7 +72,8 @@ def changed_products(form: str) -> int:
     """Return the products of a call with one new row of which an operand changed: those of its step
     in each layer, and those behind it."""
     gates = GATES["lstm" if form == "lstm" else "gru"] * HIDDEN
-    products = gates * (FEATURES + HIDDEN) + 4 * HIDDEN
+    data, wide = (2, 3) if form == "15 bits" else (1, 1)  # products of parts
+    products = gates * (data * FEATURES + wide * HIDDEN) + wide * 4 * HIDDEN
     products += gates * 2 * HIDDEN if form == "two layers" else 0
     return products + (FEATURES * FEATURES * 3 if form == "behind a convolution" else 0)
 

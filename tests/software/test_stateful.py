@@ -29,18 +29,19 @@ def test_streams_in_c_go_on_like_their_steps(form: str, tmp_path: Path) -> None:
     assert judge(form, tmp_path, 40, ("-O0",)) is None
 
 
+@pytest.mark.parametrize("form", ["gru", "15 bits"])
 def test_a_stream_is_compared_with_the_windows_of_its_network(
-    monkeypatch: pytest.MonkeyPatch,
+    form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = network("gru")
-    form, steps = form_of(graph, 3)
+    graph = network(form)
+    made_form, steps = form_of(graph, 3)
     sample = np.random.default_rng(0).integers(-128, 128, (1, FEATURES, STEPS))
-    made, told = streams.proven_stream(graph, form, steps, sample, "net")
+    made, told = streams.proven_stream(graph, made_form, steps, sample, "net")
     assert told.startswith("A stream as long as the window gives the results of")
     assert made.input.shape == (FEATURES, STEPS, 1)
     monkeypatch.setattr(streams, "_BEGUN", 1)  # the states of two hops for what follows one
     with pytest.raises(InputError, match="computes something else"):
-        streams.proven_stream(graph, form, steps, sample, "net")
+        streams.proven_stream(graph, made_form, steps, sample, "net")
 
 
 def test_memory_is_that_of_a_hop_and_the_states() -> None:

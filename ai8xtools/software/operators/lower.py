@@ -159,8 +159,7 @@ class Lowering(Moving, Weighing, Windowing):
             case Reduce():
                 return self._reduced(node, operator)
             case State():
-                count = node.shape[1]
-                limits = Interval(np.full(count, operator.low), np.full(count, operator.high))
+                limits = Interval(np.array(operator.low), np.array(operator.high))
                 self._kept = self._tensor("state", (1, 1), limits)
                 return self._stored_in(node.shape, self._kept, one)
             case Foreign():

@@ -41,11 +41,11 @@ _LEAST_HOPS = 3
 
 @frozen
 class State(Foreign):
-    """What recurrent layers keep from one run to the next, `low` to `high`, in a line: zero at
-    first."""
+    """What recurrent layers keep from one run to the next, in a line, each value `low` to `high`:
+    zero at first."""
 
-    low: int = 0
-    high: int = 0
+    low: tuple[int, ...] = ()
+    high: tuple[int, ...] = ()
 
 
 @frozen
@@ -252,11 +252,10 @@ class _Cut:
 
     def _one_state(self) -> Node:
         """Return the node of all states."""
-        limits = [node.operator for node in self._states]
-        low = min(int(one.low) for one in limits if isinstance(one, Clip))
-        high = max(int(one.high) for one in limits if isinstance(one, Clip))
-        size = sum(math.prod(node.shape) for node in self._states)
-        return make("state", State("a state", (1, size), low=low, high=high))
+        limits = [(node.operator, math.prod(node.shape)) for node in self._states]
+        low = [int(one.low) for one, n in limits if isinstance(one, Clip) for _ in range(n)]
+        high = [int(one.high) for one, n in limits if isinstance(one, Clip) for _ in range(n)]
+        return make("state", State("a state", (1, len(low)), low=tuple(low), high=tuple(high)))
 
     def _results(self) -> list[Node]:
         """Return the results, and behind them all states."""

@@ -124,7 +124,7 @@ class Storage:
             for one in sources:
                 if self._tensors[one].bytes_per_value != width:
                     mine = places // gathering.SPAN == one
-                    places = places + mine * (self._widened(one, width) - one) * gathering.SPAN
+                    places = places + mine * (self._in_width(one, width) - one) * gathering.SPAN
         filled = bool((places < 0).any())
         if filled and width > 1 and stored.fill not in (0, -1):
             raise RefusedError(f"it pads values of 32 bits with {stored.fill}", ROUND)
@@ -140,7 +140,7 @@ class Storage:
         )  # fmt: skip
         return target
 
-    def _widened(self, tensor: int, width: int) -> int:
+    def _in_width(self, tensor: int, width: int) -> int:
         """Return a tensor with the values of another in `width` bytes each."""
         one = self._tensors[tensor]
         size = (one.rows, one.columns)

@@ -40,8 +40,10 @@ class Weighing(Storage):
         tensor = self._in_order(node.place, stored, places)
         if self._tensors[tensor].bytes_per_value != 1:
             interval = self._ranges[tensor]
-            reach = f"{int(interval.low.min()):,} to {int(interval.high.max()):,}"
-            raise RefusedError(f"its data are {reach}, it takes 8 bits", ROUND)
+            low, high = int(interval.low.min()), int(interval.high.max())
+            if low < -128 or high > 127:
+                raise RefusedError(f"its data are {low:,} to {high:,}, it takes 8 bits", ROUND)
+            tensor = self._in_width(tensor, 1)  # they stand beside wide ones
         return tensor, self._range_of(tensor, places.shape[2])
 
     def _convolution(self, node: Node, operator: Conv | ConvTranspose) -> Stored:
