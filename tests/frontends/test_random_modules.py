@@ -220,6 +220,6 @@ def test_networks_as_strangers_write_them_compute_what_torch_does() -> None:
     from tests.frontends import wild_networks
 
     found = [wild_networks.judge(seed) for seed in (2, 57, *range(1001, 1009))]
-    verdicts = [verdict for one in found for verdict in one.values()]
+    verdicts = [verdict.partition(":")[0] for one in found for verdict in one.values()]
     assert {one for one in verdicts if one != "right"} <= {"refused E670"}
     assert verdicts.count("right") > len(verdicts) // 2

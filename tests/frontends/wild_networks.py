@@ -437,7 +437,7 @@ def judge(seed: int, folder: Path | None = None) -> dict[str, str]:
         try:
             got = run().reshape(wanted.shape)
         except InputError as refusal:
-            verdicts[door] = f"refused {refusal.code} {refusal.message}"
+            verdicts[door] = f"refused {refusal.code}: {refusal.message}"
             continue
         error = float((got - wanted).abs().max() / wanted.abs().max())
         verdicts[door] = "right" if error < TOLERANCE else f"WRONG by {error:.2g}"
@@ -457,9 +457,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as name:
             verdicts = judge(seed, Path(name) if args.compile else None)
         for door, verdict in verdicts.items():
-            word, *code = verdict.split()[:2]
-            counts[door, f"{word} {code[0]}" if word == "refused" else word] += 1
-            if word == "WRONG" or (word == "refused" and door == "MCU"):
+            kind = verdict.partition(":")[0].partition(" by")[0]
+            counts[door, kind] += 1
+            if kind == "WRONG" or (kind != "right" and door == "MCU"):
                 print(f"seed {seed}, {door}: {verdict}")
     for (door, verdict), count in sorted(counts.items()):
         print(f"{door:9} {verdict:14} {count}")
