@@ -67,6 +67,10 @@ def neighbours(blob: bytes) -> Iterator[bytes]:
         place = header.layer_table + number * LAYER_BYTES
         for changed in (*_changed(layer), *_at_the_ends(layer, header.arena_bytes)):
             yield _with(blob, place, LAYER.pack(*_values(changed)))
+    for number, word in enumerate(container.listed):
+        place = header.layer_table + len(container.layers) * LAYER_BYTES + 2 * number
+        for value in {0, word - 1, word + 1, word ^ 0x100, 0xFFFF} - {word, -1, 0x10000}:
+            yield _with(blob, place, value.to_bytes(2, "little"))
     yield from _joined(blob, container)
     yield from _headers(blob, header)
     yield from _counted(blob, header)

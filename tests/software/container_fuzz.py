@@ -51,13 +51,15 @@ def _place(random: np.random.Generator, blob: bytes, tables: int, size: int) -> 
     """Return a byte of the header, of a tensor, of a layer, or any."""
     tensors, layers = (int.from_bytes(blob[at : at + 4], "little") for at in (0x18, 0x1C))
     layer_table = int.from_bytes(blob[0x24:0x28], "little")
-    match random.integers(0, 8):
+    match random.integers(0, 9):
         case 0:
             return int(random.integers(0, HEADER_BYTES))
         case 1 | 2 | 3:
             return int(HEADER_BYTES + random.integers(0, TENSOR_BYTES * tensors))
         case 4 | 5 | 6:
             return int(layer_table + random.integers(0, LAYER_BYTES * layers))
+        case 7 if layer_table + LAYER_BYTES * layers < tables:  # inputs and programs
+            return int(random.integers(layer_table + LAYER_BYTES * layers, tables))
         case _:
             return int(random.integers(tables, size))
 

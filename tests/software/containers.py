@@ -12,6 +12,7 @@ from ai8xtools.quantization.lowbit import pack as pack_codes
 from ai8xtools.software.container import run, unpack
 from ai8xtools.software.container.execute import bytes_of
 from ai8xtools.software.container.pack import Builder, Seal, pack
+from ai8xtools.software.container.programs import Code
 from ai8xtools.software.container.records import ROUNDED, Container, Element, Follow, Op, Vectors
 
 KINDS = (Element.INT8, Element.INT16)
@@ -164,12 +165,36 @@ def windows(grow: Growing) -> None:
     grow.step(Op.SOFTMAX, [grow.last], (1, 1, 9), kind=Element.INT8)
 
 
+def programs(grow: Growing) -> None:
+    """Expressions with every instruction, broadcast operands, and runs that are copied."""
+    (rows, columns, channels), first = grow.shape, grow.last
+    shape = (rows, columns, channels)
+    grow.sums(Op.FC, channels, out_shift=9)
+    pool = grow.builder.bias(grow.integers(32, 256 + rows * channels), 32)
+    c = Code
+    words = [
+        (c.LOAD, 0), (c.LOAD, 1), (c.MUL, 0), (c.NUMBER | 5 << 8, 7), (c.ADD, 0), (c.SHIFT, 9),
+        (c.LOAD, 1), (c.NUMBER | 4 << 8, 90), (c.MIN, 0), (c.FLOOR, 0), (c.LOOK, 3), (c.ROOT, 0),
+        (c.NUMBER, 255 + rows * channels), (c.MAX, 0), (c.END, 0),
+    ]  # fmt: skip
+    grow.step(Op.ELEMENTS, [first, grow.last], shape, weights=pool, kind=Element.INT32,
+              program=[word for pair in words for word in pair])  # fmt: skip
+    wide = grow.last
+    small = [word for pair in ((c.LOAD, 0), (c.SHIFT, 24), (c.END, 0)) for word in pair]
+    grow.step(Op.ELEMENTS, [wide], shape, program=small)
+    size = rows * columns * channels
+    pieces = [2, 0xFFFD, 1, 2, columns, 1, 0, channels, 0, 3, 0, 5, 0,
+              0, size - 4, 1, 4, 0, 9, 9, 5 * columns, 0, 0, 0]  # fmt: skip
+    grow.step(Op.GATHER, [first, grow.last], (rows + 3, columns, channels), program=pieces)
+
+
 RECIPES: dict[str, tuple[Callable[[Growing], None], tuple[int, int, int]]] = {
     "convolutions": (convolutions, (9, 8, 4)),
     "pooling": (pooling, (9, 8, 3)),
     "joining": (joining, (4, 5, 3)),
     "packed": (packed, (2, 3, 5)),
     "windows": (windows, (9, 8, 5)),
+    "programs": (programs, (3, 4, 5)),
 }
 
 

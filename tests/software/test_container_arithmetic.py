@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -15,6 +16,7 @@ from ai8xtools.quantization.lowbit import pack as pack_codes
 from ai8xtools.software.container import run, unpack
 from ai8xtools.software.container.execute import bytes_of, run_all, values_of
 from ai8xtools.software.container.pack import Builder, pack
+from ai8xtools.software.container.programs import DEPTH, Code
 from ai8xtools.software.container.records import NONE, ROUNDED, Element, Follow, Op
 from ai8xtools.values import frozen
 from tests.software.compiled import compiler
@@ -354,11 +356,100 @@ def _many() -> Iterator[Case]:
         yield Case(f"{op.name} of 16", pack(builder.container()), given, expected, INT8)
 
 
+def _wrapped(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _stacked(words: Sequence[int], loaded: Sequence[int], pool: Ints, places: Sequence[int]) -> int:
+    """Return what a program makes of the elements that it loads, and numbers at places by axes."""
+    stack: list[int] = []
+    for first, argument in zip(words[::2], words[1::2], strict=True):
+        code, axes = first & 255, first >> 8
+        upper, lower = (stack[-1] if stack else 0), (stack[-2] if len(stack) > 1 else 0)
+        if code == Code.END:
+            break
+        if code == Code.LOAD:
+            stack.append(loaded[argument])
+        elif code == Code.NUMBER:
+            stack.append(int(pool[argument + places[axes]]))
+        elif code in (Code.LOOK, Code.ROOT, Code.SHIFT):
+            stack[-1] = {
+                Code.LOOK: lambda x=upper, a=argument: int(pool[a + x % 256]),
+                Code.ROOT: lambda x=upper: math.isqrt(max(x, 0)),
+                Code.SHIFT: lambda x=upper, a=argument: x // 2**a,
+            }[Code(code)]()
+        else:
+            both = {Code.ADD: lower + upper, Code.MUL: lower * upper, Code.MAX: max(lower, upper),
+                    Code.MIN: min(lower, upper), Code.FLOOR: lower // max(upper, 1)}  # fmt: skip
+            stack[-2:] = [_wrapped(both[Code(code)])]
+    (result,) = stack
+    return result
+
+
+def _programmed() -> Iterator[Case]:
+    """Yield random expressions of two operands, the second of which is one pixel."""
+    for seed in range(90):
+        random = np.random.default_rng(seed)
+        given = _given((2, 3, 4), Element(seed % 3))
+        builder = Builder()
+        source = _sized(builder, given, Element(seed % 3))
+        pixel, output = (builder.activation(INT32, one) for one in ((1, 1, 4), (2, 3, 4)))
+        pick = [1, 0, 0, 4, 1, 8, 0, 0, 0, 0, 0, 0, 0]
+        builder.layer(Op.GATHER, [source], pixel, program=pick)
+        pool = random.integers(-(2**31), 2**31, 300) >> random.integers(0, 32, 300)
+        words, depth = [], 0
+        while len(words) < 40 or depth != 1:
+            codes = [code for code in Code if code.taken <= depth and code is not Code.END]
+            if len(words) >= 40:
+                codes = [code for code in codes if code.taken == 2] or codes
+            code = codes[random.integers(len(codes))]
+            if code.taken == 0 and depth == DEPTH:
+                continue
+            most = {Code.LOAD: 2, Code.NUMBER: 276, Code.LOOK: 44, Code.SHIFT: 63}.get(code, 9)
+            axes = int(random.integers(8)) if code is Code.NUMBER else 0
+            words += [code | axes << 8, int(random.integers(most))]
+            depth += 1 - code.taken
+        words += [Code.END, 0]
+        constants = builder.bias(pool, 32)
+        builder.layer(Op.ELEMENTS, [source, pixel], output, weights=constants, program=words)
+        expected = np.zeros((2, 3, 4), np.int64)
+        for row, column, channel in np.ndindex(2, 3, 4):
+            at = ((row, 2), (column, 3), (channel, 4))
+            places = []
+            for axes in range(8):
+                place = 0
+                for axis, (one, size) in enumerate(at):
+                    place = place * size + one if axes >> axis & 1 else place
+                places.append(place)
+            loaded = [int(given[row, column, channel]), int(given.ravel()[8 + channel])]
+            found = _stacked(words, loaded, pool, places)
+            expected[row, column, channel] = _limited(found, INT32)
+        yield Case(f"program {seed}", pack(builder.container()), given, expected, INT32)
+
+
+def _copied() -> Iterator[Case]:
+    """Yield runs of two operands in a map of threes."""
+    given = _given((2, 3, 4), INT16)
+    builder = Builder()
+    source = _sized(builder, given, INT16)
+    half, output = builder.activation(INT16, (2, 3, 4)), builder.activation(INT8, (3, 3, 3))
+    builder.layer(Op.COPY, [source], half, follow=Follow.RELU)
+    pieces = [2, 3, 0, 2, 4, 1, 0, 6, 0, 0, 0, 5, 0, 1, 3, 2, 20, 0, 0, 0, 19, 0, 4, 0]
+    builder.layer(Op.GATHER, [source, half], output, program=pieces)
+    flat, values = given.ravel().tolist(), [3] * 27
+    for run_ in range(4):
+        values[5 * run_ : 5 * run_ + 2] = flat[1 + 6 * run_ :][:2]
+    for run_ in range(2):
+        values[19 + 4 * run_ : 22 + 4 * run_] = [max(v, 0) for v in flat[20:23]]
+    expected = np.array([_limited(value, INT8) for value in values]).reshape(3, 3, 3)
+    yield Case("runs", pack(builder.container()), given, expected, INT8)
+
+
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
     """Return layers of every operation."""
     sums = [case for number in range(420) for case in _sums(number)]
-    others = (_pooled, _joined, _moved, _softmax, _normalized, _long, _many)
+    others = (_pooled, _joined, _moved, _softmax, _normalized, _long, _many, _programmed, _copied)
     return [*sums, *(case for some in others for case in some())]
 
 

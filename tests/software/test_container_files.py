@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ai8xtools.diagnostics.errors import InputError
+from ai8xtools.frontends.graph.nodes import Graph, graph_of
 from ai8xtools.quantization.lowbit import SIGNED
 from ai8xtools.software.container import run, unpack
 from ai8xtools.software.container.from_graph import container_of, memory_of, planned
@@ -25,10 +26,13 @@ from ai8xtools.software.container.records import (
 from ai8xtools.software.container.soundness import intermediates, network_inputs
 from ai8xtools.software.graph import Copy
 from ai8xtools.software.lower import lower
+from ai8xtools.software.operators.lower import Lowering
+from ai8xtools.software.operators.storage import laid
 from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.simulate import simulate
 from tests.software.compiled import compiler
 from tests.software.containers import KINDS, RECIPES, made
+from tests.software.graphs import GRAPHS, results_of, samples_of
 from tests.software.networks import random_network
 from tests.software.nnb_in_c import build_driver, statuses
 
@@ -57,6 +61,50 @@ def written() -> list[tuple[Network, bytes]]:
     some = [one for one in found if one is not None]
     assert len(some) > 0.6 * len(found)
     return some
+
+
+def _of_operators(graph: Graph) -> bytes:
+    """Return the container of a graph of one output."""
+    steps, sample = Lowering(graph, "net").graph(), laid(samples_of(graph)[0])
+    (expected,) = results_of(graph, samples_of(graph)[0])
+    units = {steps.input: 3, steps.outputs[0]: -5}
+    return container_of(steps, sample.transpose(2, 0, 1), expected.transpose(2, 0, 1), None, units)
+
+
+@pytest.fixture(scope="module")
+def of_operators() -> list[tuple[Graph, bytes]]:
+    """Return graphs, each of one output, with their containers."""
+    graphs = [graph_of(graph.input, [output], [output]) for make in GRAPHS.values()
+              for graph in [make()] for output in graph.outputs]  # fmt: skip
+    return [(graph, _of_operators(graph)) for graph in graphs]
+
+
+def test_containers_compute_what_operators_do(of_operators: list[tuple[Graph, bytes]]) -> None:
+    ops = set()
+    for graph, blob in of_operators:
+        container = unpack(blob)
+        output = container.tensors[container.layers[-1].output]
+        assert (container.tensors[0].fraction, output.fraction) == (3, -5)
+        for sample in samples_of(graph):
+            (expected,) = results_of(graph, sample)
+            found = run(container, laid(sample).astype(np.int64))
+            assert found.ravel().tolist() == expected.ravel().tolist()
+        ops |= {Op(layer.op) for layer in container.layers}
+    assert {Op.ELEMENTS, Op.GATHER, Op.CONV_TRANSPOSED, Op.MAXPOOL, Op.DEPTHWISE} < ops
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if compiler() is None:
+        pytest.skip("no C compiler")
+    return build_driver(tmp_path_factory.mktemp("nnb"), ("-O0",))
+
+
+def test_c_computes_what_operators_do(
+    of_operators: list[tuple[Graph, bytes]], program: Path, tmp_path: Path
+) -> None:
+    found = statuses(program, [blob for _, blob in of_operators], tmp_path)
+    assert found == ["ok ok"] * len(of_operators)
 
 
 def test_test_vectors_are_sample_and_output_of_the_network(
@@ -195,13 +243,12 @@ def test_fields_for_tiles_and_rings_are_zero_where_nothing_is_planned(
             assert (layer.ring, layer.ring_bytes, layer.reserved, layer.rest) == (0, 0, 0, bytes(8))
 
 
-@pytest.mark.skipif(compiler() is None, reason="no C compiler")
 def test_c_tells_of_files_what_they_state(
-    written: list[tuple[Network, bytes]], tmp_path: Path
+    written: list[tuple[Network, bytes]], program: Path, tmp_path: Path
 ) -> None:
     blobs = [blob for _, blob in written]
     blobs += [made(recipe, kind) for recipe in RECIPES for kind in KINDS]
-    found = statuses(build_driver(tmp_path, ("-O0",)), blobs, tmp_path, "tell")
+    found = statuses(program, blobs, tmp_path, "tell")
     names = [field.name for field in fields(Tensor) if field.name != "reserved"]
     for blob, told in zip(blobs, found, strict=True):
         container = unpack(blob)

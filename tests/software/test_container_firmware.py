@@ -28,8 +28,8 @@ from tests.software.nnb_in_c import build_driver, statuses
 from tests.software.operators import NETWORKS, network_of
 from tests.software.test_command import DIGITS
 
-WITHOUT = ("16 operands", "several outputs", "rolling buffer", "crop")
-"""Networks that keep data, have several outputs, or move values to other pixels."""
+WITHOUT = ("16 operands", "several outputs", "rolling buffer")
+"""Networks that keep data, have several outputs, or copy of more than 16 results."""
 SLOT = Room(32 << 10, 8 << 10)
 
 

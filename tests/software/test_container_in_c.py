@@ -96,7 +96,7 @@ def test_every_damaged_byte_is_detected(program: Path, tmp_path: Path) -> None:
 
 def test_damaged_files_have_the_same_names_in_c(program: Path, tmp_path: Path) -> None:
     random = np.random.default_rng(7)
-    blobs = [damaged(random, made(recipe)) for recipe in RECIPES for _ in range(150)]
+    blobs = [damaged(random, made(recipe)) for recipe in RECIPES for _ in range(125)]
     found = [line.split()[0] for line in statuses(program, blobs, tmp_path)]
     assert found == [opened(blob) for blob in blobs]
     assert len(set(found)) > 8

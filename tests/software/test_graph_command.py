@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -18,6 +19,9 @@ from ai8xtools.commands.q15 import mcu
 from ai8xtools.commands.targets import main
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.outcome import recorded
+from ai8xtools.software.container import unpack, verify_vectors
+from ai8xtools.software.container.from_graph import memory_of
+from ai8xtools.software.plan.plan import NoRoomError
 from tests.software.compiled import compiler, passed, run_project
 
 NETWORK_FILE = """
@@ -214,13 +218,47 @@ def test_operators_may_call_functions_of_arm(folder: Path) -> None:
         assert passed(run_project(files, folder / "run-arm"))
 
 
+def test_a_graph_becomes_a_container_for_any_firmware(folder: Path) -> None:
+    words = ["--checkpoint-file", str(folder / "net-q.pth.tar"), "--container",
+             str(folder / "c.nnb"), "--slot", "32K"]  # fmt: skip
+    assert generate(folder, *words) == 0
+    container = unpack((folder / "c.nnb").read_bytes())
+    network = read_checkpoint(str(folder / "net-q.pth.tar")).network
+    assert isinstance(network, dict) and verify_vectors(container) == 1
+    stated = [
+        container.tensors[0].fraction,
+        container.tensors[container.layers[-1].output].fraction,
+    ]
+    assert stated == [network["fraction"], *network["fractions"]]
+    assert (folder / "p" / "nnb_program.c").is_file()
+    with recorded(("ai8xize.py",)) as outcome:
+        assert generate(folder, *words, "--fits") == 0
+    memory = {one["name"]: one["used"] for one in outcome.facts["memory"]}
+    assert memory["flash"] > 32 << 10 and memory["RAM"] > memory_of((folder / "c.nnb").read_bytes())
+
+
+def test_the_report_shows_what_each_step_makes_of_the_sample(folder: Path) -> None:
+    checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
+    assert generate(folder, *checkpoint, "--report", str(folder / "r.html")) == 0
+    facts = json.loads((folder / "r.json").read_text())
+    *_, last = facts["steps"]
+    known = re.search(r"sample_output\[6\] = \{([^}]*)", (folder / "p/sampledata.h").read_text())
+    assert known is not None
+    values = [int(one) for one in known[1].split(",") if one.strip()]
+    assert (last["result"]["low"], last["result"]["high"]) == (min(values), max(values))
+    assert facts["fits"] and all(step["result"] for step in facts["steps"])
+    with pytest.raises(NoRoomError):
+        generate(folder, *checkpoint, "--report", str(folder / "no.html"), "--l1", "1K")
+    assert not json.loads((folder / "no.json").read_text())["fits"]
+
+
 def test_options_of_descriptions_are_refused(folder: Path) -> None:
     checkpoint = ["--checkpoint-file", str(folder / "net-q.pth.tar")]
-    model = ["--model", f"{folder / 'net.py'}:Net"]
-    for option in (["--report", str(folder / "r.html")], ["--like", "MAX78000"],
-                   ["--container", str(folder / "c.nnb")]):  # fmt: skip
-        with pytest.raises(InputError, match="a graph of operators does not have this") as raised:
-            generate(folder, *checkpoint, *model, *option)
+    for option, why in ((["--like", "MAX78000"], "no layers of a chip"),
+                        (["--no-bias"], "it changes or completes a description"),
+                        (["--synthesize-input", "9"], "it changes or completes")):  # fmt: skip
+        with pytest.raises(InputError, match=why) as raised:
+            generate(folder, *checkpoint, *option)
         assert (raised.value.code, raised.value.place) == ("E080", option[0])
 
 

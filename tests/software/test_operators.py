@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ai8xtools.commands.software.arguments import parse
+from ai8xtools.commands.software.planning import as_program
 from ai8xtools.commands.software.report import report_of
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain, run_plain
@@ -58,13 +59,15 @@ def test_c_gives_the_outputs_of_the_simulation_at_the_ends_of_inputs(
 def test_plans_of_the_smallest_networks_are_shown(name: str) -> None:
     """One of them has no steps at all."""
     profile = read_profile("ch32v003")
-    built = build(network_of(NETWORKS[name]), profile)
+    network = network_of(NETWORKS[name])
+    built = build(network, profile)
     assert "RAM: " in log_text(built, profile, "")
     options = parse([
         "--device", "MCU", "--mcu", "ch32v003", "--test-dir", "unused", "--prefix", "small",
         "--config-file", "unused.yaml", "--checkpoint-file", "unused.pth.tar",
     ]).source  # fmt: skip
-    page, facts = report_of(built, profile, network_of(NETWORKS[name]), options, [])
+    results = as_program(network, average_rounding=False).results()
+    page, facts = report_of(built, profile, results, options, [])
     steps = len(built.plan.graph.steps)
     assert len(json.loads(facts)["steps"]) == steps and "It fits." in page
     assert ("<svg" in page) is ("where the time goes" in page.lower()) is (steps > 0)

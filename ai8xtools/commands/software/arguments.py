@@ -115,20 +115,15 @@ def software_options(
 
     Of models the chip with fewer limits counts. Wrong usage ends the program with status 2.
     """
-    qformat = args.config_file is None and args.model is None
-    if qformat:
-        for option in parser.used(NETWORK, CONTAINER):
-            parser.error(f"argument {option}: checkpoints that hold a network do not have this")
-        if args.scheme not in _IN_ONE_MEMORY:
-            parser.error(f"argument --scheme: {args.scheme} is for levels of memory, which "
-                         "networks of 16 or 8 bits do not use")  # fmt: skip
+    levels = [] if args.scheme in _IN_ONE_MEMORY else [f"--scheme {args.scheme}"]
     return filled(
         SoftwareOptions(described(parser, args, args.like or MAX78002, words)),
         args,
         kernels=None if args.kernels == "auto" else frozenset({"c", args.kernels}),
         notices=tuple(map(_only_places, parser.used(PLACING))),
-        planning=tuple(parser.used(PLAN)),
-        qformat=qformat,
+        describing=tuple(parser.used(NETWORK)),
+        planning=(*parser.used(NETWORK, PLAN, CONTAINER), *levels),
+        qformat=args.config_file is None and args.model is None,
         **own,
     )
 

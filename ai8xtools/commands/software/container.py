@@ -8,28 +8,26 @@ from ai8xtools.checkpoint import atomic
 from ai8xtools.commands.deliver import deliver
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import ContainerOptions, SoftwareOptions
+from ai8xtools.commands.software.planning import Program
 from ai8xtools.diagnostics import Diagnostic, DiagnosticError, Place
 from ai8xtools.software.container.cipher import NONCE_BYTES, read_key
 from ai8xtools.software.container.firmware import Room, firmware
 from ai8xtools.software.container.from_graph import container_of, memory_of
 from ai8xtools.software.container.pack import Seal
-from ai8xtools.software.lower import lower
 from ai8xtools.software.profile import Profile
-from ai8xtools.synthesis.network import Network
-from ai8xtools.synthesis.simulate import simulate
 
-_CODE_BYTES = 16384
-_STACK_BYTES = 1024
+_CODE_BYTES = 20480
+_STACK_BYTES = 1536
 """Of reader, kernels and console at -O3, the largest of the cores: estimates."""
 
 
 def create_container(
-    network: Network, profile: Profile, options: LoaderOptions, software: SoftwareOptions
+    program: Program, profile: Profile, options: LoaderOptions, software: SoftwareOptions
 ) -> int:
     """Write FILE.nnb and the firmware project; return the exit status. Raises DiagnosticError."""
     container = software.container
     assert container is not None
-    blob, room = contained(network, container, average_rounding=options.encode.average_rounding)
+    blob, room = contained(program, container)
     check_room(profile, room)
     sealed = ", data encrypted" if container.key_file is not None else ""
     print(f"Container: {len(blob):,} bytes, {memory_of(blob):,} of memory{sealed}")
@@ -44,9 +42,7 @@ def create_container(
     return 0
 
 
-def contained(
-    network: Network, container: ContainerOptions, *, average_rounding: bool
-) -> tuple[bytes, Room]:
+def contained(program: Program, container: ContainerOptions) -> tuple[bytes, Room]:
     """Return the container of a network and the room that the firmware has for such files.
 
     Raises InputError E924 or ToolError E668 as `container_of` does, DiagnosticError E828 if the
@@ -55,9 +51,8 @@ def contained(
     seal = None
     if container.key_file is not None:
         seal = Seal(read_key(container.key_file), os.urandom(NONCE_BYTES))
-    outputs = simulate(network, average_rounding=average_rounding).outputs
-    graph = lower(network, average_rounding=average_rounding)
-    blob = container_of(graph, network.sample, outputs[network.outputs()[-1].index], seal)
+    sample = program.sample()
+    blob = container_of(program.graph, sample.input, sample.outputs[-1], seal, program.units)
     memory = memory_of(blob)
     return blob, Room(
         _room("--slot", container.slot, len(blob)), _room("--arena", container.arena, memory)

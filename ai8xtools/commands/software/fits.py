@@ -16,18 +16,15 @@ from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.finishing import note_needs
 from ai8xtools.commands.software.graphs import source_of
 from ai8xtools.commands.software.options import SoftwareOptions
-from ai8xtools.commands.software.planning import planned, understood
+from ai8xtools.commands.software.planning import Program, as_program, planned, understood
 from ai8xtools.diagnostics import DiagnosticError, note
 from ai8xtools.diagnostics.errors import ToolError
 from ai8xtools.reading import tables
 from ai8xtools.software.emit.text import amount, further_levels
-from ai8xtools.software.graph import StepGraph
-from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import cycles_of_plan
 from ai8xtools.software.plan.task import Level
 from ai8xtools.software.profile import Profile, names, read_profile
 from ai8xtools.synthesis.fits import ChipFit, Use
-from ai8xtools.synthesis.network import Network
 from ai8xtools.values import frozen
 from ai8xtools.values.estimate import Estimate
 from device import CHIPS
@@ -141,7 +138,8 @@ def _fits(
         if chosen is None:
             return []  # what is wrong with it has been said for the chips
         return [_fit(profiles[0], _Taken(), _reason(refusal))]
-    judge = _judge_of(network, software, average_rounding=options.encode.average_rounding)
+    program = as_program(network, average_rounding=options.encode.average_rounding)
+    judge = _judge_of(program, software)
     return [_judged(judge, profile) for profile in profiles]
 
 
@@ -153,7 +151,7 @@ def qformat_fits(software: SoftwareOptions) -> list[McuFit]:
     from ai8xtools.commands.software.qformat import read_stored  # few ask for it
     from ai8xtools.software.q15.build import planned as planned_qformat
 
-    network = read_stored(software.source)[0].network
+    network = read_stored(software)[0].network
 
     def judge(profile: Profile) -> _Taken:
         built = planned_qformat(
@@ -175,8 +173,7 @@ def operators_fits(software: SoftwareOptions, source: Checkpoint) -> list[McuFit
     """
     from ai8xtools.commands.software.operators import lowered  # few ask for it
 
-    _, _, steps = lowered(software.source, source)
-    judge = _judge_of_steps(steps, software)
+    judge = _judge_of(lowered(software.source, source), software)
     return [_judged(judge, profile) for profile in _profiles(software)]
 
 
@@ -189,7 +186,7 @@ def _profiles(software: SoftwareOptions | None) -> list[Profile]:
     return [own, *(one for one in profiles if one.name != own.name)]
 
 
-def _judge_of(network: Network, software: SoftwareOptions, *, average_rounding: bool) -> _Judge:
+def _judge_of(program: Program, software: SoftwareOptions) -> _Judge:
     """Return what plans a network as its project is planned."""
     if software.container is not None:
         from ai8xtools.commands.software.container import (  # few ask for it
@@ -198,7 +195,7 @@ def _judge_of(network: Network, software: SoftwareOptions, *, average_rounding: 
             needed,
         )
 
-        _, room = contained(network, software.container, average_rounding=average_rounding)
+        _, room = contained(program, software.container)
         flash, ram = needed(room)
 
         def of_container(profile: Profile) -> _Taken:
@@ -206,14 +203,9 @@ def _judge_of(network: Network, software: SoftwareOptions, *, average_rounding: 
             return _Taken("container", ram, flash)
 
         return of_container
-    return _judge_of_steps(lower(network, average_rounding=average_rounding), software)
-
-
-def _judge_of_steps(graph: StepGraph, software: SoftwareOptions) -> _Judge:
-    """Return what plans steps as their project is planned."""
 
     def of_plan(profile: Profile) -> _Taken:
-        built = planned(graph, profile, software)
+        built = planned(program.graph, profile, software)
         used = built.plan.used if built.plan.scheme is None else {}
         levels = {level: used.get(level, 0) for level in further_levels(profile)}
         return _Taken(

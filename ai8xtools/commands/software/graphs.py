@@ -5,21 +5,19 @@ from __future__ import annotations
 from ai8xtools.checkpoint import Checkpoint, read_checkpoint
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.software.options import SoftwareOptions
-from ai8xtools.synthesis.options import ResolveOptions
 
 VERSION = 3
 """Of networks in checkpoints: those of operators."""
-CHANGING = ("no_bias", "ignore_activation", "ignore_bn", "stop_after", "output_width",
-             "skip_checkpoint_layers", "skip_yaml_layers", "input_split",
-             "camera_format")  # fmt: skip
-"""Options that change layers, which are those of a description."""
+OF_MODELS = frozenset({"--dataset", "--input-shape", "--no-prove-import"})
+"""Options that tell how a graph is read; other options of descriptions change these."""
+REPORT = "--report"
 
 
 def source_of(options: LoaderOptions, software: SoftwareOptions) -> Checkpoint | ModelSource | None:
     """Return the checkpoint that holds operators, or the ONNX graph; None for a description.
 
-    Containers, reports and limits of a chip are those of descriptions, and so are options that
-    change layers. Calls without a sample are made of a description, which has a random one.
+    Limits of a chip are those of descriptions, and so are options that change layers. Without a
+    sample calls, containers and reports are made of a description, which has a random one.
     """
     resolving, model = options.resolve, options.model
     path = resolving.checkpoint_file
@@ -28,10 +26,9 @@ def source_of(options: LoaderOptions, software: SoftwareOptions) -> Checkpoint |
         plan = checkpoint.network
         held = isinstance(plan, dict) and plan.get("version") == VERSION
         return checkpoint if held else None
-    random = software.calls and resolving.sample_input is None  # operators need a sample
-    described = software.container is not None or software.like is not None or random
-    plain = ResolveOptions()
-    changed = any(getattr(resolving, name) != getattr(plain, name) for name in CHANGING)
+    random = software.calls or software.container is not None or REPORT in software.describing
+    described = software.like is not None or (random and resolving.sample_input is None)
+    changed = not OF_MODELS.issuperset({*software.describing} - {REPORT})
     if model is None or not model.is_graph or model.frames is not None:
         return None
-    return None if described or changed or options.output.report is not None else model
+    return None if described or changed else model

@@ -5,6 +5,7 @@ Source: docs/software.md, "Graphs".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +16,11 @@ from ai8xtools.checkpoint.onnx_graph import read_graph
 from ai8xtools.commands.loader.graph_proof import prove, samples_like
 from ai8xtools.commands.loader.options import LoaderOptions, ModelSource
 from ai8xtools.commands.quantize.arrays import read_samples
-from ai8xtools.commands.software.finishing import finish
-from ai8xtools.commands.software.graphs import CHANGING
+from ai8xtools.commands.software.graphs import OF_MODELS, REPORT
 from ai8xtools.commands.software.options import SoftwareOptions
-from ai8xtools.commands.software.planning import completed, planned
+from ai8xtools.commands.software.planning import Program, Results
 from ai8xtools.commands.software.streams import proven_stream
-from ai8xtools.diagnostics import Diagnostic, print_diagnostics
+from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.diagnostics.errors import InputError
 from ai8xtools.diagnostics.options import no_effect
 from ai8xtools.frontends.departing import told_of
@@ -32,13 +32,11 @@ from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.door import input_shape, read_operators
 from ai8xtools.software.emit.project import Sample
-from ai8xtools.software.emit.text import log_text, plan_text
 from ai8xtools.software.graph import StepGraph
-from ai8xtools.software.operators.execute import execute
+from ai8xtools.software.operators.execute import execute, execute_all
 from ai8xtools.software.operators.lower import Lowering
 from ai8xtools.software.operators.stateful import stateful
 from ai8xtools.software.operators.storage import laid
-from ai8xtools.synthesis.options import ResolveOptions
 from ai8xtools.values import frozen
 
 _BY = "a microcontroller"
@@ -63,69 +61,85 @@ class _Network:
     exponents: tuple[int, ...]
 
 
-def create_from_operators(
+def program_of(
     options: LoaderOptions, software: SoftwareOptions, source: Checkpoint | ModelSource
-) -> int:
-    """Write the project of a graph; return the exit status."""
-    profile = software.profile()
-    _refuse_options(options, software)
-    if not options.output.check_only:
-        software.folder(options).check()
-    messages: tuple[Diagnostic, ...] = software.notices
-    if isinstance(source, Checkpoint) and options.model is not None:
-        messages += (no_effect("--model", "on a checkpoint that holds the network"),)
+) -> tuple[LoaderOptions, Program]:
+    """Return the program of a graph, which is proven, and options that name its file.
+
+    Raises InputError E080 for options of descriptions, E670 that names each node that no step
+    computes, E668 if steps compute something else.
+    """
+    messages = (*_without_effect(options, software, source),)
     network, path = _network(options, source)
     if software.stateful and software.stream is not None:
         with told_of(path):
             form = stateful(network.operators, software.stream)
         steps = _steps(form.graph, network.name, path)
         sample, told = proven_stream(network.operators, form, steps, network.sample, path)
-        print(told)
+        program = replace(_program(network, steps), sample=lambda: sample, lines=(told,))
     else:
         steps = _steps(network.operators, network.name, path)
         _prove(network, steps, path)
-        outputs = _results(network.operators, network.sample[0])
-        sample = Sample(_maps(network.sample), tuple(map(_maps, outputs)))
+        program = _program(network, steps)
     if isinstance(source, ModelSource) and source.prove:
         source = replace(source, left=network.left)
         messages += prove(source, network.sample[0],
                           lambda one: [value.astype(np.float64).ravel()
                                        for value in _results(network.operators, one)])  # fmt: skip
-    built = planned(steps, profile, software)
-    built = completed(built, sample, profile, options, network.exponents, network.fraction)
-    print_diagnostics(options.visible(messages))
-    for node in network.left:
-        print(f"Left to the application: {node}")
-    options = replace(options, config_file=path)
-    log = log_text(built, profile, options.project.command_line)
-    finish(options, software, built, profile, plan_text(built, profile), log)
-    return 0
+    left = (f"Left to the application: {node}" for node in network.left)
+    program = replace(program, messages=messages, lines=(*program.lines, *left))
+    return replace(options, config_file=path), program
 
 
-def _refuse_options(options: LoaderOptions, software: SoftwareOptions) -> None:
-    """Raise InputError E080 for an option that only networks of a description have."""
-    plain, resolving = ResolveOptions(), options.resolve
-    asked = {
-        "--report": options.output.report is not None,
-        "--container": software.container is not None, "--like": software.like is not None,
-        **{f"--{name.replace('_', '-')}": getattr(resolving, name) != getattr(plain, name)
-           for name in CHANGING},
-    }  # fmt: skip
-    for option, is_set in asked.items():
-        if is_set:
-            raise InputError("E080", "a graph of operators does not have this", option,
-                             "Leave it out, or take a network of the accelerator.")  # fmt: skip
+def _program(network: _Network, steps: StepGraph) -> Program:
+    """Return the program of steps that compute a network."""
+
+    def sample() -> Sample:
+        outputs = _results(network.operators, network.sample[0])
+        return Sample(_maps(network.sample), tuple(map(_maps, outputs)))
+
+    def results() -> Results:
+        if steps.kept is not None:  # a stream has as many as it has calls
+            return {}
+        found = execute_all(steps, laid(network.sample))
+        made = {step.layer: steps.tensors[step.target] for step in steps.steps}
+        return {layer: found[one.index].reshape(one.rows, one.columns, -1).transpose(2, 0, 1)
+                for layer, one in made.items()}  # fmt: skip
+
+    units = {steps.input: network.fraction}
+    units |= {tensor: -n for tensor, n in zip(steps.outputs, network.exponents, strict=False)}
+    return Program(steps, sample, results, network.exponents, network.fraction, units=units)
 
 
-def lowered(
-    options: LoaderOptions, source: Checkpoint | ModelSource
-) -> tuple[_Network, str, StepGraph]:
-    """Return the operators of a file, its path, and the steps of their program.
+def _without_effect(
+    options: LoaderOptions, software: SoftwareOptions, source: Checkpoint | ModelSource
+) -> Iterator[Diagnostic]:
+    """Yield warnings of options that only read models.
+
+    Raises InputError E080 for those that can mean nothing for operators.
+    """
+    if software.like is not None:
+        raise InputError("E080", "a graph of operators has no layers of a chip", "--like",
+                         "Leave it out; quantize.py --device MAX78000 or MAX78002 tells whether "
+                         "the network runs there.")  # fmt: skip
+    for option in software.describing:
+        if option not in OF_MODELS | {REPORT}:
+            raise InputError("E080", "it changes or completes a description; a graph of operators "
+                             "is whole", option, "Leave it out, or change the network before "
+                             "quantize.py.")  # fmt: skip
+    if isinstance(source, Checkpoint):
+        model = ["--model"] if options.model is not None else []
+        for option in (*model, *OF_MODELS.intersection(software.describing)):
+            yield no_effect(option, "on a checkpoint that holds the network")
+
+
+def lowered(options: LoaderOptions, source: Checkpoint | ModelSource) -> Program:
+    """Return the program of a graph without a proof.
 
     Raises InputError E670 that names each node that no step computes.
     """
     network, path = _network(options, source)
-    return network, path, _steps(network.operators, network.name, path)
+    return _program(network, _steps(network.operators, network.name, path))
 
 
 def _network(options: LoaderOptions, source: Checkpoint | ModelSource) -> tuple[_Network, str]:

@@ -43,7 +43,8 @@ class SoftwareOptions:
     `scheme` is the word of --scheme; `l2` and `l3`, which can be written, take the place of the
     profile's; with `dma` copies go on while the core computes. With `container` the network becomes
     a binary file. With `interleaving` fully connected layers of calls take the weights of `_opt`.
-    `planning` are options that plans in integers of 16 or 8 bits do not have, as they were typed.
+    `planning` are options that checkpoints of 16 or 8 bits do not have, as they were typed,
+    `describing` those of descriptions.
     `qformat`: the checkpoint holds the network, which is no description. `stream`: the window
     slides by so many rows (None: it does not); `stateful`: states of recurrent layers go on.
     """
@@ -63,6 +64,7 @@ class SoftwareOptions:
     l3: int | None = None
     dma: bool = False
     container: ContainerOptions | None = None
+    describing: tuple[str, ...] = ()
     planning: tuple[str, ...] = ()
     qformat: bool = False
     interleaving: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ai8xtools.commands.loader.application import application_of
@@ -14,12 +14,40 @@ from ai8xtools.software.emit.built import Built
 from ai8xtools.software.emit.interface import Naming
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.fuse import fuse
-from ai8xtools.software.graph import StepGraph
+from ai8xtools.software.graph import Int64, StepGraph
+from ai8xtools.software.lower import lower
 from ai8xtools.software.profile import Profile
+from ai8xtools.synthesis.final_scales import output_exponent
 from ai8xtools.synthesis.network import Network
+from ai8xtools.synthesis.simulate import simulate
 from ai8xtools.synthesis.understand import understand
+from ai8xtools.values import frozen
 from ai8xtools.writing.library import INPUT_FRACTION, worth
 from device import Chip
+
+Results = Mapping[int, Int64]
+"""Results for the sample [channel, row, column] behind the last step of each layer."""
+
+
+@frozen
+class Program:
+    """The steps of a network, not fused, and what is told of them.
+
+    `exponents` and `fraction` tell what its integers mean, `names` of which layers they are, as
+    `Naming` does; `units` are those of containers.
+    `sample` computes what is proven, `results` what reports show; `lines` are printed behind the
+    messages.
+    """
+
+    graph: StepGraph
+    sample: Callable[[], Sample]
+    results: Callable[[], Results]
+    exponents: tuple[int, ...]
+    fraction: int = INPUT_FRACTION
+    names: tuple[str, ...] = ()
+    units: Mapping[int, int] | None = None
+    messages: tuple[Diagnostic, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 def understood(options: LoaderOptions, like: Chip | None) -> tuple[Network, tuple[Diagnostic, ...]]:
@@ -36,32 +64,39 @@ def understood(options: LoaderOptions, like: Chip | None) -> tuple[Network, tupl
     return network, tuple(dict.fromkeys((*chips, *diagnostics)))
 
 
-def completed(
-    built: Built,
-    sample: Sample,
-    profile: Profile,
-    options: LoaderOptions,
-    exponents: Iterable[int],
-    fraction: int = INPUT_FRACTION,
-    names: Iterable[str] = (),
-) -> Built:
+def as_program(
+    network: Network, messages: tuple[Diagnostic, ...] = (), *, average_rounding: bool
+) -> Program:
+    """Return the program of a description."""
+    graph = lower(network, average_rounding=average_rounding)
+    outputs = network.outputs()
+
+    return Program(
+        graph,
+        lambda: build.sample_of(network, average_rounding=average_rounding),
+        lambda: simulate(network, average_rounding=average_rounding).outputs,
+        tuple(output_exponent(layer.index, network) for layer in outputs),
+        names=tuple(layer.name or "" for layer in outputs),
+        messages=messages,
+    )
+
+
+def completed(built: Built, program: Program, profile: Profile, options: LoaderOptions) -> Built:
     """Return a planned project with its files: a library if that is asked for.
 
-    `exponents` and `fraction` tell what its integers mean, `names` of which layers they are, as
-    `Naming` does. Raises NoRoomError as
-    `as_library` does.
+    Raises NoRoomError as `as_library` does.
     """
-    project, exponents = options.project, tuple(exponents)
-    values = {**built.interface.values, "worth": worth(exponents)}
+    project = options.project
+    values = {**built.interface.values, "worth": worth(program.exponents)}
     built = replace(built, interface=replace(built.interface, values=values))
     prefix = project.symbol_prefix
     if prefix is not None:
         naming = Naming(
-            prefix, project.labels, exponents, fraction,
-            application_of(options, sdk=False), tuple(names), profile.power,
+            prefix, project.labels, program.exponents, program.fraction,
+            application_of(options, sdk=False), program.names, profile.power,
         )  # fmt: skip
         built = build.as_library(built, profile, naming)
-    return build.emitted(built, sample, project.name, project.command_line)
+    return build.emitted(built, program.sample(), project.name, project.command_line)
 
 
 def planned(graph: StepGraph, profile: Profile, software: SoftwareOptions) -> Built:

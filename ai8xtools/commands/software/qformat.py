@@ -23,11 +23,10 @@ from ai8xtools.software.q15.build import build_qformat, plan_text
 
 def create_qformat(options: LoaderOptions, software: SoftwareOptions) -> int:
     """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
-    refuse_errors([excludes(one, "a checkpoint of 16 or 8 bits") for one in software.planning])
+    stored, sample = read_stored(software)
     profile = software.profile()
     if not options.output.check_only:
         software.folder(options).check()
-    stored, sample = read_stored(options)
     built = build_qformat(
         stored,
         profile,
@@ -45,11 +44,14 @@ def create_qformat(options: LoaderOptions, software: SoftwareOptions) -> int:
     return 0
 
 
-def read_stored(options: LoaderOptions) -> tuple[StoredNetwork, Int64s | None]:
+def read_stored(software: SoftwareOptions) -> tuple[StoredNetwork, Int64s | None]:
     """Return the network of the checkpoint, and the sample that takes the place of its own.
 
-    Raises CheckpointError, or InputError E740 as `read_sample` does.
+    Raises DiagnosticError for options that it does not have, CheckpointError, or InputError E740 as
+    `read_sample` does.
     """
+    refuse_errors([excludes(one, "a checkpoint of 16 or 8 bits") for one in software.planning])
+    options = software.source
     path = options.resolve.checkpoint_file
     assert path is not None
     stored = from_checkpoint(read_checkpoint(path), path)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ai8xtools.commands.loader.options import LoaderOptions
 from ai8xtools.commands.software.options import SoftwareOptions
 from ai8xtools.commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
+from ai8xtools.commands.software.planning import Program, Results
 from ai8xtools.diagnostics import Diagnostic
 from ai8xtools.software.build import closest, need_of
 from ai8xtools.software.emit.built import Built
@@ -18,7 +19,6 @@ from ai8xtools.software.emit.project import code_of
 from ai8xtools.software.emit.text import further_levels, plan_text, unit_text
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution, Step, Tensor
-from ai8xtools.software.lower import lower
 from ai8xtools.software.plan.cost import cycles_of_plan, is_rough
 from ai8xtools.software.plan.plan import Plan
 from ai8xtools.software.plan.prediction import predicted, work_of
@@ -26,9 +26,7 @@ from ai8xtools.software.plan.sliding import sliding_plan
 from ai8xtools.software.plan.task import Task
 from ai8xtools.software.profile import Profile
 from ai8xtools.synthesis.emit.report_pictures import picture_of
-from ai8xtools.synthesis.network import Network
 from ai8xtools.synthesis.report.build import output_range
-from ai8xtools.synthesis.simulate import simulate
 
 _Part = tuple[Step, StepRow]
 """A step, or the last one of a group, and what computes it."""
@@ -37,7 +35,7 @@ _Part = tuple[Step, StepRow]
 def report_of(
     built: Built,
     profile: Profile,
-    network: Network,
+    results: Results,
     options: LoaderOptions,
     messages: Sequence[Diagnostic],
 ) -> tuple[str, str]:
@@ -48,26 +46,26 @@ def report_of(
         parts = [_of_task(task, None if rough else task.cycles) for task in built.plan.tasks]
     else:
         parts = [*_of_steps(built.plan)]
-    rows = tuple(_rows(parts, tensors, network, options))
+    rows = tuple(_rows(parts, tensors, results))
     shown = _shown(built, profile, rows)
     return pages_of(shown, options.project, messages, options.accuracy)
 
 
 def report_refusal(
-    network: Network,
+    program: Program,
     profile: Profile,
     options: LoaderOptions,
     software: SoftwareOptions,
     messages: Sequence[Diagnostic],
 ) -> tuple[str, str]:
     """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
-    graph = lower(network, average_rounding=options.encode.average_rounding)
+    graph = program.graph
     if software.stream is None:
         built = closest(fuse(graph), profile, software.scheme, software.kernels)
     else:
         plan = sliding_plan(graph, profile.core, software.stream, software.kernels)
         built = Built(plan, need_of(plan, profile))
-    return report_of(built, profile, network, options, messages)
+    return report_of(built, profile, program.results(), options, messages)
 
 
 def _of_steps(plan: Plan) -> Iterator[_Part]:
@@ -127,23 +125,21 @@ def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     )
 
 
-def _rows(
-    parts: Sequence[_Part], tensors: Sequence[Tensor], network: Network, options: LoaderOptions
-) -> Iterator[StepRow]:
-    outputs = simulate(network, average_rounding=options.encode.average_rounding).outputs
-    last = {step.layer: number for number, (step, _) in enumerate(parts)}
+def _rows(parts: Sequence[_Part], tensors: Sequence[Tensor], results: Results) -> Iterator[StepRow]:
     cycles = [row.cycles for _, row in parts if row.cycles is not None]
     measure = cycles if len(cycles) == len(parts) else [float(row.products) for _, row in parts]
     whole = max(sum(measure), 1.0)
-    wide = {layer.index: layer.output_width != 8 for layer in network.layers}
+    last = {step.layer: number for number, (step, _) in enumerate(parts)}
     for number, (step, row) in enumerate(parts):
-        values = outputs.get(step.layer) if last[step.layer] == number else None
+        values = results.get(step.layer) if last[step.layer] == number else None
         tensor = tensors[step.target] if step.target < len(tensors) else None
         yield replace(
             row,
             share=measure[number] / whole,
             shape="" if tensor is None else f"{tensor.channels}×{tensor.rows}×{tensor.columns}",
-            result=None if values is None else output_range(values, wide=wide[step.layer]),
+            result=None
+            if values is None
+            else output_range(values, wide=tensor is not None and tensor.bytes_per_value > 1),
             picture=None if values is None else picture_of(step.layer, values, PIXELS // len(last)),
         )
 

@@ -18,6 +18,7 @@ from ai8xtools.integers.kernels import Integers as Int64
 from ai8xtools.integers.kernels import Windows, rounded_shift
 from ai8xtools.quantization.lowbit import STORED, packed_inputs
 from ai8xtools.quantization.lowbit import unpack as unpack_codes
+from ai8xtools.software.container import programs
 from ai8xtools.software.container.cipher import deciphered
 from ai8xtools.software.container.errors import ContainerError
 from ai8xtools.software.container.records import (
@@ -147,6 +148,15 @@ def _computed(
             total = first.reshape(output.shape)
         case Op.SOFTMAX:
             total = _softmax(first)
+        case Op.ELEMENTS:
+            pool = np.zeros(0, np.int64)
+            if layer.weights != NONE:
+                pool = constant_values(container, data, container.tensors[layer.weights]).ravel()
+            program = programs.program_of(layer, container)
+            assert program is not None
+            total = programs.value_of(program, inputs, pool, output.shape)
+        case Op.GATHER:
+            total = _gathered(container, layer, inputs, output)
         case _:
             assert_never(op)
     return _stored(total, layer, output)
@@ -240,6 +250,23 @@ def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
     values = np.array(encoding.values, np.int64)
     constants: Int64 = values[codes[:, :inputs]].reshape(shape)
     return constants
+
+
+def _gathered(
+    container: Container, layer: LayerRecord, inputs: Sequence[Int64], output: Tensor
+) -> Int64:
+    """Return runs of operands, and the value that stands where none leads."""
+    found = programs.pieces_of(layer, container)
+    assert found is not None
+    fill, pieces = found
+    result = np.full(output.elements, fill, np.int64)
+    for one in pieces:
+        runs, places = np.arange(one.count)[:, None], np.arange(one.length)
+        data = inputs[one.source].ravel()
+        result[one.to_start + runs * one.to_step + places] = data[
+            one.from_start + runs * one.from_step + places
+        ]
+    return result.reshape(output.shape)
 
 
 def _normalized(total: Int64) -> Int64:

@@ -22,16 +22,16 @@ _SCHEMES = 4
 
 
 def check_layers(
-    tensors: Sequence[Tensor], layers: Sequence[LayerRecord], listed: tuple[int, ...]
+    tensors: Sequence[Tensor], layers: Sequence[LayerRecord], listed: tuple[int, ...], minor: int
 ) -> None:
-    """Raise ContainerError "layer" unless every layer can be understood.
+    """Raise ContainerError "layer" unless a file of this minor version has such layers.
 
     A tensor that no layer writes is an input of the network; the others are written once, before
     they are read.
     """
     written: dict[int, int] = {}
     for number, layer in enumerate(layers):
-        reason = _own_fields(layer) or _ids(layer, tensors, listed)
+        reason = _own_fields(layer, minor) or _ids(layer, tensors, listed)
         if reason is None and layer.output in written:
             reason = f"tensor {layer.output} is written twice"
         if reason is not None:
@@ -46,9 +46,10 @@ def check_layers(
             raise ContainerError("layer", f"layer {number}: {reason}")
 
 
-def _own_fields(layer: LayerRecord) -> str | None:
+def _own_fields(layer: LayerRecord, minor: int) -> str | None:
     """Return what is wrong with a layer by itself."""
-    if layer.op > max(Op) or layer.follow > max(Follow) or layer.scheme > _SCHEMES:
+    unknown = layer.op > max(Op) or Op(layer.op).minor > minor
+    if unknown or layer.follow > max(Follow) or layer.scheme > _SCHEMES:
         return f"operation {layer.op}, activation {layer.activation}, scheme {layer.scheme}"
     if not all((*layer.kernel, *layer.stride, *layer.dilation, layer.groups)):
         return "kernel, stride, dilation or groups are 0"
@@ -94,7 +95,7 @@ def shapes(layer: LayerRecord, tensors: Sequence[Tensor], inputs: Sequence[int])
             return _windows(layer, source, output)
         case Op.CONV_TRANSPOSED | Op.SOFTMAX | Op.COPY | Op.CONCAT:
             return None
-        case Op.ADD | Op.SUB | Op.XOR | Op.OR:
+        case Op.ADD | Op.SUB | Op.XOR | Op.OR | Op.ELEMENTS | Op.GATHER:
             return None
         case _:
             assert_never(op)

@@ -116,12 +116,15 @@ def _vectors(vectors: Vectors | None) -> bytes:
 
 
 class Builder:
-    """A container under construction: tensors and layers by number, in the order of execution."""
+    """A container under construction: tensors and layers by number, in the order of execution.
+
+    `listed` is the input list.
+    """
 
     def __init__(self) -> None:
         self._tensors: list[Tensor] = []
         self._layers: list[LayerRecord] = []
-        self._listed: list[int] = []
+        self.listed: list[int] = []
         self._data = bytearray()
 
     def activation(self, kind: Element, shape: tuple[int, int, int], fraction: int = 0) -> int:
@@ -167,7 +170,7 @@ class Builder:
         return self._constant(stored, Element.PACKED, order, fraction, shape, encoding.identifier)
 
     def bias(self, values: NDArray[np.integer], bits: int, fraction: int = 0) -> int:
-        """Add biases [channel] of 8, 16 or 32 bits."""
+        """Add biases [channel] of 8, 16 or 32 bits, or the constants of a program of 32."""
         kind = {8: Element.INT8, 16: Element.INT16, 32: Element.INT32}[bits]
         shape = (1, 1, len(values), 1)
         return self._constant(_stored(values, kind), kind, Order.HWC, fraction, shape)
@@ -186,11 +189,12 @@ class Builder:
         pad: tuple[int, int] = (0, 0),
         dilation: tuple[int, int] = (1, 1),
         groups: int = 1,
+        program: Sequence[int] = (),
         bias_shift: int = 0,
         out_shift: int = 0,
         factor: int = 1,
     ) -> None:
-        """Add a layer."""
+        """Add a layer; the words of a `program` stand behind its inputs in the input list."""
         number = len(self._layers)
         for used in (*inputs, output, weights, bias):
             if used != NONE:
@@ -199,11 +203,11 @@ class Builder:
             if tensor != NONE:
                 self._tensors[tensor] = replace(self._tensors[tensor], first=number)
         first, second = inputs[0], NONE
-        if len(inputs) == 2:
+        if len(inputs) > 2 or program:
+            first, second = len(self.listed), LISTED | len(inputs)
+            self.listed += [*inputs, *program]
+        elif len(inputs) == 2:
             second = inputs[1]
-        elif len(inputs) > 2:
-            first, second = len(self._listed), LISTED | len(inputs)
-            self._listed += inputs
         self._layers.append(
             LayerRecord(op, follow, 0, 0, first, second, output, weights, bias, *kernel, *stride,
                         *pad, *dilation, groups, bias_shift, out_shift, 0, factor)
@@ -222,11 +226,12 @@ class Builder:
         if seal is not None:
             flags |= Flag.ENCRYPTED
             data, nonce = deciphered(data, seal.key, seal.nonce), seal.nonce
+        minor = max((Op(layer.op).minor for layer in self._layers), default=MINOR)
         header = Header(
-            MAGIC, MAJOR, MINOR, 0, flags, 0, 0, len(tensors), len(self._layers), 0, 0,
+            MAGIC, MAJOR, minor, 0, flags, 0, 0, len(tensors), len(self._layers), 0, 0,
             ALIGNMENT, len(data), 0, nonce,
         )  # fmt: skip
-        return Container(header, tensors, tuple(self._layers), tuple(self._listed), data, vectors)
+        return Container(header, tensors, tuple(self._layers), tuple(self.listed), data, vectors)
 
     def _constant(
         self,

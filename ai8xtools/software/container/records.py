@@ -13,6 +13,8 @@ from ai8xtools.values import frozen
 
 MAGIC = b"NNB1"
 MAJOR, MINOR = 1, 0
+MINOR_OF_PROGRAMS = 1
+"""Of files with layers that have programs."""
 ALIGNMENT = 16
 HEADER_BYTES, TENSOR_BYTES, LAYER_BYTES, VECTORS_BYTES = 64, 32, 64, 16
 BODY_CRC_AT, HEADER_CRC_AT, NONCE_AT = 0x10, 0x14, 0x34
@@ -91,6 +93,8 @@ class Op(enum.IntEnum):
     SUB = 10
     XOR = 11
     OR = 12
+    ELEMENTS = 13
+    GATHER = 14
 
     @property
     def sums(self) -> Sums | None:
@@ -106,6 +110,21 @@ class Op(enum.IntEnum):
                 return None
             case Op.ADD | Op.SUB | Op.XOR | Op.OR:
                 return None
+            case Op.ELEMENTS | Op.GATHER:
+                return None
+            case _:
+                assert_never(self)
+
+    @property
+    def minor(self) -> int:
+        """The minor version from which on files have it."""
+        match self:
+            case Op.ELEMENTS | Op.GATHER:
+                return MINOR_OF_PROGRAMS
+            case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED | Op.MAXPOOL | Op.AVGPOOL:
+                return MINOR
+            case Op.ADD | Op.SUB | Op.XOR | Op.OR | Op.CONCAT | Op.SOFTMAX | Op.COPY:
+                return MINOR
             case _:
                 assert_never(self)
 

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from ai8xtools.software.container.errors import ContainerError
 from ai8xtools.software.container.layers import shapes
+from ai8xtools.software.container.programs import OPERANDS, why_no_expression, why_no_runs
 from ai8xtools.software.container.records import (
     NONE,
     NOT_RESIDENT,
@@ -30,7 +31,6 @@ LARGEST_SUM = 1 << 61
 LONGEST_SHIFT = 30
 _PACKED_MAGNITUDE = 128
 _POOLED = "pooling of another type, or of windows beside the data"
-_OPERANDS = 16
 _LARGEST_ARENA = (1 << 32) - 1
 
 
@@ -133,12 +133,16 @@ def _unsupported(layer: LayerRecord, container: Container) -> str | None:
             moved = [one.elements for one in inputs] != [output.elements]
             return "a copy of another size" if moved else None
         case Op.ADD | Op.SUB | Op.XOR | Op.OR:
-            same = all(one.shape == output.shape for one in inputs) and len(inputs) <= _OPERANDS
+            same = all(one.shape == output.shape for one in inputs) and len(inputs) <= OPERANDS
             return None if same else "operands differ in shape, or are more than 16"
         case Op.CONCAT:
             channels = sum(one.channels for one in inputs)
             fits = all((*one.shape[:2], channels) == output.shape for one in inputs)
             return None if fits else "concatenated tensors do not make the output"
+        case Op.ELEMENTS:
+            return why_no_expression(layer, container)
+        case Op.GATHER:
+            return why_no_runs(layer, container)
         case _:
             assert_never(op)
 

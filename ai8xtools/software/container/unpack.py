@@ -61,7 +61,7 @@ def unpack(blob: bytes) -> Container:
     )
     for number, tensor in enumerate(tensors):
         _check_tensor(number, tensor, header, end)
-    check_layers(tensors, layers, listed)
+    check_layers(tensors, layers, listed, header.minor)
     check_arena(header, tensors, layers)
     return Container(header, tensors, layers, listed, blob[header.data : end], vectors)
 

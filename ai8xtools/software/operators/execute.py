@@ -28,17 +28,26 @@ def execute(graph: StepGraph, sample: Int64, state: Int64 | None = None) -> list
 
     `state` is what the graph keeps from the run before, and becomes what it keeps from this one.
     """
-    nodes = (
-        execution.Node(step.target, sources_of(step), partial(_checked, graph, step))
-        for step in graph.steps
-    )
     given, wanted = {graph.input: sample.ravel()}, graph.outputs
     if graph.kept is None or state is None:
-        values = execution.execute(nodes, given, wanted)
+        values = execution.execute(_nodes(graph), given, wanted)
     else:
-        values = execution.execute(nodes, given | {graph.kept: state}, (*wanted, graph.kept))
+        given |= {graph.kept: state}
+        values = execution.execute(_nodes(graph), given, (*wanted, graph.kept))
         state[:] = values[graph.kept]
     return [values[one] for one in graph.outputs]
+
+
+def execute_all(graph: StepGraph, sample: Int64) -> dict[int, Int64]:
+    """Return what all steps compute for a sample, by tensor, each in one line."""
+    return execution.execute(_nodes(graph), {graph.input: sample.ravel()})
+
+
+def _nodes(graph: StepGraph) -> list[execution.Node]:
+    return [
+        execution.Node(step.target, sources_of(step), partial(_checked, graph, step))
+        for step in graph.steps
+    ]
 
 
 def _checked(graph: StepGraph, step: Step, values: Sequence[Int64]) -> Int64:

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 /* Layers that are compiled in: one bit per operation of the file, 13: weights of few bits,
- * 14: decryption. A file that needs another one is refused with NNB_UNSUPPORTED. */
+ * 14: decryption; the operations 13 and 14 have the bits 15 and 16. A file that needs another one is refused with NNB_UNSUPPORTED. */
 #ifndef NNB_KERNELS
-#define NNB_KERNELS 0x7FFFu
+#define NNB_KERNELS 0x1FFFFu
 #endif
 
 typedef enum {

@@ -92,7 +92,7 @@ static int supported(const uint8_t *blob, const nnb_header *h, const nnb_layer *
     uint32_t i;
 
     nnb_read_tensor(blob, h, l->output, &y);
-    if (!NNB_HAS_KERNEL(l->op) || !plain(&y)) {
+    if (!NNB_HAS_LAYER(l->op) || !plain(&y)) {
         return 0;
     }
     for (i = l->in_count; i-- > 0;) { /* the first one is used below */
@@ -118,6 +118,11 @@ static int supported(const uint8_t *blob, const nnb_header *h, const nnb_layer *
         return l->in_count == 1 && x.type == NNB_INT8 && y.type == NNB_INT8
                && (uint32_t)x.rows * x.columns == 1 && same_shape(&x, &y);
     }
+#if NNB_HAS_PROGRAMS
+    if (l->op > NNB_OR) {
+        return nnb_program_fits(blob, h, l);
+    }
+#endif
     if (l->op == NNB_COPY) {
         return l->in_count == 1 && nnb_elements(&x) == nnb_elements(&y);
     }

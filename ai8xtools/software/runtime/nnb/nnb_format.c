@@ -154,9 +154,11 @@ static int is_tensor(const uint8_t *blob, const nnb_header *h, uint32_t number, 
            && (nnb_u32(blob + h->tensor_table + NNB_TENSOR_BYTES * number + 12) != 0) == constant;
 }
 
-static int fields_are_sound(const nnb_layer *l)
+static int fields_are_sound(const uint8_t *blob, const nnb_layer *l)
 {
-    return l->op <= NNB_OR && l->follow <= NNB_SHIFT_NORM && l->scheme <= 4 && !l->reserved
+    uint32_t last = nnb_u16(blob + 6) > 0 ? NNB_GATHER : NNB_OR; /* since version 1.1 */
+
+    return l->op <= last && l->follow <= NNB_SHIFT_NORM && l->scheme <= 4 && !l->reserved
            && l->kernel[0] && l->kernel[1] && l->stride[0] && l->stride[1] && l->dilation[0]
            && l->dilation[1] && l->groups && l->factor >= 1;
 }
@@ -166,7 +168,7 @@ static int layer_is_sound(const uint8_t *blob, const nnb_header *h, uint32_t num
     nnb_layer l;
     uint32_t i, writer;
 
-    if (nnb_read_layer(blob, h, number, &l) || l.in_count == 0 || !fields_are_sound(&l)) {
+    if (nnb_read_layer(blob, h, number, &l) || l.in_count == 0 || !fields_are_sound(blob, &l)) {
         return 0;
     }
     if (!is_tensor(blob, h, l.output, 0) || writer_of(blob, h, l.output) != number

@@ -33,5 +33,7 @@ void nnb_sums(const nnb_job *job, const nnb_operand *x);
 void nnb_pool(const nnb_job *job, const nnb_operand *x);
 /* Shares of 128 of 2 to the power of the values, all of them together. */
 void nnb_softmax(const nnb_job *job, const nnb_operand *x);
+/* What the program of a layer makes of its operands. */
+void nnb_program(const nnb_job *job, const nnb_operand *operands);
 
 #endif

@@ -13,7 +13,7 @@
 #define NNB_NONE 0xFFFFu
 #define NNB_LISTED 0x8000u
 #define NNB_NOT_RESIDENT 0xFFFFFFFFu
-#define NNB_OPERANDS 16u /* of a sum, a difference and the like */
+#define NNB_OPERANDS 16u /* of a sum, a program and the like */
 #define NNB_ENCRYPTED 1u
 #define NNB_PLAN 2u
 #define NNB_HAS_VECTORS 8u
@@ -22,13 +22,15 @@ enum { NNB_INT8, NNB_INT16, NNB_INT32, NNB_PACKED };
 enum { NNB_CHW = 1 };
 enum {
     NNB_CONV, NNB_DEPTHWISE, NNB_FC, NNB_MAXPOOL, NNB_AVGPOOL, NNB_ADD, NNB_CONCAT, NNB_TRANSPOSED,
-    NNB_SOFTMAX, NNB_COPY, NNB_SUB, NNB_XOR, NNB_OR
+    NNB_SOFTMAX, NNB_COPY, NNB_SUB, NNB_XOR, NNB_OR, NNB_ELEMENTS, NNB_GATHER
 };
 enum { NNB_NOTHING, NNB_RELU, NNB_ABS, NNB_SHIFT_NORM };
 #define NNB_ROUNDED 0x80u
 #define NNB_HAS_KERNEL(number) ((NNB_KERNELS >> (number)) & 1u)
 #define NNB_FEW_BITS 13
 #define NNB_DECRYPTION 14
+#define NNB_HAS_LAYER(op) NNB_HAS_KERNEL((op) > NNB_OR ? (op) + 2u : (op))
+#define NNB_HAS_PROGRAMS (NNB_HAS_LAYER(NNB_ELEMENTS) || NNB_HAS_LAYER(NNB_GATHER))
 
 /* Shifts of negative numbers are arithmetic on every compiler this is for; others are refused. */
 typedef char nnb_shifts_are_arithmetic[((-3) >> 1) == -2 ? 1 : -1];
@@ -71,6 +73,8 @@ uint32_t nnb_code_bits(uint32_t encoding);
 int nnb_shapes_fit(const uint8_t *blob, const nnb_header *header, const nnb_layer *layer);
 /* Whether weights and biases of a layer fit its input and output. */
 int nnb_weights_fit(const uint8_t *blob, const nnb_header *header, const nnb_layer *layer);
+/* Whether a layer has a program behind its inputs that stays within its tensors. */
+int nnb_program_fits(const uint8_t *blob, const nnb_header *header, const nnb_layer *layer);
 /* The largest magnitude that a sum of products can have. */
 uint64_t nnb_sum_limit(const nnb_tensor_record *data, const nnb_tensor_record *weights);
 /* Whether the file says where all tensors stand. */

@@ -203,6 +203,20 @@ static void concatenate(const run *r, const nnb_job *job)
     }
 }
 
+#if NNB_HAS_PROGRAMS
+static void execute(const run *r, nnb_job *job, uint8_t *staging)
+{
+    nnb_operand operands[NNB_OPERANDS];
+    uint32_t k;
+
+    for (k = 0; k < job->layer->in_count; k++) {
+        operands[k] = operand(r, nnb_in(job->layer, k));
+    }
+    job->weights = constant(r, job->layer->weights, &staging);
+    nnb_program(job, operands);
+}
+#endif
+
 static void run_layer(const run *r, uint32_t number)
 {
     uint8_t *staging;
@@ -236,6 +250,12 @@ static void run_layer(const run *r, uint32_t number)
         job.bias = constant(r, layer.bias, &staging);
         nnb_sums(&job, &x);
         break;
+#if NNB_HAS_PROGRAMS
+    case NNB_ELEMENTS:
+    case NNB_GATHER:
+        execute(r, &job, staging);
+        break;
+#endif
     default:
         join(r, &job);
     }
