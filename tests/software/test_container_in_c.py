@@ -203,6 +203,13 @@ def _long() -> bytes:
     return pack(builder.container(Vectors((b"\x80" * 3 * 65535,), (made_,))))
 
 
+def _without_weights() -> bytes:
+    """Return a softmax that says it is a transposed convolution."""
+    container = unpack(made("windows"))
+    *layers, last = container.layers
+    return pack(replace(container, layers=(*layers, replace(last, op=Op.CONV_TRANSPOSED))))
+
+
 HOSTILE = {
     "as many operands as there may be": (_joined(16), "ok"),
     "an operand more": (_joined(17), "unsupported"),
@@ -216,6 +223,7 @@ HOSTILE = {
     "maps beyond 32 bits": (_wide(), "memory"),
     "transposed weights of other channels": (_doubled(5), "unsupported"),
     "transposed weights of the channels": (_doubled(4), "ok"),
+    "a transposed convolution without weights": (_without_weights(), "unsupported"),
     **{f"{op.name}, {groups} groups of 4 channels": (_grouped(op, groups), told)
        for op, groups, told in ((Op.CONV, 2, "ok"), (Op.CONV, 3, "unsupported"),
                                 (Op.FC, 1, "ok"))},

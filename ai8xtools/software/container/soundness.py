@@ -152,8 +152,8 @@ def _unsupported_sums(
 ) -> str | None:
     tensors, source, sums = container.tensors, inputs[0], layer.sums
     assert sums is not None
-    if len(inputs) > 1 or not source.narrow:
-        return "sums of 32-bit data, or of several tensors"
+    if len(inputs) > 1 or not source.narrow or layer.weights == NONE:
+        return "sums of 32-bit data, of several tensors, or without weights"
     weights = tensors[layer.weights]
     if not (weights.narrow or weights.packed):
         return "weights of this type"

@@ -39,7 +39,7 @@ static int sums_supported(const uint8_t *blob, const nnb_header *h, const nnb_la
 {
     nnb_tensor_record w, b;
 
-    if (l->in_count > 1 || x->type > NNB_INT16) {
+    if (l->in_count > 1 || x->type > NNB_INT16 || l->weights == NNB_NONE) {
         return 0;
     }
     nnb_read_tensor(blob, h, l->weights, &w);
