@@ -171,9 +171,9 @@ def operators_fits(software: SoftwareOptions, source: Checkpoint) -> list[McuFit
 
     Raises InputError for one that is not sound, or that no program computes.
     """
-    from ai8xtools.commands.software.operators import lowered  # few ask for it
+    from ai8xtools.commands.software.operators import unproven  # few ask for it
 
-    judge = _judge_of(lowered(software.source, source), software)
+    judge = _judge_of(unproven(software.source, source), software)
     return [_judged(judge, profile) for profile in _profiles(software)]
 
 

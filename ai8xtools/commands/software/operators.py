@@ -133,13 +133,21 @@ def _without_effect(
             yield no_effect(option, "on a checkpoint that holds the network")
 
 
-def lowered(options: LoaderOptions, source: Checkpoint | ModelSource) -> Program:
-    """Return the program of a graph without a proof.
+def lowered(
+    options: LoaderOptions, source: Checkpoint | ModelSource
+) -> tuple[_Network, str, StepGraph]:
+    """Return the operators of a file, its path, and the steps of their program.
 
     Raises InputError E670 that names each node that no step computes.
     """
     network, path = _network(options, source)
-    return _program(network, _steps(network.operators, network.name, path))
+    return network, path, _steps(network.operators, network.name, path)
+
+
+def unproven(options: LoaderOptions, source: Checkpoint | ModelSource) -> Program:
+    """Return the program of a graph without a proof; raises as `lowered` does."""
+    network, _, steps = lowered(options, source)
+    return _program(network, steps)
 
 
 def _network(options: LoaderOptions, source: Checkpoint | ModelSource) -> tuple[_Network, str]:
