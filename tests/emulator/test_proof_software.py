@@ -6,6 +6,7 @@ import itertools
 import shutil
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -20,15 +21,17 @@ from ai8xtools.commands.emulate.simulation import (
 )
 from ai8xtools.commands.proof.counterexample import Bytes, Integers
 from ai8xtools.commands.proof.reference import Reference
-from ai8xtools.commands.proof.software import unknown_kernels
+from ai8xtools.commands.proof.software import CompiledQuestion, judge_program, unknown_kernels
 from ai8xtools.diagnostics import DiagnosticError
 from ai8xtools.diagnostics.outcome import recorded
 from ai8xtools.emulator import EmulatorError
+from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.errors import StoppedError
+from ai8xtools.emulator.plain import compile_plain
 from ai8xtools.emulator.proof.dataflow import Dataflow, Values
 from ai8xtools.emulator.proof.fingerprints import Mixer
 from ai8xtools.emulator.proof.kernels import Convolution, Parameters, convolution
-from ai8xtools.emulator.proof.planes import refuse_overlaps
+from ai8xtools.emulator.proof.planes import Planes, refuse_overlaps
 from ai8xtools.software.cores import CORES as ALL_CORES
 from ai8xtools.software.fuse import fuse
 from ai8xtools.software.graph import Convolution as Step
@@ -41,7 +44,7 @@ from tests.emulator.trees import change
 from tests.software.forced_schemes import forced_files
 from tests.software.networks import random_network
 from tests.software.proofs import outcome, proven, stream
-from tests.software.same_on_cores import CORES
+from tests.software.same_on_cores import CORES, written
 from tests.software.test_command import create
 
 
@@ -160,27 +163,28 @@ def test_random_networks_are_proven(tmp_path: Path, number: int) -> None:
     assert said == "proven"
 
 
-@pytest.mark.parametrize("scheme", ["planes", "chain"])
-def test_layers_in_planes_and_channels_are_proven(tmp_path: Path, scheme: str) -> None:
+def test_layers_in_chains_of_channels_are_proven(tmp_path: Path) -> None:
     network = random_network(0)
-    files = forced_files(network, scheme)
-    assert f"    nn_run_{'channels' if scheme == 'chain' else scheme}(" in files["cnn.c"]
+    files = forced_files(network, "chain")
+    assert "    nn_run_channels(" in files["cnn.c"]
     assert proven(files, network, "cortex-m4", tmp_path)[1] == "proven"
     change(tmp_path / "nn_levels.c", ("*out++ = ", "*out++ = (int8_t)"))
     assert unknown_kernels(tmp_path) == "nn_levels.c is not that of this version"
 
 
-def test_filters_of_planes_that_are_not_together_are_not_proven(
+def test_layers_in_planes_are_proven_and_wrong_groups_of_filters_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_SECONDS", 0.0)
     network = random_network(0)
-    files = forced_files(network, "planes")
-    five = "stored_1, 5, 6, 1, 0, 0"
-    assert files["cnn.c"].count(five) == 1
-    files["cnn.c"] = files["cnn.c"].replace(five, five.replace("5", "4"))
-    said = proven(files, network, "cortex-m4", tmp_path)[1]
-    assert "the program does not compute layer 0, " in said and "5 of 5 channels" in said
+    project = written(forced_files(network, "planes"), tmp_path)
+    image = compile_plain(project, ARCHITECTURES["cortex-m4"]).image
+    question = CompiledQuestion(Reference.of("", network, average_rounding=False), image, 60.0)
+    assert judge_program(question).proven and unknown_kernels(project) == ""
+    at = Planes.at
+    monkeypatch.setattr(Planes, "at", lambda *where: replace(at(*where), filters=4))
+    (reason,) = judge_program(question).reasons
+    assert reason.startswith("the program does not compute layer 0, ") and "5 of 5" in reason
 
 
 def test_a_layer_with_two_things_in_one_place_is_refused() -> None:
