@@ -42,6 +42,7 @@ RIGHT, REFUSED, WRONG = "right", "refused", "WRONG"
 ROADS = {
     "MCU": ("MCU", ("--device", "MCU")), "Q15": ("Q15", ("--device", "MCU")),
     "Q7": ("Q7", ("--device", "MCU")), "CMSIS-NN": ("MCU", ("--device", "CMSIS-NN")),
+    "container": ("MCU", ("--device", "MCU", "--container", "{folder}/net.nnb")),
 }  # fmt: skip
 """Targets: what quantize.py gets as its --device, and options of ai8xize.py."""
 
@@ -143,7 +144,8 @@ def verdicts_of(group: str, name: str, folder: Path) -> dict[str, str]:
             verdicts[target] = f"{WRONG}: left behind" if left else f"{REFUSED} {made[device]}"
             continue
         project = folder / target
-        words = ["--mcu", "stm32h743", "--checkpoint-file", checkpoint, *options]
+        words = ["--mcu", "stm32h743", "--checkpoint-file", checkpoint]
+        words += [one.format(folder=folder) for one in options]
         refused = _run("ai8xize.py", [*words, "--prefix", target, "--test-dir", str(folder)])
         if refused:
             left = project.exists()
