@@ -341,9 +341,13 @@ class Algebra:
         if values.norm.max() + abs(int(starts[0])) >= _LARGEST_NORM:
             raise departure("the magnitudes of coefficients add up to 2^29 or more")
         moved = values.sums - _residues(starts[:1])[:, None] * self.mixer.one
-        name = "pieces", (starts - starts[0]).tobytes(), whole.tobytes()
+        steps = np.diff(whole)
+        factor_of = int(np.gcd.reduce(steps) * np.sign(steps[0]))
+        plain = (whole - whole[0]) // factor_of  # from 0 on, upwards at first
+        name = "pieces", (starts - starts[0]).tobytes(), plain.tobytes()
         sums = self.mixer.of(name, moved % PRIME)
-        made = self.leaves(sums, np.full(n, float(whole.min())), np.full(n, float(whole.max())))
+        made = self.leaves(sums, np.full(n, float(plain.min())), np.full(n, float(plain.max())))
+        made.factor[:], made.offset[:] = factor_of, whole[0]
         rises = np.unique(np.diff(whole))
         if len(rises) == 1 and (np.diff(starts) == 1).all():  # factor * sum + offset again
             even = (values.low == starts[0] - 1) & (values.high == starts[-1])
