@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from ai8xtools.commands.proof.software import judge_program
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.proof.algebra import Algebra, Terms
 from ai8xtools.emulator.proof.fingerprints import Mixer
+from ai8xtools.emulator.proof.steps import RowOfStep, steps_of
 from ai8xtools.frontends.graph.nodes import Graph
 from ai8xtools.frontends.graph.operators import LpNormalization
 from tests.software.graphs import GRAPHS, Maker, operator_question, project_of
@@ -100,6 +102,52 @@ def test_maxima_and_products_do_not_depend_on_the_order_of_their_operands(
         assert alike(algebra, join(a, b), join(b, a))
         assert not alike(algebra, join(a, b), join(a, a))
     assert not alike(algebra, algebra.largest(a, b), algebra.smallest(a, b))
+
+
+STEP = """#define CNN_STEP
+#undef CNN_STEP
+CNN_STEP void step_1(const int8_t *a0, int32_t *out)
+{
+    uint32_t i;
+
+    {
+        for (i = 0; i < 1; i++) {
+            const int64_t t0 = a0[i];
+            const int64_t t1 = t0 * 16777300;
+            const int64_t t2 = cnn_floor_int64_t(t1, 3);
+            const int32_t t3 = t0 > 0 ? t0 : 0;
+            const int32_t t4 = (int32_t)cnn_root((uint64_t)t3);
+
+            out[i] = (int32_t)t4;
+        }
+    }
+}
+""".replace("int32_t *out", "nn_word *out")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ("int64_t t0", "int32_t t0", "may leave 32 bits"),
+        ("int64_t(t1", "int32_t(t1", "may leave 32 bits"),
+        ("? t0 : 0", "? t0 : (-3)", "is written|computes"),
+        ("t0 > 0 ? t0 : 0", "t0 > (-3) ? t0 : (-3)", "root of what may be negative"),
+        ("cnn_floor_int64_t(t1, 3)", "t0 >> 64", "shifts by 64 bits"),
+        ("t0 * 16777300", "t0 + 1", ""),
+    ],
+)
+def test_values_of_a_step_are_computed_with_as_many_bits_as_in_c(
+    old: str, new: str, refused: str, algebra: Algebra
+) -> None:
+    """The product of -128 needs more than 32 bits, that of -127 does not."""
+
+    def computed(code: str) -> Terms:
+        step = steps_of(code, "", "")[0]["step_1"]
+        return RowOfStep(step, {}, {}).value(algebra, {("a0", "i"): leaves(algebra, 1)}, 1)
+
+    assert STEP.count(old) == 1 and len(computed(STEP)) == 1
+    with pytest.raises(EmulatorError, match=refused) if refused else nullcontext():
+        computed(STEP.replace(old, new))
 
 
 def test_operators_without_expressions_are_named() -> None:

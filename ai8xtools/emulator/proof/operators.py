@@ -24,7 +24,6 @@ NOTHING = -(2**31)
 """In the place of a value's number: there is none."""
 _WORD = 4
 _WORDS = 2**32
-_IMAGE_BYTES = 12
 _HIGHEST, _LOWEST = 127.0, -128.0
 
 
@@ -121,7 +120,7 @@ class OperatorProgram(TracedProgram):
         )  # fmt: skip
         inside = ((rows >= 0) & (rows < window.in_size[0]))[None, :, None] & (
             (columns >= 0) & (columns < window.in_size[1]))[:, None]  # fmt: skip
-        starts = base + self._places(window.image, np.maximum(rows, 0))
+        starts = base + _places(window.image, np.maximum(rows, 0))
         places = starts[None, :, None] + columns[:, None] * window.channels * width
         every = places[:, None] + (np.arange(step.channels) * width)[:, None, None]
         used = np.broadcast_to(inside[:, None], every.shape).reshape(step.count, -1)
@@ -130,19 +129,6 @@ class OperatorProgram(TracedProgram):
         which = np.broadcast_to(np.arange(step.count)[:, None], every.shape)
         numbers[used] = self._read(every[used], width, out, step.width, which[used])
         return numbers
-
-    def _places(self, image: int, rows: Integers) -> Integers:
-        """Return where rows of an image are, as nn_place() says."""
-        if "cnn_images" not in self._image.symbols:
-            raise departure("the compiler left no cnn_images")
-        at = self._image.symbols["cnn_images"]
-        row_bytes, share, many, ring = np.frombuffer(
-            self.read(at + _IMAGE_BYTES * image, _IMAGE_BYTES), "<u4,<u4,<u2,<u2"
-        )[0].tolist()  # fmt: skip
-        if ring < many:
-            rows = rows - (rows * share % _WORDS // 2**16) * ring
-            rows = np.where(rows % _WORDS < ring, rows, rows + ring)
-        return np.asarray(rows * row_bytes)
 
     def _read(
         self,
@@ -302,6 +288,15 @@ class OperatorValues(Values):
         limits = (np.full(len(total), float(end)) for end in (params.low, 127))
         least, most = map(algebra.constants, limits)
         return algebra.smallest(algebra.largest(shifted, least), most)
+
+
+def _places(image: tuple[int, ...], rows: Integers) -> Integers:
+    """Return where rows of an image are, as nn_place() says."""
+    row_bytes, shared, many, ring = image
+    if ring < many:
+        rows = rows - (rows * (_WORDS // 2**16 // shared + 1) % _WORDS // 2**16) * ring
+        rows = np.where(rows % _WORDS < ring, rows, rows + ring)
+    return np.asarray(rows * row_bytes)
 
 
 def _runs(places: Places) -> list[Places]:

@@ -5,7 +5,7 @@ windows of them. What is not written like that is not taken for one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _WIDTHS = {"i8": 1, "nn_word": 4}
 _TABLE = re.compile(r"(?m)^static const i(8|16|32|64) (elements_\d+_\d+)\[\] = (\w+);$")
 _VALUES = re.compile(r"(?m)^#(?:define) (ELEMENTS_\d+_\d+) \{([-\d\sL,\\]*)\}$")
 _HELPERS = re.compile(r"(?ms)^static (?:inline )?\w+ cnn_(?:floor_\w+|root)\(.*?^}$\n")
+_IMAGE = r"    \{ (\d+), NN_SHARE\((\d+)\), (\d+), (\d+) \},\n"
+_IMAGES = re.compile(rf"(?m)^static const nn_image cnn_images\[\] = \{{\n((?:{_IMAGE})*)\}};$")
 _STEP = re.compile(r"(?ms)^CNN_STEP void (?:step_)(\d+)\(([^)]*)\)\n\{\n(.*?)^\}$")
 _PARAMETER = re.compile(r"const (i8|nn_word) \*(a\d+|rows)|u32 y|(i8|nn_word) \*out")
 _BODY = {
@@ -76,7 +78,9 @@ class Statement:
 
 @frozen
 class Window:
-    """Windows of a tensor: numbers of rows and columns are pairs. `image` tells where rows are."""
+    """Windows of a tensor: numbers of rows and columns are pairs. `image` tells where rows are:
+    bytes of one, the divisor of their share, how many there are, and how many have room.
+    """
 
     size: tuple[int, int]
     stride: tuple[int, int]
@@ -84,7 +88,7 @@ class Window:
     step: tuple[int, int]
     in_size: tuple[int, int]
     channels: int
-    image: int
+    image: tuple[int, ...]
     sums: bool
 
 
@@ -137,7 +141,9 @@ def steps_of(
     for helper in _HELPERS.findall(code):
         if helper not in helpers:
             raise departure("cnn.c divides, or takes roots, in another way")
-    found = {f"step_{match[1]}": _step(match) for match in _STEP.finditer(code)}
+    images = [tuple(map(int, one)) for some in _IMAGES.finditer(code)
+              for one in re.findall(_IMAGE, some[1])]  # fmt: skip
+    found = {f"step_{match[1]}": _step(match, images) for match in _STEP.finditer(code)}
     if len(re.findall(r"\bCNN_STEP\b", code)) != len(found) + 2 * bool(found):
         raise departure("a step of cnn.c is written in another way")
     contents = dict(_VALUES.findall(weights))
@@ -158,7 +164,7 @@ def _short(text: str) -> str:
     return _TYPE.sub(lambda match: f"{'u' if match[1] else 'i'}{match[2]}", text)
 
 
-def _step(match: re.Match[str]) -> Step:
+def _step(match: re.Match[str], images: Sequence[tuple[int, ...]]) -> Step:
     number, body = int(match[1]), " ".join(match[3].split())
     parameters = match[2].split(", ")
     known = [_PARAMETER.fullmatch(one) for one in parameters]
@@ -178,7 +184,7 @@ def _step(match: re.Match[str]) -> Step:
                      or (fields["first"] == "0") != (fields["reduction"] == "v + w"))
     ):  # fmt: skip
         raise departure(f"step_{number}() of cnn.c is written in another way")
-    window = _window(fields) if windows else None
+    window = _window(fields, images) if windows else None
     if windows:
         sources = {"rows": _WIDTHS[fields["kind"]]}
     whole = form == "elements"
@@ -217,13 +223,15 @@ def _statements(text: str, number: int) -> tuple[tuple[Statement, ...], re.Match
     return tuple(statements), last
 
 
-def _window(fields: Mapping[str, str]) -> Window:
+def _window(fields: Mapping[str, str], images: Sequence[tuple[int, ...]]) -> Window:
     numbers = {name: int(text) for name, text in fields.items() if re.fullmatch(r"-?\d+", text)}
+    if numbers["image"] >= len(images) or max(images[numbers["image"]][2:]) >= 2**16:
+        raise departure("cnn_images of cnn.c is written in another way")
     return Window(
         (numbers["rows"], numbers["window"]), (numbers["stride_rows"], numbers["stride"]),
         (numbers["pad_rows"], numbers["pad"]), (numbers["step_rows"], numbers["step"]),
-        (numbers["in_rows"], numbers["in_columns"]), numbers["in_channels"], numbers["image"],
-        fields["reduction"] == "v + w",
+        (numbers["in_rows"], numbers["in_columns"]), numbers["in_channels"],
+        images[numbers["image"]], fields["reduction"] == "v + w",
     )  # fmt: skip
 
 
@@ -244,6 +252,7 @@ class RowOfStep:
         Raises EmulatorError for what may leave its bits.
         """
         values: dict[str, Terms] = {}
+        bits: dict[str, int] = {}
 
         def operand(text: str) -> Terms:
             if text in values:
@@ -252,9 +261,15 @@ class RowOfStep:
             return algebra.constants(np.full(count, number, np.int64))
 
         for one in self.step.statements:
+            computed = _bits_of(one, bits)
+            if one.form == "floor":
+                for part in one.parts[1:]:
+                    _refuse_beyond(algebra, operand(part), computed, self.step.number)
+            if one.form == "shift" and int(one.parts[1]) >= computed:
+                raise departure(f"step_{self.step.number}() shifts by {one.parts[1]} bits")
             result = self._of(one, algebra, taken, operand, count)
-            _refuse_beyond(algebra, result, one.bits, self.step.number)
-            values[one.name] = result
+            _refuse_beyond(algebra, result, min(one.bits, computed), self.step.number)
+            values[one.name], bits[one.name] = result, one.bits
         result = operand(self.step.result)
         _refuse_beyond(algebra, result, 8 * self.step.width, self.step.number)
         return result
@@ -274,12 +289,15 @@ class RowOfStep:
                 index = operand(parts[1])
                 _refuse_beyond(algebra, index, 8, self.step.number)
                 return algebra.looked_up(index, self.tables[parts[0]])
-            case "shift" if int(parts[1]) >= one.bits:
-                raise departure(f"step_{self.step.number}() shifts by {parts[1]} bits")
             case "shift":
                 return algebra.floor(algebra.scaled(operand(parts[0]), 1, 2 ** int(parts[1])))
             case "root":
-                return algebra.root(operand(parts[0]))
+                given = operand(parts[0])
+                if algebra.bounds(given)[0].min(initial=0) < 0:
+                    raise departure(
+                        f"step_{self.step.number}() takes a root of what may be negative"
+                    )
+                return algebra.root(given)
             case "floor":
                 return algebra.quotient(operand(parts[1]), operand(parts[2]))
             case "max":
@@ -290,6 +308,25 @@ class RowOfStep:
                 return algebra.added(operand(parts[0]), operand(parts[1]))
             case _:
                 return algebra.times(operand(parts[0]), operand(parts[1]))
+
+
+def _bits_of(one: Statement, known: Mapping[str, int]) -> int:
+    """Return how many bits C computes a statement with; `known` are those of earlier values."""
+    match one.form:
+        case "window":
+            return 32
+        case "floor":
+            return 64 if "64" in one.parts[0] else 32
+        case "add" | "mul" | "shift" | "max" | "min":
+            parts = one.parts[:1] if one.form == "shift" else one.parts
+            return max(known.get(part) or _bits_of_number(part) for part in parts)
+        case _:
+            return one.bits
+
+
+def _bits_of_number(text: str) -> int:
+    number = text.strip("()")
+    return 64 if number.endswith("LL") or abs(int(number)) >= 2**31 else 32
 
 
 def _refuse_beyond(algebra: Algebra, values: Terms, bits: int, number: int) -> None:
