@@ -19,10 +19,13 @@ _BITS = {"i32": 32, "i64": 64}
 _WIDTHS = {"i8": 1, "nn_word": 4}
 _TABLE = re.compile(r"(?m)^static const i(8|16|32|64) (elements_\d+_\d+)\[\] = (\w+);$")
 _VALUES = re.compile(r"(?m)^#(?:define) (ELEMENTS_\d+_\d+) \{([-\d\sL,\\]*)\}$")
-_HELPERS = re.compile(r"(?ms)^static (?:inline )?\w+ cnn_(?:floor_\w+|root)\(.*?^}$\n")
+_HELPER = re.compile(r"(?m)^static (?:inline )?\w+ cnn_(?:floor_\w+|root)\(")
+_HELPERS = re.compile(_HELPER.pattern + r".*\n(?:(?!static |}$).*\n)*}$\n")
 _IMAGE = r"    \{ (\d+), NN_SHARE\((\d+)\), (\d+), (\d+) \},\n"
 _IMAGES = re.compile(rf"(?m)^static const nn_image cnn_images\[\] = \{{\n((?:{_IMAGE})*)\}};$")
-_STEP = re.compile(r"(?ms)^CNN_STEP void (?:step_)(\d+)\(([^)]*)\)\n\{\n(.*?)^\}$")
+_STEP = re.compile(
+    r"(?m)^CNN_STEP void (?:step_)(\d+)\(([^)]*)\)\n\{\n((?:(?!CNN_STEP |}$).*\n)*)\}$"
+)
 _PARAMETER = re.compile(r"const (i8|nn_word) \*(a\d+|rows)|u32 y|(i8|nn_word) \*out")
 _BODY = {
     "elements": r"""u32 i;
@@ -138,9 +141,9 @@ def steps_of(
     that is written in another way.
     """
     code, helpers = _short(code), _short(helpers)
-    for helper in _HELPERS.findall(code):
-        if helper not in helpers:
-            raise departure("cnn.c divides, or takes roots, in another way")
+    known = [helper for helper in _HELPERS.findall(code) if helper in helpers]
+    if len(known) != len(_HELPER.findall(code)):
+        raise departure("cnn.c divides, or takes roots, in another way")
     images = [tuple(map(int, one)) for some in _IMAGES.finditer(code)
               for one in re.findall(_IMAGE, some[1])]  # fmt: skip
     found = {f"step_{match[1]}": _step(match, images) for match in _STEP.finditer(code)}
@@ -197,7 +200,7 @@ def _step(match: re.Match[str], images: Sequence[tuple[int, ...]]) -> Step:
 
 def _bodies(body: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     for form, text in _BODY.items():
-        literal = re.split(r"(\(\?P[<=][^)]*\))", " ".join(text.split()))
+        literal = re.split(r"(\(\?P[<=][^()]*\))", " ".join(text.split()))
         pattern = "".join(
             part if number % 2 else re.escape(part.replace("\\", ""))
             for number, part in enumerate(literal)

@@ -21,7 +21,7 @@ _WAITING = 20.0
 """Cycles of starting and waiting for a unit."""
 UNITS_STACK = 768
 """Estimated stack of a task in units, with its callees."""
-_STACK_BYTES, _CALL_BYTES, _POINTER_BYTES = 384, 8, 4
+_STACK_BYTES, _CALL_BYTES, _POINTER_BYTES = 432, 8, 4
 """Stack of a kernel with all below it, of the call of a step, and of a row that it asks for."""
 _OTHERS = {"products": 8.0, "values": 20.0, "rows": 150.0}
 """Cycles on cores and of kernels that were not measured."""

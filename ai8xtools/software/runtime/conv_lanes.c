@@ -28,14 +28,14 @@ typedef struct {
     uint32_t words, uppers;
 } nn_lanes_sum;
 
-#if defined(__ARM_ARCH_6M__) || defined(NN_FOR_CORTEX_M0PLUS)
+#if defined(NN_ARMV6M) || defined(NN_FOR_CORTEX_M0PLUS)
 
 #define NN_LANES_WORDS 1 /* of two pixels */
 #define NN_LANES_LISTS 2 /* of runs */
 /* The code of the longest run begins at 4, and has 14 bytes for each input. */
 #define NN_LANES_LENGTH(begin) (18 - ((uint32_t)(uint8_t)(begin) - 4) / 14)
 
-#if !defined(__ARM_ARCH_6M__)
+#if !defined(NN_ARMV6M)
 
 /* The same in plain C, so that a program for Armv6-M runs on any computer too. */
 static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
@@ -501,7 +501,7 @@ static nn_lanes *nn_lanes_zeros(nn_lanes *to, uint32_t size)
 }
 
 /* Joins `size` values, not 0, of pixels that are `distance` apart. */
-#if defined(__ARM_ARCH_6M__)
+#if defined(NN_ARMV6M)
 __attribute__((naked, noinline)) static nn_lanes *
 nn_lanes_join(nn_lanes *to NN_READ, const int8_t *from NN_READ, uint32_t size NN_READ,
               uint32_t distance NN_READ)
@@ -636,7 +636,7 @@ static void nn_lanes_patch(const nn_conv *conv, const int8_t *const *rows, int32
     }
 }
 
-#if !defined(__ARM_ARCH_6M__)
+#if !defined(NN_ARMV6M)
 
 static inline int8_t nn_lanes_narrow(uint32_t sum, int32_t right, int32_t low)
 {
@@ -678,7 +678,7 @@ static void nn_lanes_put_all(const nn_conv *conv, const nn_lanes_sum *sums, cons
 
 /* Computes as many pairs of filters as there are, where shifts are to the right and nothing else is
  * to be done; returns what follows their weights. */
-#if defined(__ARM_ARCH_6M__)
+#if defined(NN_ARMV6M)
 static const int8_t *nn_lanes_pairs(const nn_conv *conv, const nn_lanes *data, uint32_t length,
                                     int8_t *pixel)
 {

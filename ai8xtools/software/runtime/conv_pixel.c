@@ -16,7 +16,7 @@
 #define NN_PIXEL_OFFSETS 0x00800080u
 
 /* Sums of four filters; `words` are their runs. Returns what follows these. */
-#if !defined(__ARM_ARCH_6M__)
+#if !defined(NN_ARMV6M)
 
 static const uint32_t *nn_pixel_sums(const int8_t *data, const uint32_t *words, uint32_t *sums)
 {

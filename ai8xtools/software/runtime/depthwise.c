@@ -391,7 +391,7 @@ nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 #endif
 #endif
 
-#if defined(__ARM_ARCH_6M__)
+#if defined(NN_ARMV6M)
 
 /* Up to six neighbouring pixels of a 3x3 kernel, the last of them in the last place; what is computed
  * in front of the first one is not used. */

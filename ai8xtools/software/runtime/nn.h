@@ -31,6 +31,11 @@ void *memset(void *to, int value, size_t size);
 typedef int16_t NN_ALIAS nn_sum;
 typedef int32_t NN_ALIAS nn_word;
 
+/* Whoever compiles headers of Arm's library for another computer says __ARM_ARCH_6M__, too. */
+#if defined(__ARM_ARCH_6M__) && defined(__thumb__)
+#define NN_ARMV6M
+#endif
+
 /* Parameters that only inline assembly reads. */
 #if defined(__GNUC__)
 #define NN_READ __attribute__((unused))
