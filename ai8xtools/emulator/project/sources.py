@@ -40,7 +40,14 @@ _PROJECT_FLAGS = (
     *("-Wno-error=incompatible-pointer-types", "-Wno-error=implicit-int"),
 )
 _CPLUSPLUS = (
-    *("-std=gnu++17", "-fhosted", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
+    *(
+        "-std=gnu++17",
+        "-fhosted",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-fno-threadsafe-statics",
+        "-fno-finite-loops",
+    ),
     *("-fno-unwind-tables", "-fno-asynchronous-unwind-tables"),
     # What configures zig's C++ library: nothing of an operating system
     *("-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1"),
