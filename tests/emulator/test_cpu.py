@@ -32,6 +32,9 @@ volatile unsigned *const sensor = (unsigned *) 0x40000000u;
 static volatile int table[4] = {{1, -2, 3, -4}};
 int sum(int extra) {{ for (int i = 0; i < 4; i++) extra += table[i]; return extra; }}
 int shifted(int value, int bits) {{ return value >> bits; }}
+__attribute__((noinline,noclone)) void nine(int a, int b, int c, int d, int e, int f, int g, int h,
+    int i) {{ table[0] += a + b + c + d + e + f + g + h + i; }}
+void calls(void) {{ nine(10, 11, 12, 13, 14, 15, 16, 17, 18); }}
 int measure(void) {{ sensor[1] = 7; return (int) sensor[0]; }}
 void endless(void) {{ for (;;) *console = '.'; }}
 void spin(void) {{ for (;;) __asm__ volatile (""); }}
@@ -108,6 +111,15 @@ def test_functions_are_called_with_arguments(image: Image) -> None:
     core = Core(image)
     assert core.call("sum", 100) == 98
     assert core.call("shifted", -64, 3) == -8
+
+
+def test_arguments_are_found_in_registers_and_on_the_stack(image: Image) -> None:
+    core, found = Core(image), list[int]()
+    core.take_the_place_of(
+        {"nine": lambda: found.extend(core.argument(number) for number in range(9))}
+    )
+    core.call("calls")
+    assert found == [*range(10, 19)]
 
 
 def test_peripherals_answer(image: Image) -> None:

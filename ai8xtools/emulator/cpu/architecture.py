@@ -64,6 +64,11 @@ class Architecture:
     registers: int = 32
     lacks: frozenset[str] = frozenset()
 
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The registers with arguments of functions, in order; others are on the stack."""
+        return self.family.arguments[: 6 if self.registers == 16 else 8]
+
 
 _ARM = Family(
     elf_machine=40,
@@ -103,6 +108,8 @@ _RISCV = Family(
         riscv_const.UC_RISCV_REG_A3,
         riscv_const.UC_RISCV_REG_A4,
         riscv_const.UC_RISCV_REG_A5,
+        riscv_const.UC_RISCV_REG_A6,
+        riscv_const.UC_RISCV_REG_A7,
     ),
     position=riscv_const.UC_RISCV_REG_PC,
     stack=riscv_const.UC_RISCV_REG_SP,

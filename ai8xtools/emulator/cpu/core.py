@@ -249,7 +249,7 @@ class Core:
 
     def argument(self, number: int) -> int:
         """Return an argument, a word, of the function that has just been called."""
-        registers = self._family.arguments
+        registers = self.image.architecture.arguments
         if number < len(registers):
             return int(self._uc.reg_read(registers[number]))
         place = int(self._uc.reg_read(self._family.stack)) + WORD_BYTES * (number - len(registers))
