@@ -20,6 +20,7 @@ from ai8xtools.frontends.graph.operators import (
     Input,
     MeanVarianceNormalization,
     Reshape,
+    Slice,
     Softmax,
     Transpose,
 )
@@ -219,6 +220,9 @@ def _sums(m: Maker) -> Node:
         ("no kernel for Softmax", lambda m: m.conv(m(Softmax(1), m.given), 2, (1, 1))),
         ("its bias is a fraction", lambda m: m(PLAIN, m.given, np.ones((1, 2, 1)), [0.5])),
         ("reach", lambda m: m.each("Mul", _sums(m), 2.0**24)),
+        ("its result of 1x2x0x4 is empty",
+         lambda m: m.conv(m(Slice((0,) * 4, (1,) * 4, (1, 2, 0, 4)), m.given), 2, (1, 1),
+                          pads=((1, 1), (0, 0)))),
     ],
 )  # fmt: skip
 def test_what_no_step_computes_is_named(said: str, make: Callable[[Maker], Node]) -> None:

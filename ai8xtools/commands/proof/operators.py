@@ -58,7 +58,7 @@ _MOVING = Reshape | Transpose | Slice | Concat | Resize | Pad | Dropout
 _OF_PAIRS = (Function.ADD, Function.SUB, Function.MUL, Function.MAX, Function.MIN)
 
 
-APART = "__attribute__((noinline,noclone))"
+APART = "__attribute__((noinline,weak))"
 """What CNN_STEP has to be, so that the compiler keeps the functions of steps as they are."""
 
 

@@ -101,6 +101,10 @@ class Lowering(Moving, Weighing, Windowing):
         if any(one in self._refused for one in node.inputs):
             self._refused.add(node)
             return
+        if 0 in node.shape:
+            shape = "x".join(map(str, node.shape))
+            self._refuse(node, f"its result of {shape} is empty", "Cut off less.")
+            return
         readers = self._readers[node]
         further = [one for one in readers if not isinstance(one.operator, OF_ELEMENTS)]
         needed = bool(further) or node in self._graph.outputs
