@@ -169,16 +169,19 @@ def names() -> tuple[str, ...]:
 def read_profile(name: str) -> Profile:
     """Return the profile of a name, or of a file if it ends in .yaml or .yml.
 
-    Raises DiagnosticError (E903) with the nearest names, or (E904) with lines and columns.
+    Raises DiagnosticError (E903) with all names, the nearest first, or (E904) with lines and
+    columns.
     """
     if name.endswith((".yaml", ".yml")):
         return _parsed(Path(name), Path(name).stem)
     profiles = names()
     if name.lower() not in profiles:
-        near = get_close_matches(name.lower(), profiles, 3) or profiles
+        near = get_close_matches(name.lower(), profiles, 3)
+        others = [one for one in profiles if one not in near]
         raise DiagnosticError(
             Diagnostic("E903", f"no microcontroller {name!r} is known", Place(option="--mcu"),
-                       f"Choose {', '.join(near)}, or write a profile of your own (.yaml).")
+                       f"Choose {', '.join([*near, *others])}, or write a profile of your own "
+                       "(.yaml): core, flash, l1.")
         )  # fmt: skip
     return _parsed(FOLDER / f"{name.lower()}.yaml", name.lower())
 

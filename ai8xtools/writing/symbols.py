@@ -86,3 +86,9 @@ def prefixed(files: Mapping[str, str], prefix: str) -> dict[str, str]:
         return _OWN.sub(renamed, content).replace("libcnn.a", f"lib{prefix}.a")
 
     return {names.get(name, name): text(content) for name, content in files.items()}
+
+
+def unprefixed(text: str, prefix: str) -> str:
+    """Return a text of a project without a prefix before the names that `prefixed` gives it to."""
+    names = re.compile(rf"\b(?:{prefix}|{prefix.upper()})_(\w+)")
+    return names.sub(lambda match: match[1] if _OWN.fullmatch(match[1]) else match[0], text)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ai8xtools.commands.proof.operators import APART, OperatorQuestion, OperatorReference
+from ai8xtools.commands.proof.operators import OperatorQuestion, OperatorReference, apart
+from ai8xtools.commands.proof.software import text_without_prefix, without_prefix
 from ai8xtools.emulator.cpu.architecture import ARCHITECTURES
 from ai8xtools.emulator.plain import compile_plain
 from ai8xtools.frontends.graph import passes
@@ -193,15 +194,18 @@ def results_of(graph: Graph, sample: Array) -> list[Array]:
 
 
 def operator_question(
-    files: Mapping[str, str], folder: Path, core: str, graph: Graph, seconds: float = 60.0
+    folder: Path, core: str, graph: Graph, seconds: float = 60.0, prefix: str = ""
 ) -> OperatorQuestion:
-    """Compile a project of a graph in a folder; return whether it computes that."""
+    """Compile a project of a graph in a folder, whose names begin with a prefix; return whether it
+    computes that.
+    """
     steps = Lowering(graph, "net").graph()
     widths = tuple(steps.tensors[one].bytes_per_value for one in steps.outputs)
     reference = OperatorReference("net", graph, samples_of(graph)[0].astype(np.int64), widths)
-    image = compile_plain(folder, ARCHITECTURES[core], flags=[f"-DCNN_STEP={APART}"]).image
-    return OperatorQuestion(reference, image, seconds, code=files["cnn.c"],
-                            weights=files["weights.h"])  # fmt: skip
+    image = compile_plain(folder, ARCHITECTURES[core], flags=[apart(prefix)]).image
+    code, weights = (text_without_prefix(folder, prefix, one) for one in ("cnn.c", "weights.h"))
+    return OperatorQuestion(reference, without_prefix(image, prefix), seconds, code=code,
+                            weights=weights)  # fmt: skip
 
 
 def project_of(graph: Graph, mcu: str = "stm32l4r5", scheme: str = "resident") -> dict[str, str]:

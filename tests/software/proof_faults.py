@@ -124,7 +124,7 @@ def question_of(
     for name, text in files.items():
         (folder / name).write_text(text)
     if isinstance(network, Graph):
-        return operator_question(files, folder, core, network)
+        return operator_question(folder, core, network)
     image = compile_plain(folder, ARCHITECTURES[core]).image
     return CompiledQuestion(Reference.of("", network, average_rounding=False), image, SECONDS)
 

@@ -166,6 +166,17 @@ def test_limits_that_no_format_has_are_refused() -> None:
     assert refused.value.code == "E924"
 
 
+def test_steps_without_a_layer_are_refused_by_name() -> None:
+    builder = GraphBuilder((1, 4, 4))
+    one = builder.convolution("spread", 0, np.ones((1, 1, 2, 2)), None, spread=(2, 2))
+    two = builder.pool("ceil", one, False, (2, 2), (2, 2), ceil=True)
+    three = builder.multiply("square", [builder.table("sigmoid", two, np.tanh), two])
+    network = builder.finished(builder.clip("relu", three, 0.0, math.inf))
+    with pytest.raises(InputError, match="layer for spread, ceil, sigmoid, square$") as refused:
+        fix_network(network, [summarize([1.0])] * len(network.shapes), rules())
+    assert refused.value.code == "E924"
+
+
 def test_wrong_usage_ends_with_status_2(tmp_path: Path) -> None:
     base = [DIGITS, str(tmp_path / "a.nnb"), "--device", "FIXED", "--calib", "digits"]
     for words in (["--data-range", "sigma"], ["--data-range", "percentile", "99"],

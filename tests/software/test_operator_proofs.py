@@ -11,13 +11,14 @@ import pytest
 
 from ai8xtools.commands.proof.judgement import Judgement
 from ai8xtools.commands.proof.operators import Operators
-from ai8xtools.commands.proof.software import judge_program
+from ai8xtools.commands.proof.software import judge_program, text_without_prefix
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.proof.algebra import Algebra, Terms
 from ai8xtools.emulator.proof.fingerprints import Mixer
 from ai8xtools.emulator.proof.steps import RowOfStep, steps_of
 from ai8xtools.frontends.graph.nodes import Graph
 from ai8xtools.frontends.graph.operators import Clip, LpNormalization, Reduce, Reduction
+from ai8xtools.writing.symbols import prefixed
 from tests.software.graphs import GRAPHS, Maker, operator_question, project_of
 
 Change = Callable[[str], str]
@@ -31,10 +32,10 @@ def judged(graph: Graph, folder: Path, file: str = "", old: str = "", new: str =
         files[file] = files[file].replace(old, new, 1)
     for name, text in files.items():
         (folder / name).write_text(text)
-    return judge_program(operator_question(files, folder, "cortex-m4", graph))
+    return judge_program(operator_question(folder, "cortex-m4", graph))
 
 
-@pytest.mark.parametrize("name", ["kernels", "elements", "windows", "moves", "roots"])
+@pytest.mark.parametrize("name", ["kernels", "windows", "moves", "roots"])
 def test_programs_are_proven(name: str, tmp_path: Path) -> None:
     found = judged(GRAPHS[name](), tmp_path)
     assert found.proven, found.reasons
@@ -47,6 +48,17 @@ def test_what_compilers_find_out_about_steps_does_not_matter(tmp_path: Path) -> 
     nothing = m(Clip(-128, 127), m.each("Mul", m.given, np.zeros((4, 1, 1))))
     found = judged(m.graph(m.to8(total, 2), nothing), tmp_path)
     assert found.proven, found.reasons
+
+
+def test_libraries_are_proven(tmp_path: Path) -> None:
+    graph = GRAPHS["elements"]()
+    for name, text in prefixed(project_of(graph, scheme="rows"), "My_net").items():
+        (tmp_path / name).write_text(text)
+    question = operator_question(tmp_path, "cortex-m0plus", graph, prefix="My_net_")
+    assert question.difference() == ""
+    file = tmp_path / "My_net_cnn.c"
+    file.write_text(file.read_text() + "static int cnn_images;\n")  # beside My_net_cnn_images
+    assert text_without_prefix(tmp_path, "My_net_", "cnn.c") == file.read_text()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ai8xtools.commands.emulate.simulation import (
 )
 from ai8xtools.commands.loader.origin import rebuilt
 from ai8xtools.commands.loader.together import references_of
-from ai8xtools.commands.proof.operators import APART, OperatorQuestion, OperatorReference
+from ai8xtools.commands.proof.operators import OperatorQuestion, OperatorReference, apart
 from ai8xtools.commands.proof.project import print_judgement, prove, unproven
 from ai8xtools.commands.proof.reference import Reference
 from ai8xtools.commands.proof.residents import prove_residents
@@ -26,6 +26,7 @@ from ai8xtools.commands.proof.software import (
     CompiledQuestion,
     judge_program,
     prefix_of,
+    text_without_prefix,
     unknown_kernels,
     without_prefix,
 )
@@ -60,7 +61,7 @@ def prove_software(project: Path, core: str, options: EmulateOptions) -> int:
     """
     prefix = prefix_of(project)
     if prefix is None or library_of(project)[0]:
-        raise unproven("only kernels of --device MCU are known")
+        raise unproven("only the kernels of C projects are known, no containers, no library of Arm")
     code = f"{prefix}cnn.c"
     operators = None if options.config_file else operators_again(project, code)
     if isinstance(operators, str):
@@ -96,9 +97,9 @@ def _prove_operators(
         operators.name, operators.graph, operators.sample, operators.widths
     )
     level = options.optimization or DEFAULT_LEVEL
-    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}", [f"-DCNN_STEP={APART}"],
+    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}", [apart(prefix)],
                             seconds=options.tree.seconds)  # fmt: skip
-    texts = (source_text(project / f"{prefix}{name}") for name in ("cnn.c", "weights.h"))
+    texts = (text_without_prefix(project, prefix, name) for name in ("cnn.c", "weights.h"))
     question = OperatorQuestion(
         reference, without_prefix(program.image, prefix), options.time_limit_s, 1, 0, *texts
     )

@@ -58,8 +58,9 @@ _MOVING = Reshape | Transpose | Slice | Concat | Resize | Pad | Dropout
 _OF_PAIRS = (Function.ADD, Function.SUB, Function.MUL, Function.MAX, Function.MIN)
 
 
-APART = "__attribute__((noinline,weak))"
-"""What CNN_STEP has to be, so that the compiler keeps the functions of steps as they are."""
+def apart(prefix: str = "") -> str:
+    """Return the flag that keeps the functions of steps as they are; names begin with a prefix."""
+    return f"-D{prefix.upper()}CNN_STEP=__attribute__((noinline,weak))"
 
 
 def in_memory(values: Array) -> Array:

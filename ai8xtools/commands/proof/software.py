@@ -34,7 +34,7 @@ from ai8xtools.reading import source_text
 from ai8xtools.reading.progress import tracked
 from ai8xtools.software.emit.code import RUNTIME
 from ai8xtools.values import frozen
-from ai8xtools.writing.symbols import prefixed
+from ai8xtools.writing.symbols import prefixed, unprefixed
 from ai8xtools.writing.templates import render
 
 Integers = NDArray[np.int64]
@@ -184,16 +184,29 @@ def without_prefix(image: Image, prefix: str) -> Image:
     )
 
 
+def text_without_prefix(project: Path, prefix: str, name: str) -> str:
+    """Return the text of a file, with the names that it has without a prefix; as it is, if the
+    prefix before these names does not make the same text.
+    """
+    text = source_text(project / f"{prefix}{name}")
+    plain = unprefixed(text, prefix.removesuffix("_")) if prefix else text
+    return plain if _with_prefix(plain, project, prefix) == text else text
+
+
+def _with_prefix(text: str, project: Path, prefix: str) -> str:
+    if not prefix:
+        return text
+    files = [path.name.removeprefix(prefix) for path in project.glob(f"{prefix}*")]
+    return prefixed({**dict.fromkeys(files, ""), "": text}, prefix.removesuffix("_"))[""]
+
+
 def unknown_kernels(project: Path, prefix: str = "") -> str:
     """Return why the kernels of a project, whose names begin with a prefix, are not those that are
     tested with this version; empty if they are.
     """
-    files = [path.name.removeprefix(prefix) for path in project.glob(f"{prefix}*")]
 
     def renamed(text: str) -> str:
-        if not prefix:
-            return text
-        return prefixed({**dict.fromkeys(files, ""), "": text}, prefix.removesuffix("_"))[""]
+        return _with_prefix(text, project, prefix)
 
     def shipped_text(name: str) -> str:
         return renamed(source_text(RUNTIME / name))

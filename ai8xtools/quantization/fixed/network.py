@@ -21,7 +21,7 @@ from ai8xtools.quantization.fixed.length import (
 )
 from ai8xtools.quantization.fixed.numbers import q_format
 from ai8xtools.quantization.fixed.ranges import Rule, Summary, data_magnitude, weight_magnitude
-from ai8xtools.quantization.q15.graph import Clip, Graph, Weighted
+from ai8xtools.quantization.q15.graph import Add, Clip, Concat, Graph, Pool, Step, Weighted
 from ai8xtools.quantization.q15.network import leaders_of, measured_maps
 from ai8xtools.values import frozen
 
@@ -58,9 +58,9 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
     """Return the integers of a network; `ranges` are the statistics of its maps.
 
     Raises InputError: E741 for shifts beyond 30, E713 if the weights do not fit the budget, E924
-    for limits that no format has.
+    for steps without a layer and limits that no format has.
     """
-    _check_clips(graph)
+    _check_steps(graph)
     steps = [step for step in graph.steps if isinstance(step, Weighted)]
     lengths = _lengths(steps, rules)
     data_bits = LONG if rules.bits in (None, LONG) else SHORT
@@ -127,8 +127,15 @@ def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
     return lengths
 
 
-def _check_clips(graph: Graph) -> None:
-    """Raise InputError E924 for limits other than zero and what formats saturate at."""
+def _check_steps(graph: Graph) -> None:
+    """Raise InputError E924 for steps without a layer, and for limits that no format has."""
+    without = [step.name for step in graph.steps if not _has_layer(step)]
+    if without:
+        raise InputError(
+            "E924",
+            f"fixed-point weights come with no layer for {', '.join(without)}",
+            remedy="quantize.py --device MCU, then ai8xize.py --device MCU --container FILE.nnb.",
+        )
     for step in graph.steps:
         if not isinstance(step, Clip):
             continue
@@ -140,6 +147,16 @@ def _check_clips(graph: Graph) -> None:
                 f"{step.name} limits values to {step.low:g}..{step.high:g}",
                 remedy="Use ReLU, or limits that are powers of two.",
             )
+
+
+def _has_layer(step: Step) -> bool:
+    match step:
+        case Weighted():
+            return step.spread == (1, 1) and step.extra == (0, 0)
+        case Pool():
+            return not step.ceil
+        case _:
+            return isinstance(step, Clip | Add | Concat)
 
 
 def _saturating(limit: float) -> bool:
