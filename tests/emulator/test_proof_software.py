@@ -172,6 +172,19 @@ def test_layers_in_chains_of_channels_are_proven(tmp_path: Path) -> None:
     assert unknown_kernels(tmp_path) == "nn_levels.c is not that of this version"
 
 
+def test_copies_of_levels_are_there_once_they_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_SECONDS", 0.0)
+    network = random_network(3)
+    files = forced_files(network, "rows")
+    assert files["nn_levels.c"].count("nn_copy_wait(NN_OUTPUT);") == 2
+    files["nn_levels.c"] = files["nn_levels.c"].replace("nn_copy_wait(NN_OUTPUT);", "")
+    image = compile_plain(written(files, tmp_path), ARCHITECTURES["cortex-m4"]).image
+    question = CompiledQuestion(Reference.of("", network, average_rounding=False), image, 60.0)
+    assert judge_program(question).reasons == ("cnn_run() does not wait for all of its copies",)
+
+
 def test_layers_in_planes_are_proven_and_wrong_groups_of_filters_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,8 @@ Source: docs/proof.md, "Microcontrollers without the accelerator".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import gcd, lcm
 
@@ -34,6 +35,7 @@ from ai8xtools.emulator.proof.kernels import (
 from ai8xtools.emulator.proof.planes import Planes, follow_planes
 
 Integers = NDArray[np.int64]
+_Run = tuple[int, int, int]
 
 INPUT, OUTPUT = 0x60000000, 0x68000000
 """Addresses of the input and of the result."""
@@ -94,6 +96,8 @@ class TracedProgram:
         self._time_limit = time_limit
         self.core = Core(image, self)
         self._small = image.architecture.title == "Cortex-M0+"
+        self._copying: defaultdict[int, deque[list[tuple[_Run, Integers, Integers]]]]
+        self._copying = defaultdict(deque)
         self._convolutions: dict[str, list[tuple[dict[tuple[int, int], bytes], Convolution]]] = {}
         self.flow.add_region(INPUT, in_bytes)
         self.flow.add_region(OUTPUT, out_bytes)
@@ -146,6 +150,8 @@ class TracedProgram:
         self.flow.write(INPUT, numbers)
         self.flow.forget(OUTPUT, self._out_bytes)
         self._call(name, INPUT, OUTPUT, returned=returned)
+        if any(self._copying.values()):
+            raise departure(f"{name}() does not wait for all of its copies")
         return numbers
 
     def _call(self, name: str, *arguments: int, returned: int = _OK) -> None:
@@ -191,8 +197,10 @@ class TracedProgram:
             "nn_mean": self._mean,
             "nn_pool_max": partial(self._pool, "max"),
             "nn_pool_mean": partial(self._pool, "average"),
-            "nn_copy": partial(self._copies, 0),
-            "nn_copy_start_2d": partial(self._copies, 1),
+            "nn_copy": self._copies,
+            "nn_copy_start": self._start_copy,
+            "nn_copy_start_2d": self._start_copies,
+            "nn_copy_wait": self._end_copies,
             "nn_roll": self._roll,
             "nn_slide_move": self._slide,
             "nn_run_planes": self._planes,
@@ -328,12 +336,46 @@ class TracedProgram:
         kind = (name, places.shape[1]) + ((bool(pool.rounded),) if name == "average" else ())
         self.flow.write(out, self.flow.compute(kind, self._in_turn(places, out)))
 
-    def _copies(self, before: int) -> None:
-        """Follow copies of runs; so many arguments are `before` theirs."""
-        arguments = self._arguments(6 + before)[before:]
-        to, to_step, source, source_step, length, count = arguments
-        for number in range(count):
-            self._moved(to + number * to_step, source + number * source_step, length)
+    def _copies(self) -> None:
+        """Follow copies of runs."""
+        for run in _runs(*self._arguments(6)):
+            self._moved(*run)
+
+    def _start_copy(self) -> None:
+        channel, to, source, size = self._arguments(4)
+        self._begin(channel, [(to, source, size)])
+
+    def _start_copies(self) -> None:
+        channel, *arguments = self._arguments(7)
+        self._begin(channel, _runs(*arguments))
+
+    def _begin(self, channel: int, runs: Iterable[_Run]) -> None:
+        """Follow copies that are somewhere between now and when they are waited for."""
+        started = []
+        for to, source, size in runs:
+            before = self._codes(source, size)
+            if size and self.flow.holds(to):
+                self.flow.forget(to, size)
+            started.append(((to, source, size), before, self._codes(to, size)))
+        self._copying[channel].append(started)
+
+    def _end_copies(self) -> None:
+        (channel,) = self._arguments(1)
+        if not self._copying[channel]:
+            raise departure(f"nothing is copied on channel {channel}")
+        for (to, source, size), before, behind in self._copying[channel].popleft():
+            if np.array_equal(self._codes(source, size), before) and np.array_equal(
+                self._codes(to, size), behind
+            ):
+                self._moved(to, source, size)
+            else:
+                self.flow.forget(to, size)
+
+    def _codes(self, address: int, size: int) -> Integers:
+        """Return the codes of bytes; none if they are no data."""
+        if not size or not self.flow.holds(address):
+            return np.zeros(0, np.int64)
+        return self.flow.codes(address, size).copy()
 
     def _roll(self) -> None:
         buffer, size, dropped = self._arguments(3)
@@ -395,3 +437,10 @@ class TracedProgram:
             self.flow.write(to, np.full(size, value))
         else:
             self._store(to, bytes([value]) * size)
+
+
+def _runs(
+    to: int, to_step: int, source: int, source_step: int, length: int, count: int
+) -> list[_Run]:
+    """Return runs of bytes: where each goes to, where it is, and its length."""
+    return [(to + n * to_step, source + n * source_step, length) for n in range(count)]
