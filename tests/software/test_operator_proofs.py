@@ -171,6 +171,14 @@ def test_values_of_a_step_are_computed_with_as_many_bits_as_in_c(
         computed(STEP.replace(old, new))
 
 
+@pytest.mark.parametrize("begin", ["static", "static inline", "inline", "extern inline"])
+def test_functions_that_divide_are_those_of_this_version(begin: str) -> None:
+    code = f"{begin} int32_t cnn_floor_int32_t(int32_t a, int32_t b)\n{{\n    return a / b;\n}}\n"
+    assert steps_of(code, "", code) == ({}, {})
+    with pytest.raises(EmulatorError, match="divides, or takes roots, in another way"):
+        steps_of(code, "", code.replace("a / b", "b"))
+
+
 def test_operators_without_expressions_are_named() -> None:
     m = Maker(2, 4, 4)
     mixer = Mixer()
