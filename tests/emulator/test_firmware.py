@@ -37,8 +37,9 @@ def test_project_is_found_from_the_working_directory(
     assert run(Path(project.name)).startswith("True")
 
 
-def test_program_that_spins_instead_of_sleeping_is_interrupted(variant: Variant) -> None:
-    assert run(variant(("MXC_LP_EnterSleepMode()", "(void) 0"))).startswith("True")
+@pytest.mark.parametrize("wait", ["(void) 0", "MXC_Delay(1000)"])
+def test_program_that_does_not_sleep_is_interrupted(variant: Variant, wait: str) -> None:
+    assert run(variant(("MXC_LP_EnterSleepMode()", wait))).startswith("True")
 
 
 def test_interrupt_is_delivered_once_for_each_start(variant: Variant) -> None:

@@ -68,6 +68,10 @@ class CoreObserver(Protocol):
         """Whether an interrupt will come, so that a program without accesses may wait for it."""
 
     @property
+    def due(self) -> bool:
+        """Whether an interrupt comes as soon as the program waits, whatever else happens."""
+
+    @property
     def live(self) -> bool:
         """Whether anything may still happen that the program does not do itself."""
 
@@ -105,6 +109,11 @@ class Unobserved:
 
     @property
     def expecting(self) -> bool:
+        """Expect none."""
+        return False
+
+    @property
+    def due(self) -> bool:
         """Expect none."""
         return False
 

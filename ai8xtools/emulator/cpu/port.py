@@ -50,6 +50,7 @@ class _Register(IntEnum):
     STOPWATCH_STOP = auto()
     FLASH_ADDRESS = auto()
     FLASH_WORD = auto()
+    DUE = auto()
     UNUSED = auto()
 
     @classmethod
@@ -105,6 +106,8 @@ class Port:
                 return truncated(int(self.now()))
             case _Register.CLOCK_HIGH:
                 return int(self.now()) // WORD_LIMIT
+            case _Register.DUE:
+                return int(self._observer.due)
             case (
                 _Register.CONSOLE | _Register.ABORT | _Register.EXIT | _Register.STAND_IN
                 | _Register.X_LOW | _Register.X_HIGH | _Register.Y_LOW | _Register.Y_HIGH
@@ -152,7 +155,7 @@ class Port:
             case (
                 _Register.STOPWATCH | _Register.RESULT_LOW | _Register.RESULT_HIGH
                 | _Register.FORMATTED | _Register.PARSED | _Register.CLOCK_LOW
-                | _Register.CLOCK_HIGH | _Register.UNUSED
+                | _Register.CLOCK_HIGH | _Register.DUE | _Register.UNUSED
             ):  # fmt: skip
                 pass
             case _:

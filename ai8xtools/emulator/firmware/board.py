@@ -377,10 +377,14 @@ class Board:
         return awaited or self._wakes_the_first()
 
     @property
+    def due(self) -> bool:
+        """Whether the network was started and has its input, or has run and interrupts."""
+        return self._polled or (self.bus.start_requested and self.accelerator.input_complete())
+
+    @property
     def live(self) -> bool:
         """Whether the accelerator, a timer or a sensor may still change something."""
-        awaited = self.bus.start_requested and self.accelerator.input_complete()
-        return awaited or self._polled or self.sensors.live or self._wakes_the_first()
+        return self.due or self.sensors.live or self._wakes_the_first()
 
     def spins(self, place: str, variables: Sequence[str]) -> None:
         """The program repeats a loop for ever: it ends where its output is known, or else is wrong.

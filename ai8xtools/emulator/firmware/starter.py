@@ -27,6 +27,11 @@ class Starter:
         return not self._done and is_running(self._board.bus.words, CPU1_CLOCK)
 
     @property
+    def due(self) -> bool:
+        """Whether the RISC-V core was started and has not finished."""
+        return self.expecting
+
+    @property
     def live(self) -> bool:
         """The other core decides."""
         return True

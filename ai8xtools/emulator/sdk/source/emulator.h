@@ -30,6 +30,7 @@ typedef struct {
     volatile uint32_t asleep;      /* the program sleeps and has no timer that would wake it */
     volatile uint32_t stopwatch_start, stopwatch_stop; /* take the address of a timer */
     volatile uint32_t flash_address, flash_word; /* a word is written into the flash memory */
+    volatile uint32_t due;         /* an interrupt comes as soon as the core waits: the network is done then */
 } emulator_port_t;
 #define HOST ((emulator_port_t *) EMULATOR_PORT)
 
