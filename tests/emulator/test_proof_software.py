@@ -90,13 +90,13 @@ def test_kernels_of_another_version_are_not_taken_for_known(project: Path) -> No
     change(project / "nn_kernels.h", ("NN_FOR_CORTEX_M4", "NN_FOR_CORTEX_M0PLUS"))
     assert unknown_kernels(project) == ""
     change(project / "nn_kernels.h", ("#define NN_FOR", "#define NDEBUG\n#define NN_FOR"))
-    assert unknown_kernels(project) == "nn_kernels.h is not that of this version"
+    assert unknown_kernels(project) == "the file nn_kernels.h is not that of this version"
     kernels = project / "nn_kernels.c"
     code = kernels.read_text()
     change(kernels, ("int8_t *next = to;", "int8_t *next = to + 0;"))
-    assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
+    assert unknown_kernels(project) == "the file nn_kernels.c is not that of this version"
     kernels.write_text(code.replace("\n\n", '\n#define nn_narrow wrong // "nn_kernels.h"\n\n', 1))
-    assert unknown_kernels(project) == "nn_kernels.c is not that of this version"
+    assert unknown_kernels(project) == "the file nn_kernels.c is not that of this version"
 
 
 def test_what_a_project_wrote_about_its_making_is_left_alone(project: Path) -> None:
@@ -169,7 +169,7 @@ def test_layers_in_chains_of_channels_are_proven(tmp_path: Path) -> None:
     assert "    nn_run_channels(" in files["cnn.c"]
     assert proven(files, network, "cortex-m4", tmp_path)[1] == "proven"
     change(tmp_path / "nn_levels.c", ("*out++ = ", "*out++ = (int8_t)"))
-    assert unknown_kernels(tmp_path) == "nn_levels.c is not that of this version"
+    assert unknown_kernels(tmp_path) == "the file nn_levels.c is not that of this version"
 
 
 def test_copies_of_levels_are_there_once_they_are_waited_for(
@@ -213,7 +213,7 @@ def test_a_library_is_proven(tmp_path: Path, run: Emulate) -> None:
     assert status == 0
     assert "\nPROVEN: 4 layers compute digits-chw-ai85.yaml for every input" in text
     change(project / "My_net_nn.h", ("My_net_nn_place(const", "nn_place(const"))
-    assert unknown_kernels(project, "My_net_") == "My_net_nn.h is not that of this version"
+    assert unknown_kernels(project, "My_net_") == "the file My_net_nn.h is not that of this version"
 
 
 def test_a_stream_is_proven_hop_by_hop(tmp_path: Path, run: Emulate) -> None:
@@ -222,7 +222,7 @@ def test_a_stream_is_proven_hop_by_hop(tmp_path: Path, run: Emulate) -> None:
     status, text = run(project, "--prove")
     assert (status, text.splitlines()[-1].split(":")[0]) == (0, "PROVEN")
     change(project / "nn_slide.c", ("i + dropped < size", "i + dropped + 1 < size"))
-    assert unknown_kernels(project) == "nn_slide.c is not that of this version"
+    assert unknown_kernels(project) == "the file nn_slide.c is not that of this version"
 
 
 def test_a_stream_whose_first_rows_are_lost_is_refuted(

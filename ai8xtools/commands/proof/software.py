@@ -235,7 +235,7 @@ def unknown_kernels(project: Path, prefix: str = "") -> str:
     if path.is_file() and _WHOLE_LAYERS.search(text := source_text(path)):
         same[_LEVELS] = is_shipped(text)
     others = [name for name, is_same in same.items() if not is_same]
-    return f"{prefix}{others[0]} is not that of this version" if others else ""
+    return f"the file {prefix}{others[0]} is not that of this version" if others else ""
 
 
 def order_of(layer: Output) -> Integers:
