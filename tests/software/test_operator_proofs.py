@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ai8xtools.commands.proof import counterexample
 from ai8xtools.commands.proof.judgement import Judgement
 from ai8xtools.commands.proof.operators import Operators
 from ai8xtools.commands.proof.software import judge_program, text_without_prefix
@@ -72,7 +73,10 @@ def test_faults_are_refuted_with_an_input(file: str, old: str, new: str, tmp_pat
     assert "does not compute" in found.reasons[0]
 
 
-def test_loops_of_steps_are_known_only_as_they_are_generated(tmp_path: Path) -> None:
+def test_loops_of_steps_are_known_only_as_they_are_generated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counterexample, "_SECONDS", 0.1)
     found = judged(GRAPHS["elements"](), tmp_path, "cnn.c", "i < 4; i++", "i < 4; i += 1")
     assert found.example is None
     assert "is written in another way" in found.reasons[0]

@@ -20,7 +20,7 @@ _WIDTHS = {"i8": 1, "nn_word": 4}
 _TABLE = re.compile(r"(?m)^static const i(8|16|32|64) (elements_\d+_\d+)\[\] = (\w+);$")
 _VALUES = re.compile(r"(?m)^#(?:define) (ELEMENTS_\d+_\d+) \{([-\d\sL,\\]*)\}$")
 _HELPER = re.compile(r"(?m)^\w[\w ]*\bcnn_(?:floor_\w+|root)\(")
-_HELPERS = re.compile(_HELPER.pattern + r".*\n(?:(?!static |}$).*\n)*}$\n")
+_HELPERS = re.compile(_HELPER.pattern + r".*\n(?:(?![\w}]).*\n)*}$\n")
 _IMAGE = r"    \{ (\d+), NN_SHARE\((\d+)\), (\d+), (\d+) \},\n"
 _IMAGES = re.compile(rf"(?m)^static const nn_image cnn_images\[\] = \{{\n((?:{_IMAGE})*)\}};$")
 _STEP = re.compile(
