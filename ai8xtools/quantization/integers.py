@@ -222,6 +222,8 @@ class Integers:
         for bias in constants[1:]:
             values = np.asarray(bias.constant, np.float64).reshape(axes)
             terms.append(constant(np.rint(np.ldexp(values, kx + kw))))
+        if not terms:  # all weights are 0
+            terms = [make(place, node.operator, parts[0][0], constant(integers))]
         return scaled(place, _summed(place, terms), -(kx + kw))
 
     def _product(self, node: Node) -> Node:

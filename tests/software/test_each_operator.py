@@ -62,6 +62,29 @@ def test_operators_are_computed_as_torch_does(group: str) -> None:
         np.testing.assert_allclose(maps[graph.output].ravel(), np.ravel(exact[0]), atol=1e-5)
 
 
+class Zeros(torch.nn.Module):
+    """Sums of which some have no weight but 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.some, self.none = (torch.nn.Linear(4, 3, bias=False) for _ in range(2))
+        torch.nn.init.zeros_(self.none.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.some(x) + self.none(torch.relu(self.some(x)) @ torch.ones(3, 4))
+
+
+@pytest.mark.parametrize("bits", [BITS, WIDE])
+def test_weights_may_all_be_zero(bits: int) -> None:
+    model, sample = Zeros(), np.linspace(-1, 0.9, 4)[None]
+    operators = passes.improved(read_module(model, torch.tensor(sample).float()), PASSES)
+    whole = quantized(operators, measured(operators, [sample]), bits)
+    given = to_fixed(sample, whole.fraction, BITS)
+    found = execute(Lowering(whole.graph, "net").graph(), laid(given))[0]
+    exact = model.some(torch.tensor(sample).float()).detach().numpy()
+    assert np.abs(np.ldexp(found, -whole.fractions[0]) - exact.ravel()).max() < 0.03
+
+
 def test_q15_has_operators_where_it_has_no_kernels(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

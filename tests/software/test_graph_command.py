@@ -87,6 +87,21 @@ def test_a_network_without_limits_comes_to_a_microcontroller(
         assert passed(run_project(files, folder / "run"))
 
 
+def test_a_sample_may_be_in_floating_point(folder: Path, tmp_path: Path) -> None:
+    whole = np.load(folder / "sample.npy")
+    words = ["--checkpoint-file", str(folder / "net-q.pth.tar"), "--sample-input"]
+    written = []
+    for number, values in enumerate((whole, whole / 128, whole / 100, whole * np.nan)):
+        np.save(tmp_path / f"{number}.npy", values)
+        if number > 1:
+            with pytest.raises(InputError, match="those of training, -1 to 1, in floating"):
+                generate(folder, *words, str(tmp_path / f"{number}.npy"))
+            continue
+        assert generate(folder, *words, str(tmp_path / f"{number}.npy")) == 0
+        written.append((folder / "p" / "sampledata.h").read_text())
+    assert written[0] == written[1]
+
+
 LIBRARY_FILE = """
 from torch import nn
 
@@ -271,7 +286,7 @@ def test_unsound_checkpoints_and_other_samples_are_refused(folder: Path) -> None
         with pytest.raises(InputError, match="no sound network") as raised:
             generate(folder, "--checkpoint-file", str(folder / "damaged.pth.tar"))
         assert raised.value.code == "E744"
-    with pytest.raises(InputError, match="whole numbers -128 to 127 of 2x8x7"):
+    with pytest.raises(InputError, match="2x8x7 whole numbers -128 to 127"):
         generate(folder, "--checkpoint-file", str(folder / "net-q.pth.tar"), "--sample-input",
                  str(folder / "samples.npy"))  # fmt: skip
 

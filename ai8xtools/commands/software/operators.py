@@ -31,6 +31,7 @@ from ai8xtools.frontends.graph.stored import UnsoundError, from_data
 from ai8xtools.frontends.graph.tail import without_shares
 from ai8xtools.frontends.layers import refuse, times
 from ai8xtools.frontends.onnx.door import input_shape, read_operators
+from ai8xtools.quantization.formats import to_fixed
 from ai8xtools.software.emit.project import Sample
 from ai8xtools.software.graph import StepGraph
 from ai8xtools.software.operators.execute import execute, execute_all
@@ -42,6 +43,8 @@ from ai8xtools.values import frozen
 _BY = "a microcontroller"
 _MOST_BITS = 126
 """Of a fraction: powers of two that numbers of 32 bits have."""
+_BITS, _LEAST = 8, -128
+"""Of a number of the input."""
 Values = NDArray[np.int64]
 
 
@@ -183,8 +186,9 @@ def _held(checkpoint: Checkpoint, path: str, options: LoaderOptions) -> _Network
         raise InputError("E744", f"this is no sound network: {exc}", path,
                          "Write it again with quantize.py --device MCU.") from None  # fmt: skip
     named = options.resolve.sample_input
-    sample_input = sample if named is None else _read_sample(named, graph.input.shape[1:])
     fraction, *more = fractions
+    shape = graph.input.shape[1:]
+    sample_input = sample if named is None else _read_sample(named, shape, fraction)
     return _Network(
         graph, sample_input[None].astype(np.int64), tuple(left), checkpoint.arch or "network",
         fraction, tuple(-one for one in more),
@@ -216,16 +220,27 @@ def _of_onnx(source: ModelSource, options: LoaderOptions) -> _Network:
     return _Network(operators, sample[None], tuple(left), options.project.name, 0, exponents)
 
 
-def _read_sample(path: str, shape: tuple[int, ...]) -> Values:
-    """Return a sample in the shape of the input. Raises InputError E740 for a file of none."""
+def _read_sample(path: str, shape: tuple[int, ...], fraction: int | None = None) -> Values:
+    """Return a sample in the shape of the input; numbers in floating point, which checkpoints take,
+    times 2^`fraction`. Raises InputError E740 for a file of none.
+    """
     values = read_samples(path)
-    whole = (
-        values.dtype.kind in "iu" and values.size and -128 <= values.min() <= values.max() <= 127
-    )
-    if not whole or values.size != np.prod(shape):
+    takes = f"{times(shape)} whole numbers {_LEAST} to {-1 - _LEAST}"
+    if fraction is not None:
+        most = 2.0 ** (_BITS - 1 - fraction)
+        takes += f", or those of training, {-most:g} to {most:g}, in floating point"
+        if values.dtype.kind == "f" and (np.abs(values) <= most).all():
+            values = to_fixed(values, fraction, _BITS)
+    whole = values.dtype.kind in "iu" and values.size
+    if (
+        not whole
+        or values.min() < _LEAST
+        or values.max() >= -_LEAST
+        or values.size != np.prod(shape)
+    ):
         raise InputError(
             "E740", f"an array of shape {values.shape} and type {values.dtype} is no sample "
-            f"of this network, which takes whole numbers -128 to 127 of {times(shape)}", path,
+            f"of this network, which takes {takes}", path,
             "Write a sample like those of the application: pictures less 128, else 128 times the "
             "values of training.",
         )  # fmt: skip
