@@ -53,7 +53,7 @@ WEAK int MXC_Delay(uint32_t us)
     emulator_pass_time(us);
     emulator_other_tasks();
     if (!emulator_handlers && HOST->due)
-        __WFI();
+        __asm__ volatile("wfi" ::: "memory");
     return E_NO_ERROR;
 }
 WEAK int MXC_DelayAsync(uint32_t us, mxc_delay_complete_t done)
