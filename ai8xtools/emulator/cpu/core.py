@@ -93,6 +93,7 @@ class Core:
         self.slept = 0.0
         """Microseconds that have passed while the program slept."""
         self._accessing = False  # in the middle of one
+        self._halting = False  # from outside: an access meanwhile is made again, so does nothing
         self._uc = self._core()
         self._debugger: Debugger | None = None
         self._target = DebugTarget(self._uc, self.architecture, self._memory, self._areas)
@@ -303,7 +304,7 @@ class Core:
         def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
             self._accesses += 1
             self._own_accesses += not self._depth
-            if self._probing:
+            if self._probing or self._halting:
                 self._uc.emu_stop()
                 return 0
             self._accessing = True
@@ -322,7 +323,7 @@ class Core:
         def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
             self._accesses += 1
             self._own_accesses += not self._depth
-            if self._probing:
+            if self._probing or self._halting:
                 self._uc.emu_stop()
                 return
             self._accessing = True
@@ -369,6 +370,7 @@ class Core:
             except UcError as exc:
                 raise self._fault or self._crash(exc) from None
             finally:
+                self._halting = False
                 spin, self._spin = self._spin, None
                 if spin is not None:
                     spin.end()
@@ -459,6 +461,7 @@ class Core:
         expecting = self.observer.expecting
         self._suspected = self._suspected or self._has_long_been_quiet()
         if expecting or self._suspected:
+            self._halting = True
             self._uc.emu_stop()
         return expecting
 
