@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 
 from ai8xtools.commands.proof.comparison import differing, keys_of
 from ai8xtools.commands.proof.reference import Expected
-from ai8xtools.commands.proof.software import ProgramQuestion, compare_inferences, order_of
+from ai8xtools.commands.proof.software import (
+    Comparing,
+    ProgramQuestion,
+    compare_inferences,
+    order_of,
+)
 from ai8xtools.emulator import EmulatorError
 from ai8xtools.emulator.proof.algebra import Algebra, Terms, joined
 from ai8xtools.emulator.proof.fingerprints import LANES, Fingerprints, Mixer
@@ -149,7 +154,7 @@ class OperatorQuestion(ProgramQuestion):
         return compare_inferences(_Comparing(self, steps, tables))
 
 
-class _Comparing:
+class _Comparing(Comparing):
     """Compares one inference of a program after the other with those of a graph."""
 
     def __init__(
@@ -163,14 +168,6 @@ class _Comparing:
         self._mixer = Mixer()
         self._algebra = Algebra(self._mixer)
         self._values = OperatorValues(self.program.flow, self._mixer, self._algebra)
-        self._inputs = 0
-
-    def given(self, numbers: Integers) -> Fingerprints:
-        """Return the expressions of new values of the input, which get them."""
-        self._inputs += 1
-        expressions = self._mixer.numbered(("input", self._inputs), len(numbers))
-        self._values.give(int(numbers[0]), expressions)
-        return expressions
 
     def difference(self, given: Fingerprints) -> str:
         """Return how an inference with this input, as it is delivered, differs; empty if it does

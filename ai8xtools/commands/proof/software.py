@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -316,23 +315,29 @@ def _compare_stream(question: CompiledQuestion) -> str:
     return ""
 
 
-class Comparing(Protocol):
+class Comparing(ABC):
     """Compares one inference of a program after the other with what is expected."""
 
-    @property
-    def program(self) -> TracedProgram:
-        """The program."""
+    program: TracedProgram
+    _mixer: Mixer
+    _values: Values
+    _inputs = 0
 
     def given(self, numbers: Integers) -> Fingerprints:
         """Return the expressions of new values of the input, which get them."""
+        self._inputs += 1
+        expressions = self._mixer.numbered(("input", self._inputs), len(numbers))
+        self._values.give(int(numbers[0]), expressions)
+        return expressions
 
+    @abstractmethod
     def difference(self, given: Fingerprints) -> str:
         """Return how an inference with this input, [row, column, channel], differs; empty if it
         does not.
         """
 
 
-class _Comparing:
+class _Comparing(Comparing):
     """Compares one inference of a program after the other with those of a network."""
 
     def __init__(self, question: CompiledQuestion) -> None:
@@ -343,15 +348,7 @@ class _Comparing:
         )
         self._mixer = Mixer()
         self._values = Values(self.program.flow, self._mixer)
-        self._inputs = 0
         self._computed: Mapping[int, Fingerprints] | None = None
-
-    def given(self, numbers: Integers) -> Fingerprints:
-        """Return the expressions of new values of the input, which get them."""
-        self._inputs += 1
-        expressions = self._mixer.numbered(("input", self._inputs), len(numbers))
-        self._values.give(int(numbers[0]), expressions)
-        return expressions
 
     def difference(self, given: Fingerprints) -> str:
         """Return how an inference with this input, [row, column, channel], differs; empty if it
