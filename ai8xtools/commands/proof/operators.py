@@ -99,6 +99,11 @@ class OperatorReference(Expected):
     widths: tuple[int, ...]
 
     @property
+    def certainty(self) -> str:
+        """How improbable it is that a proof errs, for people."""
+        return f"{super().certainty} if no more than two results are multiplied"
+
+    @property
     def sample(self) -> Integers:
         """The sample, [channel, row, column]."""
         return np.asarray(in_memory(self.given).transpose(2, 0, 1))

@@ -66,8 +66,8 @@ def print_judgement(judgement: Judgement, reference: Expected, file: Path | None
     if judgement.proven:
         note_outcome(verdict="passed", reason="the network is computed for every input")
         print(f"PROVEN: {reference.size} compute {reference.name} for "
-              "every input, at every inference; probability of an error below 2^-64, see "
-              "docs/proof.md")  # fmt: skip
+              f"every input, at every inference; probability of an error {reference.certainty}, "
+              "see docs/proof.md")  # fmt: skip
         return True
     for reason in judgement.reasons:
         print(f"{reason[0].upper()}{reason[1:]}.")

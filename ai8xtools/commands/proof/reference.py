@@ -56,6 +56,11 @@ class Expected(ABC):
         """How much it is, for people."""
 
     @property
+    def certainty(self) -> str:
+        """How improbable it is that a proof errs, for people."""
+        return "below 2^-64"
+
+    @property
     @abstractmethod
     def outputs(self) -> Sequence[Output]:
         """The results that are delivered, in this order."""
