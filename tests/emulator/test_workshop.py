@@ -105,7 +105,7 @@ def test_nothing_stays_of_what_a_compiler_started(tmp_path: Path, temporary: Pat
     code = f"import subprocess, sys; subprocess.Popen(['sh', '-c', 'sleep 60; : {mark}'])"
     with Workshop(tmp_path) as shop:
         assert shop.run([sys.executable, "-c", code], os.environ)[0] == 0
-        assert naming(mark)
+        assert eventually(lambda: bool(naming(mark)), 5)
     assert eventually(lambda: not naming(mark), 5)
     assert not any(temporary.iterdir())
 
